@@ -1,0 +1,292 @@
+"""The OpenCL backend: PyOpenCL's memory pool, queues and events on a real OpenCL device, such as PoCL's CPU device.
+
+What is measured comes from below the pool: a ledger of what OpenCL handed out and got back (``reserved``,
+``upstream-calls``), and the runtime's own reference count of the context (``retained``), which the OpenCL
+specification offers "for identifying memory leaks". The pool's counters are claims. PoCL enforces no capacity,
+so none is offered. PyOpenCL is imported when the backend is described or opened, not before.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Closing, Description, DeviceProfile, Promise, Reply
+from quiesce.backends.opencl_kernel import Kernels
+from quiesce.backends.opencl_ledger import OpenClLedger
+from quiesce.backends.opencl_memory import ALIGNMENT_BYTES, Memory
+from quiesce.backends.opencl_streams import Refused, Streams
+from quiesce.errors import BackendUnavailable
+from quiesce.gauges import Gauge, Readings, Source
+from quiesce.observations import Observation
+from quiesce.operations import MemoryKind, Operation
+from quiesce.outcomes import INVALID_VALUE, NOT_READY, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+
+if TYPE_CHECKING:
+    import types
+
+    import pyopencl as cl
+
+NAME: Final = "opencl"
+REMEDY: Final = "install PyOpenCL with a CPU runtime: pip install 'quiesce[opencl]'"
+
+_CAPABILITIES: Final = frozenset(
+    {
+        Capability.MEMORY,
+        Capability.POOL,
+        Capability.POOLS,
+        Capability.PAGEABLE,
+        Capability.COPY,
+        Capability.STAGING,
+        Capability.FILL,
+        Capability.LAUNCH,
+        Capability.STREAMS,
+        Capability.EVENTS,
+        Capability.STALL,
+        Capability.UPSTREAM_LEDGER,
+        Capability.ORDER_LEDGER,
+    }
+)
+_CLAIM: Final = frozenset({Source.CLAIM})
+_LEDGER: Final = frozenset({Source.LEDGER})
+_GAUGES: Final = {
+    Gauge.LIVE: _CLAIM,
+    Gauge.BLOCKS: _CLAIM,
+    Gauge.STREAMS: _CLAIM,
+    Gauge.EVENTS: _CLAIM,
+    Gauge.RESERVED: _CLAIM | _LEDGER,
+    Gauge.UPSTREAM_CALLS: _LEDGER,
+    Gauge.RETAINED: _LEDGER,
+}
+
+_OUT_OF_MEMORY: Final = frozenset({"MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"})
+
+
+def _import_pyopencl() -> types.ModuleType:
+    try:
+        import pyopencl  # noqa: PLC0415 - vendor library, loaded on use
+        import pyopencl.tools  # noqa: PLC0415
+    except ImportError as error:
+        raise BackendUnavailable(NAME, f"PyOpenCL cannot be imported ({error})", REMEDY) from error
+    return pyopencl
+
+
+def _find_device(pyopencl: types.ModuleType) -> cl.Device:
+    """Return the first device with shared virtual memory and a dispatch table that the ledger knows."""
+    try:
+        platforms = pyopencl.get_platforms()
+    except pyopencl.Error as error:
+        raise BackendUnavailable(NAME, f"there is no OpenCL platform ({error})", REMEDY) from error
+    for platform in platforms:
+        if "cl_khr_icd" in platform.extensions.split() and platform.version.startswith("OpenCL 3."):
+            for device in platform.get_devices():
+                if device.svm_capabilities & pyopencl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+                    found: cl.Device = device
+                    return found
+    raise BackendUnavailable(NAME, "no OpenCL 3 device has shared virtual memory (SVM)", REMEDY)
+
+
+class OpenClBackend:
+    """PyOpenCL on the first OpenCL device that has shared virtual memory."""
+
+    def describe(self) -> Description:
+        """Say what the device offers. Raises :class:`BackendUnavailable` without PyOpenCL or a device."""
+        cl = _import_pyopencl()
+        device = _find_device(cl)
+        return Description(
+            name=NAME,
+            version=f"PyOpenCL {cl.VERSION_TEXT} on {device.platform.version.strip()}",
+            capabilities=_CAPABILITIES,
+            promises=frozenset({Promise.TRIMS_TO_ZERO}),
+            gauges=_GAUGES,
+            alignment_bytes=ALIGNMENT_BYTES,
+            chunk_bytes=ALIGNMENT_BYTES,
+        )
+
+    def open(self, profile: DeviceProfile) -> OpenClContext:  # noqa: ARG002 - nothing of it can be imposed on OpenCL
+        """Open a context of its own. Raises :class:`BackendUnavailable` without PyOpenCL or a device."""
+        cl = _import_pyopencl()
+        return OpenClContext(cl, _find_device(cl))
+
+
+def _release(streams: Streams, memory: Memory, kernels: Kernels, ledger: OpenClLedger) -> tuple[Observation, ...]:
+    """Complete all work and give everything back; return what the ledger saw of it."""
+    streams.synchronize_all()
+    memory.close()
+    seen = ledger.drain()
+    ledger.close()
+    kernels.close()
+    streams.close()
+    return seen
+
+
+class OpenClContext:
+    """One OpenCL context with its queues and pools."""
+
+    def __init__(self, pyopencl: types.ModuleType, device: cl.Device) -> None:
+        self._cl = pyopencl
+        self._argument_bytes_max = int(device.max_parameter_size)
+        self._context: cl.Context = pyopencl.Context([device])
+        self._streams = Streams(pyopencl, self._context)
+        self._kernels = Kernels(pyopencl, self._context)
+        self._ledger = OpenClLedger(pyopencl, self._streams)
+        self._memory = Memory(pyopencl, self._context, self._streams, self._ledger)
+        self._ledger.watch(self._context.int_ptr)
+        self._ledger.watch(self._streams.default.require().int_ptr)
+        self._own_references = self._context.reference_count
+        self._closing: Closing | None = None
+        # Also for a context that nobody closes: a stalled queue or a late free must not outlive the interpreter.
+        self._release = weakref.finalize(self, _release, self._streams, self._memory, self._kernels, self._ledger)
+
+    def perform(self, operation: Operation) -> Reply:
+        """Perform one operation; after ``close`` everything is refused."""
+        if self._closing is not None:
+            return Reply(Rejected(INVALID_VALUE))
+        try:
+            outcome = self._perform(operation)
+        except Refused as refused:
+            outcome = Rejected(refused.code)
+        except MemoryError:  # NumPy's; PyOpenCL's own MemoryError below carries a code
+            outcome = OutOfMemory()
+        except self._cl.Error as error:
+            name = self._cl.status_code.to_string(error.code, "error %d")
+            outcome = OutOfMemory() if name in _OUT_OF_MEMORY else Rejected(name.lower().replace("_", "-"))
+        self._memory.sweep()
+        return Reply(outcome, self._ledger.drain())
+
+    def _perform(self, operation: Operation) -> Outcome:
+        memory, streams = self._memory, self._streams
+        match operation:
+            case ops.Allocate():
+                return self._allocate(operation)
+            case ops.Stage(slot, source, stream):
+                return Allocated(memory.stage(slot, source, streams.find(stream)).address)
+            case ops.Free(slot, stream):
+                memory.free(slot, None if stream is None else streams.find(stream))
+            case ops.Trim(kind, pool):
+                if kind is not MemoryKind.DEVICE:
+                    return Unsupported(f"there is no pool of {kind} memory")
+                memory.trim(pool)
+            case ops.Copy(source, destination) if source == destination:
+                return Unsupported("OpenCL does not copy memory onto itself")
+            case ops.Copy(source, destination, size_bytes, stream):
+                memory.copy(source, destination, size_bytes, streams.find(stream))
+            case ops.Fill(slot, value, stream):
+                memory.fill(slot, value, streams.find(stream))
+            case ops.Launch():
+                return self._launch(operation)
+            case ops.CreatePool(slot, limit_bytes):
+                if limit_bytes is not None:
+                    return Unsupported("PyOpenCL's pools have no limit")
+                memory.create_pool(slot, streams.default)
+            case ops.DestroyPool(slot):
+                memory.destroy_pool(slot)
+            case ops.SelectDevice(ordinal) if ordinal:
+                return Unsupported("the backend uses one device")
+            case ops.SelectDevice() | ops.Mark():
+                pass
+            case _:
+                return self._perform_on_streams(operation)
+        return Done()
+
+    def _perform_on_streams(self, operation: Operation) -> Outcome:
+        streams = self._streams
+        match operation:
+            case ops.CreateStream(slot):
+                self._ledger.watch(streams.create(slot).require().int_ptr)
+            case ops.DestroyStream(slot):
+                stream = streams.find(slot)
+                self._memory.retire_stream(stream)
+                streams.destroy(stream)
+            case ops.SynchronizeStream(stream_slot):
+                streams.synchronize(streams.find(stream_slot))
+            case ops.QueryStream(stream_slot):
+                return Done() if streams.is_idle(streams.find(stream_slot)) else Rejected(NOT_READY)
+            case ops.SynchronizeDevice():
+                streams.synchronize_all()
+            case ops.CreateEvent(slot):
+                streams.create_event(slot)
+            case ops.DestroyEvent(slot):
+                streams.destroy_event(slot)
+            case ops.RecordEvent(slot, stream_slot):
+                streams.record(slot, streams.find(stream_slot))
+            case ops.WaitEvent(slot, stream_slot):
+                streams.wait(streams.find_event(slot), streams.find(stream_slot))
+            case ops.QueryEvent(slot):
+                return Done() if streams.is_complete(streams.find_event(slot)) else Rejected(NOT_READY)
+            case ops.SynchronizeEvent(slot):
+                streams.synchronize_event(streams.find_event(slot))
+            case ops.Stall(slot):
+                streams.stall(streams.find(slot))
+            case ops.Release(slot):
+                streams.release(streams.find(slot))
+            case _:
+                return Unsupported(f"OpenCL has nothing like {type(operation).__name__}")
+        return Done()
+
+    def _allocate(self, request: ops.Allocate) -> Outcome:
+        if (request.alignment_bytes or 1) > ALIGNMENT_BYTES:
+            return Unsupported(f"PyOpenCL's pool aligns to {ALIGNMENT_BYTES} bytes")
+        match request.kind:
+            case MemoryKind.DEVICE:
+                stream = self._streams.find(request.stream)
+                return Allocated(self._memory.allocate(request.slot, request.size_bytes, stream, request.pool).address)
+            case MemoryKind.PAGEABLE if request.pool is None:
+                return Allocated(self._memory.allocate_host(request.slot, request.size_bytes).address)
+            case kind:
+                return Unsupported(f"there is no allocator of {kind} memory")
+
+    def _launch(self, request: ops.Launch) -> Outcome:
+        if request.instance is not None:
+            return Unsupported("OpenCL has no execution-space instances")
+        stream = self._streams.find(request.stream)
+        reads, writes = self._memory.kernel_blocks(request.reads), self._memory.kernel_blocks(request.writes)
+        if reads is None or writes is None:
+            return Unsupported("a kernel does not reach pageable memory")
+        if 8 * (len(reads) + len(writes)) + request.argument_bytes > self._argument_bytes_max:
+            return Unsupported(f"the device takes {self._argument_bytes_max} bytes of kernel arguments")
+        self._kernels.launch(
+            stream.require(),
+            [block.pooled for block in reads],
+            [block.pooled for block in writes],
+            request.argument_bytes,
+        )
+        self._memory.note_use(stream, *reads, *writes)
+        return Done()
+
+    def readings(self) -> Readings:
+        """Read every gauge. What waits behind a stall counts as held on both sides of ``reserved``."""
+        if self._closing is not None:
+            return self._closing.readings
+        self._streams.settle()
+        return {
+            (Gauge.LIVE, Source.CLAIM): self._memory.live_bytes,
+            (Gauge.BLOCKS, Source.CLAIM): self._memory.live_blocks,
+            (Gauge.STREAMS, Source.CLAIM): self._streams.stream_count,
+            (Gauge.EVENTS, Source.CLAIM): self._streams.event_count,
+            (Gauge.RESERVED, Source.CLAIM): self._memory.managed_bytes + self._ledger.leaving_bytes,
+            (Gauge.RETAINED, Source.LEDGER): self._retained(self._own_references + self._kernels.retained),
+            (Gauge.RESERVED, Source.LEDGER): self._ledger.held_bytes,
+            (Gauge.UPSTREAM_CALLS, Source.LEDGER): self._ledger.calls,
+        }
+
+    def _retained(self, own_references: int) -> int:
+        """Return how many objects keep the context alive beyond those that the backend needs itself."""
+        return max(0, int(self._context.reference_count) - own_references)
+
+    def close(self) -> Closing:
+        """Complete all work and release everything; what the context is still kept alive by is read afterwards."""
+        if self._closing is None:
+            observations = self._release() or ()
+            readings = dict.fromkeys(((gauge, source) for gauge, sources in _GAUGES.items() for source in sources), 0)
+            readings[Gauge.RESERVED, Source.LEDGER] = self._ledger.held_bytes
+            readings[Gauge.UPSTREAM_CALLS, Source.LEDGER] = self._ledger.calls
+            readings[Gauge.RETAINED, Source.LEDGER] = self._retained(1)
+            self._closing = Closing(observations, readings)
+        return self._closing
+
+
+def backend() -> OpenClBackend:
+    """Return the backend; the entry point of the group ``quiesce.backends``."""
+    return OpenClBackend()

@@ -1,0 +1,137 @@
+"""The backend that drives any program over the wire protocol: describing it, opening contexts on it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from quiesce.backend import BackendFault, Description, DeviceProfile
+from quiesce.backends.process import wire
+from quiesce.backends.process.context import ProcessContext
+from quiesce.backends.process.objects import WireError, preview
+from quiesce.backends.process.program import IN_PROTOCOL, Program
+from quiesce.errors import BackendUnavailable, ConfigurationError
+
+WATCHDOG_SECONDS_MAX: Final = 86_400.0
+"""A day: a longer silence is a hang."""
+
+
+class ProcessBackend:
+    """A driver program as a backend.
+
+    ``command`` is the program and its arguments; no shell reads it. ``name`` defaults to ``process:`` and the
+    program's file name. ``watchdog_seconds`` bounds every single reply. ``environment`` is the driver's whole
+    environment; None is this process's own. Raises :class:`~quiesce.errors.ConfigurationError` for an empty
+    command or a watchdog that never ends.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        name: str | None = None,
+        watchdog_seconds: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        if isinstance(command, str) or not command or not command[0]:
+            raise ConfigurationError("the process backend got no command; write process:PATH, the path of a driver")
+        if any("\0" in word for word in command):
+            raise ConfigurationError(f"the command {preview(list(command))} holds a NUL character; leave it out")
+        if not 0 < watchdog_seconds <= WATCHDOG_SECONDS_MAX:
+            allowed = f"write a number above 0 and up to {WATCHDOG_SECONDS_MAX:g}"
+            raise ConfigurationError(f"a watchdog of {watchdog_seconds} s cannot work; {allowed}")
+        self.command = tuple(command)
+        self.name = name or f"process:{Path(command[0]).name}"
+        self._watchdog_seconds = watchdog_seconds
+        self._environment = None if environment is None else dict(environment)
+        self._description: Description | None = None
+
+    def describe(self) -> Description:
+        """Start the driver once, ask it, and let it go; the answer is kept.
+
+        Raises :class:`~quiesce.errors.BackendUnavailable` for a driver that cannot be started, or that says no
+        proper hello and goodbye: there is nothing yet that a finding could be about.
+        """
+        if self._description is None:
+            program = self._start()
+            try:
+                description = self._hello(program)
+                program.finish()
+            except BackendFault as fault:
+                raise self._unavailable(fault) from None
+            finally:
+                program.end()
+            self._description = description
+        return self._description
+
+    def open(self, profile: DeviceProfile) -> ProcessContext:
+        """Start a fresh driver and open it on ``profile``.
+
+        Raises :class:`~quiesce.errors.BackendUnavailable` where it cannot be started or refuses the profile. One that
+        dies, hangs or talks nonsense now, having described itself properly, is a subject to be judged: the context
+        raises its :class:`~quiesce.backend.BackendFault` at the first use.
+        """
+        described = self.describe()
+        program = self._start()
+        context = ProcessContext(program, described)
+        refusal = ""
+        try:
+            if self._hello(program) != described:
+                raise program.fault(IN_PROTOCOL, f"the driver answered '{wire.HELLO}' otherwise than the first time")
+            refusal = context.open(wire.open_request(profile))
+        except BackendFault:
+            return context
+        if refusal:
+            program.end()
+            reason = f"the driver answered '{wire.open_request(profile)}' with {refusal}"
+            raise BackendUnavailable(self.name, reason, "choose another device profile")
+        return context
+
+    def _start(self) -> Program:
+        try:
+            return Program(self.command, self._watchdog_seconds, self._environment)
+        except OSError as error:
+            reason = f"{preview(self.command[0])} cannot be started ({error.strerror or error})"
+            raise BackendUnavailable(self.name, reason, _remedy(error)) from None
+
+    def _hello(self, program: Program) -> Description:
+        line = program.exchange(wire.HELLO)
+        try:
+            return wire.read_hello(line, self.name)
+        except WireError as error:
+            raise program.fault(IN_PROTOCOL, f"in reply to '{wire.HELLO}': {error}") from None
+
+    def _unavailable(self, fault: BackendFault) -> BackendUnavailable:
+        evidence = f"; {fault.evidence.strip()}" if fault.evidence else ""
+        remedy = "see the section 'Wire protocol' of cases/README.md for what a driver answers"
+        return BackendUnavailable(self.name, f"{fault.observed} ({fault.invariant}){evidence}", remedy)
+
+
+def parse_specification(text: str) -> ProcessBackend:
+    """Return the backend that ``process:TEXT`` names: a path and its arguments, quoted as in a shell, which none reads.
+
+    A backslash is an ordinary character on Windows. Raises :class:`~quiesce.errors.ConfigurationError`.
+    """
+    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words.whitespace_split = True
+    words.commenters = ""
+    if os.name == "nt":
+        words.escape = ""
+    try:
+        return ProcessBackend(list(words))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"'process:{text}' cannot be split into words ({error}); write process:PATH, or process:'PATH' ARGUMENT"
+        ) from None
+
+
+def _remedy(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "build the driver first, and give its path with a directory (./driver), or a program on the PATH"
+    if isinstance(error, PermissionError) or error.errno == errno.ENOEXEC:
+        return "make it executable, or name its interpreter too, as in process:'python3 driver.py'"
+    return "give the path of a program that runs on this machine"

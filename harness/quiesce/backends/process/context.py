@@ -1,0 +1,96 @@
+"""One opened driver program: operations to request lines, reply lines to outcomes and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from quiesce.backend import Closing, Description, Reply
+from quiesce.backends.process import wire
+from quiesce.backends.process.objects import WireError, shorten
+from quiesce.backends.process.program import IN_PROTOCOL, Program
+from quiesce.gauges import Readings
+from quiesce.operations import Mark, Operation
+from quiesce.outcomes import Done, Unsupported, describe
+
+OBSERVATIONS_MAX: Final = 1 << 20
+"""How many observations one request may bring over repeated ``more``; a driver with still more to say never ends."""
+
+_Read = TypeVar("_Read")
+
+
+class ProcessContext:
+    """One driver process. After a :class:`~quiesce.backend.BackendFault` the process is gone and the fault repeats."""
+
+    def __init__(self, program: Program, description: Description) -> None:
+        self._program = program
+        self._description = description
+        self._closing: Closing | None = None
+
+    def open(self, request: str) -> str:
+        """Open the driver; return what it answered instead of ``done``, or nothing. For the backend, once."""
+        reply = self._ask(request)
+        return "" if isinstance(reply.outcome, Done) else describe(reply.outcome)
+
+    def perform(self, operation: Operation) -> Reply:
+        """Send one operation and read its reply. A mark is the harness's own: it is not sent.
+
+        Raises :class:`~quiesce.backend.BackendFault` for a driver that dies, hangs or answers nonsense.
+        """
+        if isinstance(operation, Mark):
+            return Reply(Done())
+        try:
+            request = wire.operation_request(operation)
+        except wire.UnsendableRequest as error:
+            return Reply(Unsupported(str(error)))
+        return self._ask(request)
+
+    def readings(self) -> Readings:
+        """Read every gauge that the driver declared. Raises :class:`~quiesce.backend.BackendFault`."""
+        if not self._description.gauges:
+            return {}
+        return self._exchange(wire.GAUGES, lambda line: wire.read_gauges(line, self._description))
+
+    def close(self) -> Closing:
+        """Close the driver, read its gauges, and let it quit; idempotent.
+
+        The first call raises :class:`~quiesce.backend.BackendFault` where the driver misbehaves meanwhile, unless a
+        fault was raised before. A later call returns what was seen until then.
+        """
+        if self._closing is None:
+            self._closing = Closing()
+            try:
+                if not self._program.faulty:
+                    self._close()
+            finally:
+                self._program.end()
+        return self._closing
+
+    def _close(self) -> None:
+        reply = self._ask(wire.CLOSE)
+        self._closing = Closing(reply.observations)
+        if not isinstance(reply.outcome, Done):
+            raise self._program.fault(
+                IN_PROTOCOL, f"the driver answered '{wire.CLOSE}' with {describe(reply.outcome)} instead of done"
+            )
+        self._closing = Closing(reply.observations, self.readings())
+        self._program.finish()
+
+    def _ask(self, request: str) -> Reply:
+        answer = self._exchange(request, wire.read_answer)
+        seen = answer.seen
+        observations = list(seen.observations)
+        while seen.more:
+            seen = self._exchange(wire.MORE, wire.read_more)
+            observations += seen.observations
+            if len(observations) > OBSERVATIONS_MAX:
+                observed = f"the driver reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
+                raise self._program.fault(IN_PROTOCOL, observed)
+        return Reply(answer.outcome, tuple(observations))
+
+    def _exchange(self, request: str, read: Callable[[bytes], _Read]) -> _Read:
+        line = self._program.exchange(request)
+        try:
+            return read(line)
+        except WireError as error:
+            raise self._program.fault(IN_PROTOCOL, f"in reply to '{shorten(request)}': {error}") from None

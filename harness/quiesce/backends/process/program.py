@@ -1,0 +1,208 @@
+"""One driver program: its process, the watchdog over every exchange with it, and its end.
+
+It knows that a request is a line and a reply is a line, and nothing of what they say. Whatever the program does wrong
+becomes a :class:`~quiesce.backend.BackendFault`; the program and its process group are gone by the time it is raised.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from queue import Empty
+from typing import Final, cast
+
+from quiesce.backend import BackendFault
+from quiesce.backends.process.objects import preview, shorten
+from quiesce.backends.process.pipes import LineReader, Output, TailReader, Writer
+from quiesce.backends.process.wire import LINE_BYTES_MAX, QUIT
+
+IN_PROTOCOL: Final = "driver_answers_in_protocol"
+SURVIVES: Final = "driver_survives_every_request"
+IN_TIME: Final = "driver_answers_in_time"
+
+POLL_SECONDS: Final = 0.2
+"""How often to see whether the process is gone although a child of it still holds its output open."""
+EXIT_SECONDS: Final = 5.0
+"""How long a process may take to be gone once it was killed or has closed its output."""
+TAIL_SECONDS: Final = 1.0
+"""How long to wait for the last of standard error once the process is gone."""
+
+
+class Program:
+    """A running driver program. Not shared between threads."""
+
+    def __init__(
+        self, command: Sequence[str], watchdog_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start the program, without a shell. Raises :class:`OSError` where it cannot be started."""
+        self._watchdog_seconds = watchdog_seconds
+        self._process = _start(command, environment)
+        self._writer = Writer(cast(FileIO, self._process.stdin))
+        self._finalizer = weakref.finalize(self, _end, self._process, self._writer, os.getpid())
+        self._outputs = LineReader(cast(FileIO, self._process.stdout), LINE_BYTES_MAX).outputs
+        self._errors = TailReader(cast(FileIO, self._process.stderr))
+        self._fault: BackendFault | None = None
+
+    @property
+    def faulty(self) -> bool:
+        """Whether a fault has ended the program."""
+        return self._fault is not None
+
+    def exchange(self, request: str) -> bytes:
+        """Send one request and return the line that answers it, without its line ending.
+
+        Raises :class:`~quiesce.backend.BackendFault`; after the first one, that one again.
+        """
+        if self._fault is not None:
+            raise BackendFault(self._fault.invariant, self._fault.observed, self._fault.evidence)
+        if not self._finalizer.alive:
+            raise ValueError("the driver program has been ended")
+        with suppress(Empty):
+            early = self._outputs.get_nowait()
+            raise self._unasked(early, request)
+        self._writer.send(request)
+        return self._answer(request)
+
+    def finish(self) -> None:
+        """Send ``quit``, which has no reply: the program exits with code 0. Its process group is ended with it.
+
+        Raises :class:`~quiesce.backend.BackendFault` for any other end.
+        """
+        self._writer.send(QUIT)
+        self._writer.close()
+        deadline = time.monotonic() + self._watchdog_seconds
+        output = self._await_output(deadline)
+        if output is None:
+            raise self._hung(QUIT)
+        if not output.ended or output.rest:
+            raise self.fault(IN_PROTOCOL, f"the driver answered '{QUIT}', which has no reply, with {_written(output)}")
+        if (code := self._exit_code(max(0.0, deadline - time.monotonic()))) is None:
+            raise self._hung(QUIT)
+        if code != 0:
+            raise self.fault(SURVIVES, f"the driver {_exited(code)} after '{QUIT}' instead of with code 0")
+        self._finalizer()
+
+    def fault(self, invariant: str, observed: str) -> BackendFault:
+        """End the program and return the fault to raise, with the end of its standard error as evidence."""
+        self._finalizer()
+        self._fault = BackendFault(invariant, observed, self._errors.text(TAIL_SECONDS))
+        return self._fault
+
+    def end(self) -> None:
+        """End the program and its process group now; idempotent."""
+        self._finalizer()
+
+    def _answer(self, request: str) -> bytes:
+        output = self._await_output(time.monotonic() + self._watchdog_seconds)
+        if output is None:
+            raise self._hung(request)
+        if output.ended:
+            raise self._gone(request, output.rest)
+        if output.overflow:
+            raise self.fault(IN_PROTOCOL, f"the driver answered '{shorten(request)}' with {_written(output)}")
+        if len(output.lines) > 1 or output.rest:
+            raise self.fault(
+                IN_PROTOCOL, f"the driver answered '{shorten(request)}' with more than a line: {_written(output)}"
+            )
+        return output.lines[0]
+
+    def _await_output(self, deadline: float) -> Output | None:
+        """Return the next output, or None at the deadline. A process that is gone has ended its output."""
+        while True:
+            remaining = deadline - time.monotonic()
+            with suppress(Empty):
+                return self._outputs.get(timeout=max(0.0, min(POLL_SECONDS, remaining)))
+            if self._process.poll() is not None:
+                _kill_group(self._process)  # a child that holds the output open, or nobody
+                with suppress(Empty):
+                    return self._outputs.get(timeout=TAIL_SECONDS)
+                return Output(ended=True)
+            if remaining <= 0:
+                return None
+
+    def _exit_code(self, seconds_max: float) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds_max)
+        return None
+
+    def _unasked(self, output: Output, request: str) -> BackendFault:
+        if output.ended and not output.rest:
+            return self._gone(request, b"")
+        return self.fault(IN_PROTOCOL, f"the driver wrote {_written(output)} before it was asked '{shorten(request)}'")
+
+    def _gone(self, request: str, rest: bytes) -> BackendFault:
+        code = self._exit_code(EXIT_SECONDS)
+        begun = f", having written {preview(rest)} of its reply" if rest else ""
+        if code is None:
+            observed = f"the driver closed its standard output instead of answering '{shorten(request)}'{begun}"
+            return self.fault(IN_PROTOCOL, observed)
+        return self.fault(SURVIVES, f"the driver {_exited(code)} instead of answering '{shorten(request)}'{begun}")
+
+    def _hung(self, request: str) -> BackendFault:
+        observed = f"the driver did not answer '{shorten(request)}' within {self._watchdog_seconds:g} s and was killed"
+        return self.fault(IN_TIME, observed)
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    if sys.platform == "win32":
+        return subprocess.Popen(  # noqa: S603 - a list, no shell
+            command,
+            bufsize=0,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=environment,
+            creationflags=subprocess.CREATE_NEW_PROCESS_GROUP,
+        )
+    return subprocess.Popen(  # noqa: S603 - a list, no shell
+        command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+    )
+
+
+def _end(process: subprocess.Popen[bytes], writer: Writer, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child of ours shares the pipes, not the driver
+        return
+    _kill_group(process)
+    writer.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(EXIT_SECONDS)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the driver with every process it started, as far as the system can tell."""
+    if sys.platform == "win32" and process.poll() is None:
+        tool = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - a list, no shell
+                [tool, "/F", "/T", "/PID", str(process.pid)], check=False, capture_output=True, timeout=EXIT_SECONDS
+            )
+    elif sys.platform != "win32":
+        with suppress(ProcessLookupError, PermissionError):  # gone; macOS refuses a group of the dead
+            os.killpg(process.pid, signal.SIGKILL)
+    with suppress(OSError):
+        process.kill()
+
+
+def _exited(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}" if code < 256 else f"exited with code {code:#x}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name} (exit code {code})"
+
+
+def _written(output: Output) -> str:
+    if output.overflow:
+        return f"more than {LINE_BYTES_MAX} bytes in a line or a flood of lines"
+    return preview(b"\n".join((*output.lines, output.rest)))

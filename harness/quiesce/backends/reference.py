@@ -1,0 +1,48 @@
+"""The backend ``reference``: the trusted implementation, and the same with one historic fault switched on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quiesce.backend import Capability, Context, Description, DeviceProfile, Promise
+from quiesce.errors import ConfigurationError
+from quiesce.reference.machine import MACHINE_GAUGES, Machine
+from quiesce.reference.museum import FAULTS
+from quiesce.reference.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceBackend:
+    """The reference, built from ``parts``. A fault replaces a part and never a promise."""
+
+    name: str = "reference"
+    parts: Parts = Parts()  # noqa: RUF009 - frozen
+
+    def describe(self) -> Description:
+        """Say what the reference does: everything, and it promises everything."""
+        return Description(
+            name=self.name,
+            version="1",
+            capabilities=frozenset(Capability),
+            promises=frozenset(Promise),
+            gauges=MACHINE_GAUGES,
+            alignment_bytes=16,
+            chunk_bytes=0,
+            footprint_factor=1,
+        )
+
+    def open(self, profile: DeviceProfile) -> Context:
+        """Open a fresh machine."""
+        return Machine(profile, self.parts)
+
+
+def backend() -> ReferenceBackend:
+    """Return the trusted reference."""
+    return ReferenceBackend()
+
+
+def faulty(fault: str) -> ReferenceBackend:
+    """Return the reference with ``fault`` switched on. Raises :class:`ConfigurationError` for an unknown one."""
+    if fault not in FAULTS:
+        raise ConfigurationError(f"unknown fault '{fault}'; write one of {', '.join(sorted(FAULTS))}")
+    return ReferenceBackend(f"reference:{fault}", FAULTS[fault].parts)

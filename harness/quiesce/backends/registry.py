@@ -1,0 +1,131 @@
+"""Backends by name: entry points of the group ``quiesce.backends``, and two prefixes that take an argument.
+
+NAME                an installed backend, quiesce's own or a third party's
+process:COMMAND     a program that speaks the wire protocol (``cases/README.md``)
+reference:FAULT     the reference with a fault of the museum switched on
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.backend import Backend, Description
+from quiesce.errors import BackendUnavailable, ConfigurationError
+
+GROUP: Final = "quiesce.backends"
+"""The entry-point group; each entry point is a callable without arguments that returns a backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """A backend that described itself here."""
+
+    name: str
+    backend: Backend
+    description: Description
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A backend that cannot work here: why, and what to do about it."""
+
+    name: str
+    reason: str
+    remedy: str
+
+
+def backend_names() -> tuple[str, ...]:
+    """Return the names of the installed backends, sorted. Nothing is imported."""
+    return tuple(sorted({point.name for point in _entry_points()}))
+
+
+def load_backend(name: str) -> Backend:
+    """Return a new backend by name, ``process:COMMAND`` or ``reference:FAULT``.
+
+    Raises :class:`ConfigurationError` for an unknown name, a name that two distributions claim, or an entry point
+    that makes something else; :class:`BackendUnavailable` where its factory cannot be imported or fails.
+    """
+    prefix, colon, argument = name.partition(":")
+    if colon and prefix in ("process", "reference"):
+        return _load_with_argument(prefix, argument.strip(), name)
+    point = _find(name)
+    try:
+        backend: object = point.load()()
+    except (BackendUnavailable, ConfigurationError):
+        raise
+    except Exception as error:  # third-party code: whatever it raises means that it cannot be used here
+        remedy = f"repair or reinstall the distribution that declares '{point.value}'"
+        raise BackendUnavailable(name, _describe(error), remedy) from error
+    if not isinstance(backend, Backend):
+        raise ConfigurationError(
+            f"entry point '{name}' = '{point.value}' makes {type(backend).__name__}, which is not a backend; "
+            "write a factory that returns an object with describe() and open(profile)"
+        )
+    return backend
+
+
+def probe_backend(name: str) -> Usable | Unusable:
+    """Load a backend and let it describe itself. Raises :class:`ConfigurationError` as :func:`load_backend` does."""
+    try:
+        backend = load_backend(name)
+        return Usable(name, backend, backend.describe())
+    except BackendUnavailable as error:
+        return Unusable(name, error.reason, error.remedy)
+    except ConfigurationError:
+        raise
+    except Exception as error:  # describe() is third-party code as well
+        return Unusable(name, _describe(error), "repair describe(): it raises BackendUnavailable or answers")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(word, sorted(known), n=1)
+    return f", perhaps '{matches[0]}'" if matches else ""
+
+
+def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
+    if not argument:
+        wanted = "COMMAND, such as process:./driver" if prefix == "process" else "FAULT, such as 'quiesce prove' lists"
+        raise ConfigurationError(f"'{name}' names no argument; write {prefix}:{wanted}")
+    if prefix == "process":
+        from quiesce.backends.process import parse_specification  # noqa: PLC0415 - loaded when chosen
+
+        return parse_specification(argument)
+    from quiesce.backends.reference import faulty  # noqa: PLC0415 - loaded when chosen
+
+    return faulty(argument)
+
+
+def _find(name: str) -> importlib.metadata.EntryPoint:
+    points = _entry_points()
+    # One distribution can be found twice on the path; two that differ under one name are a conflict.
+    claims = {point.value: point for point in points if point.name == name}
+    if len(claims) > 1:
+        raise ConfigurationError(
+            f"backend '{name}' is declared as {' and as '.join(sorted(claims))}; "
+            "uninstall one of the distributions, or rename its entry point"
+        )
+    if not claims:
+        known = sorted({point.name for point in points})
+        raise ConfigurationError(f"unknown backend '{name}'{_nearest(name, known)}; write {_choices(known)}")
+    return next(iter(claims.values()))
+
+
+def _choices(known: list[str]) -> str:
+    prefixes = "process:COMMAND or reference:FAULT"
+    if not known:
+        return f"{prefixes}, or install quiesce (pip install -e .), because no backend is declared here"
+    return f"one of {', '.join(known)}, {prefixes}"
+
+
+def _entry_points() -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=GROUP)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return f"it cannot be imported: {error}"
+    return f"it raised {type(error).__name__}: {error}"

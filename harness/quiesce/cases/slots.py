@@ -1,0 +1,188 @@
+"""Static checks of names: every slot and mark is made before it is used, and nothing owned is lost from sight.
+
+Misuse that a backend has to survive is legal text: a case may free a block twice. What is refused here is a
+sequence that cannot mean what it says: a name that nothing made, a stream where an event belongs, or a second
+thing under the name of one that is still owned, which nobody could free any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.cases.case import (
+    ExpectedKind,
+    ExpectedOutcome,
+    ExpectGauge,
+    ExpectGrowth,
+    Repeat,
+    Request,
+    Statement,
+)
+from quiesce.cases.effects import Making, SlotKind, ends_of, makes_of, uses_of
+from quiesce.cases.templates import OperationReader, located, mentioned, resolve_expectation, templates_of
+from quiesce.cases.wording import nearest
+from quiesce.errors import CaseError
+from quiesce.operations import Drop, Finalize, Hold, Mark, Operation
+from quiesce.requests import RequestError
+
+EXACT_STEPS_MAX: Final = 20_000
+"""Up to so many steps the check follows the whole expansion."""
+SETTLED_ITERATIONS: Final = 3
+"""After so many iterations a block that does not mention its variable leaves every slot as it found it."""
+
+_COUNTING_VERBS = frozenset({"hold", "drop"})
+
+
+def check_slots(body: Sequence[Statement], path: str) -> None:
+    """Raise :class:`CaseError` for the first name that is used wrongly."""
+    exact = _steps_to_follow(body) <= EXACT_STEPS_MAX
+    _Checker(path, exact).block(body, {})
+
+
+@dataclass(slots=True)
+class _Thing:
+    """What a slot stands for: its kind, where it was made, how often the sequence owns it, and its pool."""
+
+    kind: SlotKind
+    line: int
+    holds: int
+    pool: str | None
+
+
+def _settles(loop: Repeat) -> bool:
+    """Whether every iteration of the loop after the first ones finds and leaves the same slots."""
+    templates = list(templates_of(loop))
+    if any(template.split(maxsplit=1)[0] in _COUNTING_VERBS for template in templates):
+        return False
+    return not any(mentioned(template, (loop.variable,)) for template in templates)
+
+
+def _steps_to_follow(body: Sequence[Statement]) -> int:
+    steps = 0
+    for statement in body:
+        if isinstance(statement, Repeat):
+            count = min(statement.count, SETTLED_ITERATIONS) if _settles(statement) else statement.count
+            steps += count * _steps_to_follow(statement.body)
+        else:
+            steps += 1
+    return steps
+
+
+class _Checker:
+    """Follows the expansion; beyond the limit, the first iterations of every loop.
+
+    What is not followed to its end cannot say which ``a[i]`` exist or how often a node is held, so that then
+    all slots ``a[…]`` count as one name, which may be made again, and so may nodes.
+    """
+
+    def __init__(self, path: str, exact: bool) -> None:
+        self._path = path
+        self._exact = exact
+        self._things: dict[str, _Thing] = {}
+        self._marks: set[str] = set()
+        self._settles: dict[int, bool] = {}
+        self._operations = OperationReader()
+
+    def block(self, body: Sequence[Statement], variables: Mapping[str, int]) -> None:
+        for statement in body:
+            match statement:
+                case Repeat():
+                    for iteration in self._iterations(statement):
+                        self.block(statement.body, {**variables, statement.variable: iteration})
+                case ExpectGrowth():
+                    pass
+                case _:
+                    self._check(statement, variables)
+
+    def _iterations(self, loop: Repeat) -> range:
+        if loop.line not in self._settles:
+            self._settles[loop.line] = _settles(loop)
+        settled = self._settles[loop.line] or not self._exact
+        return range(min(loop.count, SETTLED_ITERATIONS) if settled else loop.count)
+
+    def _check(self, statement: Request | ExpectGauge, variables: Mapping[str, int]) -> None:
+        try:
+            if isinstance(statement, Request):
+                operation = self._operations.read(statement.template, variables)
+                self._request(operation, statement.expected, statement.line)
+            else:
+                self._expectation(resolve_expectation(statement, variables)[0])
+        except RequestError as error:
+            raise CaseError(self._path, statement.line, located(error.what, variables), error.instead) from error
+
+    def _expectation(self, expectation: ExpectGauge) -> None:
+        mark = expectation.mark
+        if mark is None or self._key(mark) in self._marks:
+            return
+        near = nearest(mark, self._marks)
+        advice = f"write 'mark {near}'" if near else f"write the line 'mark {mark}' where its reading is taken"
+        raise CaseError(self._path, expectation.line, f"there is no mark '{mark}' above this line", advice)
+
+    def _request(self, operation: Operation, expected: ExpectedOutcome | None, line: int) -> None:
+        for slot, kind in uses_of(operation):
+            self._use(slot, kind, line)
+        refused = expected is not None and expected.kind in (ExpectedKind.OUT_OF_MEMORY, ExpectedKind.REJECTED)
+        for making in makes_of(operation):
+            self._make(making, line, 0 if refused else 1)
+        if refused:
+            return
+        match operation:
+            case Mark(name):
+                self._marks.add(self._key(name))
+            case Hold(slot):
+                self._hold(slot, 1)
+            case Drop(slot):
+                self._hold(slot, -1)
+            case Finalize():
+                self._end_all([key for key, thing in self._things.items() if thing.kind is SlotKind.INSTANCE])
+            case _:
+                for slot in ends_of(operation):
+                    self._end(self._key(slot))
+
+    def _key(self, slot: str) -> str:
+        return slot if self._exact or "[" not in slot else slot.split("[", 1)[0] + "[]"
+
+    def _use(self, slot: str, kind: SlotKind, line: int) -> None:
+        thing = self._things.get(self._key(slot))
+        if thing is None:
+            near = nearest(slot, [name for name, found in self._things.items() if found.kind is kind])
+            advice = f"write '{near}'" if near else f"write {kind.made_by.format(slot=slot)} first"
+            raise CaseError(self._path, line, f"no {kind} '{slot}' is made above this line", advice)
+        if thing.kind is not kind:
+            raise CaseError(
+                self._path,
+                line,
+                f"'{slot}' is {thing.kind.with_article} (line {thing.line}) and this line needs {kind.with_article}",
+                f"name {kind.with_article}",
+            )
+
+    def _make(self, making: Making, line: int, holds: int) -> None:
+        key = self._key(making.slot)
+        before = self._things.get(key)
+        countable = self._exact or not (key.endswith("[]") or making.kind is SlotKind.NODE)
+        if before is not None and before.holds and countable:
+            raise CaseError(
+                self._path,
+                line,
+                f"'{making.slot}' still owns the {before.kind} made in line {before.line}",
+                f"{before.kind.ended_by.format(slot=making.slot)} first, or use an index such as "
+                f"{making.slot.split('[', 1)[0]}[i]",
+            )
+        pool = None if making.pool is None else self._key(making.pool)
+        self._things[key] = _Thing(making.kind, line, holds, pool)
+
+    def _hold(self, slot: str, change: int) -> None:
+        thing = self._things[self._key(slot)]
+        thing.holds = max(0, thing.holds + change)
+
+    def _end(self, key: str) -> None:
+        pool = key if self._things[key].kind is SlotKind.POOL else None
+        self._end_all([key])
+        if pool is not None:
+            self._end_all([name for name, thing in self._things.items() if thing.pool == pool])
+
+    def _end_all(self, keys: Collection[str]) -> None:
+        for key in keys:
+            self._things[key].holds = 0

@@ -1,0 +1,1 @@
+"""The command line: ``quiesce COMMAND``, one file for each command."""

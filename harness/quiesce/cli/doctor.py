@@ -1,0 +1,69 @@
+"""``quiesce doctor``: which backends work here, what they can do, and what to do about those that don't."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from quiesce.backend import Description
+from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.errors import ConfigurationError
+from quiesce.reporting.terminal import Palette
+from quiesce.reporting.text import clean_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("names", nargs="*", metavar="BACKEND", help="only these, which must work (default: all)")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Examine and report. Raises :class:`ConfigurationError` for an unknown backend and where none is installed."""
+    names = dict.fromkeys(arguments.names or backend_names())
+    if not names:
+        raise ConfigurationError("no backend is declared here; install quiesce (pip install -e .)")
+    probes = [_examine(name, explicit=bool(arguments.names)) for name in names]
+    console.write("\n".join(render_probe(probe, console.palette) for probe in probes))
+    broken = any(isinstance(probe, Unusable) for probe in probes)
+    return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
+
+
+def _examine(name: str, *, explicit: bool) -> Usable | Unusable:
+    try:
+        return probe_backend(name)
+    except ConfigurationError as error:
+        if explicit:
+            raise
+        what, _, instead = str(error).rpartition("; ")
+        return Unusable(name, what, instead)
+
+
+def render_probe(probe: Usable | Unusable, palette: Palette) -> str:
+    """Return what is known of one backend: a line, and indented lines below it."""
+    if isinstance(probe, Usable):
+        head, verdict, colour = probe.name, "works", palette.good
+        details = describe_lines(probe.description)
+    else:
+        head, verdict, colour = probe.name, "cannot work here", palette.bad
+        details = [("because", probe.reason), ("remedy", probe.remedy)]
+    lines = [f"{palette.strong}{clean_line(head)}{palette.end}: {colour}{verdict}{palette.end}"]
+    lines += [f"  {f'{name}:':<14}{clean_line(text)}" for name, text in details]
+    return "\n".join(lines) + "\n"
+
+
+def describe_lines(description: Description) -> list[tuple[str, str]]:
+    """Return a description as pairs of what and how."""
+    gauges = [f"{gauge} ({' and '.join(sorted(sources))})" for gauge, sources in sorted(description.gauges.items())]
+    return [
+        ("version", description.version),
+        ("alignment", f"{description.alignment_bytes} B"),
+        ("capabilities", _listed(description.capabilities)),
+        ("promises", _listed(description.promises)),
+        ("gauges", ", ".join(gauges) or "none"),
+    ]
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words)) or "none"

@@ -1,0 +1,30 @@
+"""``quiesce lint``: the grammar, and what a corpus asks of its cases beyond it."""
+
+from __future__ import annotations
+
+import argparse
+
+from quiesce.cases.lint import lint_cases
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.selection import select_cases
+from quiesce.oracle.invariants import NAMES
+from quiesce.reference.museum import FAULTS
+from quiesce.reporting.text import clean_line, plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Check and list. Raises :class:`quiesce.errors.ConfigurationError` where there is no case."""
+    catalogue = select_cases(arguments.targets)
+    errors = [*catalogue.errors, *lint_cases(catalogue.cases, invariants=NAMES, faults=FAULTS)]
+    errors.sort(key=lambda error: (error.path, error.line, error.what))
+    files = len({case.path for case in catalogue.cases} | {error.path for error in errors})
+    lines = [clean_line(str(error)) for error in errors]
+    found = plural(len(errors), "error") if errors else "no errors"
+    console.write("\n".join([*lines, f"{plural(files, 'case')} read: {found}"]) + "\n")
+    return ExitCode.FINDINGS if errors else ExitCode.NOTHING_FOUND

@@ -1,0 +1,78 @@
+"""The ``quiesce`` program: it reads the arguments, runs one command, and turns every ending into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.version import version
+from quiesce.errors import QuiesceError
+
+COMMANDS: Final = {
+    "run": "run cases on backends and report what was found",
+    "prove": "show that every case is red on its fault and green without it",
+    "doctor": "say which backends work here, and what to do about those that don't",
+    "lint": "check case files against the rules of the corpus",
+    "report": "write the reports of a killed run from its journal",
+}
+"""The commands in the order of the help text; each is the module of that name beside this one."""
+
+
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser. Only ``command``'s module is imported, so that one command cannot break another."""
+    parser = argparse.ArgumentParser(
+        prog="quiesce",
+        description="Regression tests for GPU and host memory management.",
+        epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
+    )
+    parser.add_argument("--version", action="version", version=f"quiesce {version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, text in COMMANDS.items():
+        subparser = commands.add_parser(name, help=text, description=text)
+        if name == command:
+            module = importlib.import_module(f"quiesce.cli.{name}")
+            module.add_arguments(subparser)
+            subparser.set_defaults(function=module.command)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Raises :class:`SystemExit` for usage errors, help and the version."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end the run
+            stream.reconfigure(errors="backslashreplace")
+    console = Console(sys.stdout, sys.stderr, os.environ)
+    try:
+        return _run(words, console)
+    except BrokenPipeError:  # the console flushes what it writes, so nothing is left that could fail at exit
+        return ExitCode.OUTPUT_CLOSED
+    except KeyboardInterrupt:
+        console.complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except (QuiesceError, OSError) as error:
+        console.complain(str(error))
+        return ExitCode.COULD_NOT_RUN
+    except Exception:  # the interpreter's own exit code for it is 1, which would say that something was found
+        traceback.print_exc()
+        console.complain("this is an error in quiesce itself, not a finding; please report it with the lines above")
+        return ExitCode.COULD_NOT_RUN
+
+
+def _run(words: Sequence[str], console: Console) -> ExitCode:
+    command = next((word for word in words if not word.startswith("-")), None)
+    parsed = build_parser(command).parse_args(words)
+    code: ExitCode = parsed.function(parsed, console)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

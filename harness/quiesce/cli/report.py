@@ -1,0 +1,31 @@
+"""``quiesce report``: write the reports of a run that was killed, from its journal."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.run_record import PLANNED, has_unreadable, is_finished
+from quiesce.reporting.folder import rebuild_reports
+from quiesce.reporting.terminal import render_summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="folder that holds results.jsonl")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Rebuild and summarise; an incomplete run without a failure could not run.
+
+    Raises :class:`quiesce.errors.ConfigurationError` for a journal that is none.
+    """
+    report = rebuild_reports(arguments.directory)
+    console.write(render_summary(report.results, palette=console.palette))
+    finished = is_finished(report)
+    if not finished:
+        planned = report.run.get(PLANNED, "an unknown number of")
+        console.complain(f"the run did not complete: the journal holds {len(report.results)} of {planned} results")
+    return exit_code(report.results, incomplete=not finished or has_unreadable(report))

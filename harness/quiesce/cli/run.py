@@ -1,0 +1,129 @@
+"""``quiesce run``: every chosen case on every chosen backend, judged and reported."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from quiesce.backend import Backend
+from quiesce.backends.registry import Usable
+from quiesce.cases.case import Case
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.run_record import describe_run
+from quiesce.cli.selection import Choice, choose_backends, select_cases
+from quiesce.cli.version import version
+from quiesce.errors import CaseError
+from quiesce.execution import run_case
+from quiesce.reporting.folder import ReportFolder
+from quiesce.reporting.terminal import render_summary
+from quiesce.reporting.text import plural
+from quiesce.results import Result
+
+RunCase: TypeAlias = Callable[[Case, Backend], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is going to do: each case on each backend, backend by backend."""
+
+    cases: tuple[Case, ...]
+    backends: Choice
+    seed: int
+
+    @property
+    def size(self) -> int:
+        """How many results a run that is not interrupted has."""
+        return len(self.cases) * len(self.backends.usable)
+
+    def __iter__(self) -> Iterator[tuple[Usable, Case]]:
+        return ((usable, case) for usable in self.backends.usable for case in self.cases)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+    parser.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a backend; may be repeated (default: all that work here)",
+    )
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR", help="write report.json, junit.xml and results.jsonl here"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed that the report names (default: 0)")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Run, report and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    catalogue = select_cases(arguments.targets, arguments.topic)
+    plan = Plan(catalogue.cases, choose_backends(arguments.backend), arguments.seed)
+    complain_about(catalogue.errors, console)
+    console.write(opening_line(plan))
+    results: list[Result] = []
+    interrupted = False
+    try:
+        with open_folder(arguments.report, plan, catalogue.errors) as folder:
+            perform(plan, run_case, console, [results.append, *([folder.add] if folder else [])])
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        console.end_progress()
+    names = [usable.name for usable in plan.backends.usable]
+    skipped = plan.backends.skipped
+    console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
+    if interrupted:
+        kept = f"; they are in {arguments.report}" if arguments.report else ""
+        console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}")
+        return ExitCode.INTERRUPTED
+    return exit_code(results, incomplete=bool(catalogue.errors))
+
+
+def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[[Result], None]]) -> None:
+    """Run the plan; hand every result to each of ``keep`` before the next case begins.
+
+    Results carry the backend's name as it was asked for, so that two drivers of one file name stay apart and the
+    command to run them again works.
+    """
+    keepers = tuple(keep)
+    for number, (usable, case) in enumerate(plan, 1):
+        console.progress(number, plan.size, f"{usable.name} {case.identifier}")
+        again = reproduce_command(case, usable.name, plan.seed)
+        result = replace(run(case, usable.backend), backend=usable.name, reproduce=again)
+        for keeper in keepers:
+            keeper(result)
+
+
+def reproduce_command(case: Case, backend: str, seed: int) -> str:
+    """Return the command line that runs one case on one backend again, quoted for a POSIX shell."""
+    words = ["quiesce", "run", case.path, "--backend", backend]
+    return shlex.join(words if seed == 0 else [*words, "--seed", str(seed)])
+
+
+def opening_line(plan: Plan) -> str:
+    """Return the first line: how much, where, and the seed."""
+    names = ", ".join(usable.name for usable in plan.backends.usable)
+    return f"quiesce {version()}: {plural(len(plan.cases), 'case')} on {names}, seed {plan.seed}\n"
+
+
+def complain_about(errors: Iterable[CaseError], console: Console) -> None:
+    """Name the case files that cannot be read; the others still run."""
+    for error in errors:
+        console.complain(str(error))
+
+
+def open_folder(
+    directory: Path | None, plan: Plan, errors: Iterable[CaseError]
+) -> AbstractContextManager[ReportFolder | None]:
+    """Return the folder to report to, or nothing."""
+    if directory is None:
+        return nullcontext()
+    return ReportFolder(directory, seed=plan.seed, run=describe_run(plan.size, plan.backends, errors))

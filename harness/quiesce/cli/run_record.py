@@ -1,0 +1,45 @@
+"""The ``run`` object of a report: all that may differ between two equal runs, and what it says about completeness."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from quiesce.cli.selection import Choice
+from quiesce.cli.version import version
+from quiesce.errors import CaseError
+from quiesce.results import Report
+
+PLANNED: Final = "planned results"
+"""The key that says how many results a complete run has."""
+UNREADABLE: Final = "unreadable "
+"""The prefix of the keys that name the case files that could not be read."""
+
+
+def describe_run(planned: int, backends: Choice, errors: Iterable[CaseError]) -> dict[str, str]:
+    """Return what is known before the first case runs: time, machine, versions, what was left out and why."""
+    versions = {f"version of {each.name}": each.description.version for each in backends.usable}
+    skipped = {f"skipped {name}": why for name, why in backends.skipped.items()}
+    unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
+    return {
+        PLANNED: str(planned),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version of quiesce": version(),
+        **versions,
+        **skipped,
+        **unreadable,
+    }
+
+
+def is_finished(report: Report) -> bool:
+    """Whether the report holds every result that the run set out for."""
+    return report.run.get(PLANNED) == str(len(report.results))
+
+
+def has_unreadable(report: Report) -> bool:
+    """Whether the run left case files out because they could not be read."""
+    return any(key.startswith(UNREADABLE) for key in report.run)

@@ -1,0 +1,86 @@
+"""Which cases and which backends a command works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
+from quiesce.cases.case import Case
+from quiesce.cases.catalogue import Catalogue, find_cases, load
+from quiesce.cases.wording import instead_of
+from quiesce.errors import BackendUnavailable, ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The backends to use, and why each of the others was left out."""
+
+    usable: tuple[Usable, ...]
+    skipped: Mapping[str, str]
+
+
+def choose_backends(requested: Sequence[str]) -> Choice:
+    """Return the requested backends, or every installed one that works here.
+
+    Raises :class:`BackendUnavailable` where a requested one cannot work, and :class:`ConfigurationError` where a
+    requested one is unknown or none at all works.
+    """
+    usable: list[Usable] = []
+    skipped: dict[str, str] = {}
+    for name in dict.fromkeys(requested or backend_names()):
+        try:
+            probed = probe_backend(name)
+        except ConfigurationError as error:
+            if requested:
+                raise
+            skipped[name] = str(error)
+            continue
+        if isinstance(probed, Usable):
+            usable.append(probed)
+        elif requested:
+            raise BackendUnavailable(probed.name, probed.reason, probed.remedy)
+        else:
+            skipped[name] = explain(probed)
+    if not usable:
+        raise ConfigurationError("no backend works here, so nothing can run; write 'quiesce doctor' to see why")
+    return Choice(tuple(usable), skipped)
+
+
+def explain(unusable: Unusable) -> str:
+    """Return why a backend cannot work and what to do about it, as one sentence."""
+    return f"{unusable.reason}; {unusable.remedy}"
+
+
+def select_cases(targets: Sequence[str], topics: Sequence[str] = ()) -> Catalogue:
+    """Return the cases of ``targets`` (files, folders, identifiers; none: the whole corpus), of ``topics`` if any.
+
+    Raises :class:`ConfigurationError` for a target that names no case, and for a topic without one.
+    """
+    files = find_cases([Path(target) for target in targets])
+    catalogue = load([below_here(file) for file in files])
+    return Catalogue(in_topics(catalogue.cases, topics), catalogue.errors) if topics else catalogue
+
+
+def below_here(path: Path) -> Path:
+    """Return the path relative to the working directory where it lies below, so that reports are equal everywhere."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def topic_of(case: Case) -> str:
+    """Return the topic of a case: its identifier without the behaviour."""
+    return case.identifier.rpartition("/")[0]
+
+
+def in_topics(cases: Iterable[Case], topics: Sequence[str]) -> tuple[Case, ...]:
+    """Return the cases of the topics. Raises :class:`ConfigurationError` for a topic without a case."""
+    kept = tuple(cases)
+    known = sorted({topic_of(case) for case in kept})
+    for topic in topics:
+        if topic not in known:
+            raise ConfigurationError(f"no case has the topic '{topic}'; {instead_of(topic, known)}")
+    return tuple(case for case in kept if topic_of(case) in topics)

@@ -1,0 +1,40 @@
+"""The exceptions of quiesce.
+
+    QuiesceError
+    ├── CaseError                a case file is wrong: file, line, what, and what to write instead
+    ├── ConfigurationError       an option, an ini key or an argument is wrong
+    └── BackendUnavailable       a backend cannot work on this machine; says what to install
+
+A misbehaving backend is never an exception: it is a finding.
+"""
+
+from __future__ import annotations
+
+
+class QuiesceError(Exception):
+    """The root of every exception that quiesce raises on purpose."""
+
+
+class CaseError(QuiesceError):
+    """A case file cannot be read. The text is ``file:line: what is wrong; what to write instead``."""
+
+    def __init__(self, path: str, line: int, what: str, instead: str) -> None:
+        super().__init__(f"{path}:{line}: {what}; {instead}")
+        self.path = path
+        self.line = line
+        self.what = what
+        self.instead = instead
+
+
+class ConfigurationError(QuiesceError):
+    """An option is wrong; the text says what follows from it and what to write instead."""
+
+
+class BackendUnavailable(QuiesceError):
+    """A backend cannot work here. ``remedy`` says what to install or set."""
+
+    def __init__(self, backend: str, reason: str, remedy: str) -> None:
+        super().__init__(f"backend '{backend}' cannot work here: {reason}; {remedy}")
+        self.backend = backend
+        self.reason = reason
+        self.remedy = remedy

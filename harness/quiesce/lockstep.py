@@ -1,0 +1,287 @@
+"""Lockstep: the one place where a context and the oracle meet.
+
+Every operation is performed, its outcome and gauges go to the oracle, and the first step that breaks a rule ends the
+trial: what a broken allocator does next proves nothing. Then the sequence gives everything back, the context is
+closed, and what is left is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
+from quiesce.cases.case import Comparison, ExpectedKind, ExpectedOutcome
+from quiesce.cases.effects import makes_of, uses_of
+from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, PerformStep, Step
+from quiesce.findings import Finding, Grade
+from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.operations import MemoryKind, Operation, Slot
+from quiesce.oracle.growth import grows_as_expected, slope
+from quiesce.oracle.invariants.answers import judge_expectation
+from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH
+from quiesce.oracle.oracle import Oracle
+from quiesce.oracle.rules import found
+from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
+from quiesce.requests import format_request
+from quiesce.results import Sample
+
+TIMELINE_SAMPLES_MAX: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of one sequence on one backend.
+
+    ``unsupported`` is the reason why it stopped early, or empty; ``operations`` counts what was performed, and
+    ``skipped`` what was left out because its slot was never made.
+    """
+
+    findings: tuple[Finding, ...]
+    operations: int
+    skipped: int
+    unsupported: str = ""
+    timeline: tuple[Sample, ...] = ()
+
+
+@dataclass(slots=True)
+class _Progress:
+    index: int = 0
+    skipped: int = 0
+    line: int | None = None
+    request: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    timeline: list[Sample] = field(default_factory=list)
+    marks: dict[str, Readings] = field(default_factory=dict)
+    iterations: dict[int, list[Readings]] = field(default_factory=dict)
+    never_made: set[Slot] = field(default_factory=set)
+    unsupported: str = ""
+
+    def add(self, findings: Iterable[Finding], *, closing: bool = False) -> None:
+        for finding in findings:
+            self.findings.append(
+                replace(
+                    finding,
+                    operation_index=None if closing else max(0, self.index - 1),
+                    line=self.line,
+                    request="" if closing else self.request,
+                )
+            )
+
+
+class Lockstep:
+    """Runs one sequence of steps on a fresh context of ``backend``."""
+
+    def __init__(self, backend: Backend, profile: DeviceProfile) -> None:
+        self._description = backend.describe()
+        self._context: Context = backend.open(profile)
+        self._oracle = Oracle(self._description, profile)
+        self._progress = _Progress()
+        self._readings: Readings = {}
+
+    def run(self, steps: Iterable[Step]) -> Trial:
+        """Perform the steps, quiesce, close, and return what was found."""
+        progress = self._progress
+        try:
+            self._readings = self._context.readings()
+            self._run_steps(steps)
+            if not progress.findings and not progress.unsupported:
+                self._quiesce()
+        except BackendFault as fault:
+            progress.add([_finding_of(fault)])
+        finally:
+            closing = self._close()
+        if not progress.findings and not progress.unsupported and closing is not None:
+            progress.add(self._oracle.judge_closing(closing), closing=True)
+        return Trial(
+            tuple(progress.findings), progress.index, progress.skipped, progress.unsupported, tuple(progress.timeline)
+        )
+
+    def _close(self) -> Closing | None:
+        try:
+            return self._context.close()
+        except BackendFault as fault:
+            if not self._progress.findings:
+                self._progress.add([_finding_of(fault)], closing=True)
+            return None
+
+    def _run_steps(self, steps: Iterable[Step]) -> None:
+        progress = self._progress
+        for step in steps:
+            match step:
+                case PerformStep(operation, expected, line):
+                    progress.line = line
+                    self._perform(operation, expected)
+                case CheckGauge(expectation, value):
+                    progress.line = expectation.line
+                    mark = progress.marks.get(expectation.mark) if expectation.mark else None
+                    self._check_gauge(expectation.gauge, expectation.comparison, value, mark)
+                case IterationEnd(loop, measured=True):
+                    progress.iterations.setdefault(loop, []).append(self._readings)
+                case IterationEnd():
+                    pass
+                case CheckGrowth(expectation, loop):
+                    progress.line = expectation.line
+                    samples = progress.iterations.get(loop, [])[expectation.after :]
+                    self._check_growth(expectation.gauge, expectation.per_iteration, samples)
+            if progress.findings or progress.unsupported:
+                return
+
+    def _perform(self, operation: Operation, expected: ExpectedOutcome | None) -> None:
+        progress = self._progress
+        made = [making.slot for making in makes_of(operation)]
+        if progress.never_made and any(use.slot in progress.never_made for use in uses_of(operation)):
+            progress.skipped += 1
+            progress.never_made.update(made)
+            return
+        if isinstance(operation, ops.Mark):
+            progress.marks[operation.name] = self._readings
+        progress.request = format_request(operation)
+        progress.index += 1
+        reply = self._context.perform(operation)
+        before, self._readings = self._readings, self._context.readings()
+        self._sample(reply)
+        if isinstance(reply.outcome, Unsupported):
+            progress.unsupported = f"'{progress.request}': {describe(reply.outcome)}"
+            return
+        origin = f"operation {progress.index - 1}" + (f" (line {progress.line})" if progress.line else "")
+        findings = self._oracle.judge(operation, reply, before, self._readings, f"{origin}: {progress.request}")
+        if not findings and expected is not None:
+            findings = tuple(judge_expectation(_words(expected), _matches(expected, reply.outcome), reply.outcome))
+        progress.add(findings)
+        if isinstance(reply.outcome, Allocated | Done):
+            progress.never_made.difference_update(made)
+        else:
+            progress.never_made.update(made)
+
+    def _sample(self, reply: Reply) -> None:
+        progress = self._progress
+        if len(progress.timeline) >= TIMELINE_SAMPLES_MAX:
+            return
+        progress.timeline.append(
+            Sample(
+                progress.index - 1,
+                progress.request,
+                describe(reply.outcome),
+                progress.line,
+                best_reading(self._readings, Gauge.LIVE),
+                best_reading(self._readings, Gauge.RESERVED),
+                best_reading(self._readings, Gauge.PINNED),
+            )
+        )
+
+    # -- expectations ----------------------------------------------------------------------------------------------
+
+    def _check_gauge(self, gauge: Gauge, comparison: Comparison, value: int, mark: Readings | None) -> None:
+        observed = best_reading(self._readings, gauge)
+        if observed is None:
+            self._progress.unsupported = f"nobody counts '{gauge}' here"
+            return
+        expected = value + (best_reading(mark, gauge) or 0 if mark is not None else 0)
+        if not _COMPARE[comparison](observed, expected):
+            self._progress.add([found(GAUGE, f"{gauge} {comparison} {expected}", f"{gauge} of {observed}")])
+
+    def _check_growth(self, gauge: Gauge, per_iteration: int, samples: list[Readings]) -> None:
+        values = [value for value in (best_reading(sample, gauge) for sample in samples) if value is not None]
+        if len(values) < len(samples):
+            self._progress.unsupported = f"nobody counts '{gauge}' here"
+        elif not grows_as_expected(values, per_iteration, cumulative=gauge.cumulative):
+            name = COST if gauge.cumulative else GROWTH
+            shown = [b - a for a, b in zip(values, values[1:], strict=False)] if gauge.cumulative else values
+            self._progress.add(
+                [
+                    found(
+                        name,
+                        f"{gauge} grows {per_iteration} per iteration",
+                        f"it grows {float(slope(shown)):.4g} per iteration, from {shown[0]} to {shown[-1]}",
+                        grade=Grade.GROWTH,
+                    )
+                ]
+            )
+
+    # -- quiescence ------------------------------------------------------------------------------------------------
+
+    def _quiesce(self) -> None:
+        """Give everything back that the sequence still owns, in an order that is legal on every backend."""
+        self._progress.line = None
+        for operation in _giving_back(self._oracle, self._description.capabilities):
+            self._perform(operation, None)
+            if self._progress.findings:
+                return
+            self._progress.unsupported = ""  # what cannot be given back one by one goes when the context closes
+
+
+def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterator[Operation]:
+    model = oracle.model
+    for slot, state in list(model.streams.items()):
+        capture = model.captures.of(state)
+        if capture is not None and capture.origin is state:
+            yield ops.EndCapture("_quiesce_graph", slot)
+    for slot, state in list(model.streams.items()):
+        if state.stalled_from is not None:
+            yield ops.Release(slot)
+    if Capability.STREAMS in capabilities:
+        for device in range(model.profile.devices if Capability.DEVICES in capabilities else 1):
+            if Capability.DEVICES in capabilities:
+                yield ops.SelectDevice(device)
+            yield ops.SynchronizeDevice()
+    for slot in list(model.graphs):
+        yield ops.DestroyGraph(slot)
+    for slot in [*model.blocks, *model.empty_blocks]:
+        yield ops.Free(slot)
+    for slot in list(model.instances):
+        yield ops.DestroyInstance(slot)
+    for slot in list(model.events):
+        yield ops.DestroyEvent(slot)
+    for slot in list(model.streams):
+        yield ops.DestroyStream(slot)
+    for slot in list(model.pools):
+        yield ops.DestroyPool(slot)
+    for slot, node in list(model.tape.held.items()):
+        for _ in range(node.holds):
+            yield ops.Drop(slot)
+    if Capability.TAPE in capabilities:
+        yield ops.Collect()
+    if model.initialized:
+        yield ops.Finalize()
+    if Capability.POOL in capabilities:
+        yield ops.Trim()
+        if Capability.PINNED in capabilities:
+            yield ops.Trim(MemoryKind.PINNED)
+
+
+_COMPARE: Final = {
+    Comparison.EQUAL: lambda observed, expected: observed == expected,
+    Comparison.NOT_EQUAL: lambda observed, expected: observed != expected,
+    Comparison.AT_MOST: lambda observed, expected: observed <= expected,
+    Comparison.AT_LEAST: lambda observed, expected: observed >= expected,
+    Comparison.BELOW: lambda observed, expected: observed < expected,
+    Comparison.ABOVE: lambda observed, expected: observed > expected,
+}
+
+
+def _words(expected: ExpectedOutcome) -> str:
+    return f"{expected.kind} {expected.code}" if expected.code else str(expected.kind)
+
+
+def _matches(expected: ExpectedOutcome, outcome: Outcome) -> bool:
+    match expected.kind:
+        case ExpectedKind.ALLOCATED:
+            return isinstance(outcome, Allocated)
+        case ExpectedKind.DONE:
+            return isinstance(outcome, Done)
+        case ExpectedKind.OUT_OF_MEMORY:
+            return isinstance(outcome, OutOfMemory)
+        case ExpectedKind.REJECTED:
+            return isinstance(outcome, Rejected) and expected.code in (None, outcome.code)
+
+
+def _finding_of(fault: BackendFault) -> Finding:
+    return replace(found(fault.invariant, "an answer", fault.observed), evidence=fault.evidence)
+
+
+def run_lockstep(backend: Backend, profile: DeviceProfile, steps: Iterable[Step]) -> Trial:
+    """Run one sequence on a fresh context. Raises :class:`quiesce.errors.BackendUnavailable` where none opens."""
+    return Lockstep(backend, profile).run(steps)

@@ -1,0 +1,76 @@
+"""Invariants of counters: claims against ledgers, and counters against the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from quiesce.findings import Finding
+from quiesce.gauges import Gauge, Source, best_reading
+from quiesce.oracle.model import Change, Model
+from quiesce.oracle.rules import Invariant, found
+
+
+def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001 - uniform checks
+    """Nothing counts below zero."""
+    if not change.after or min(change.after.values()) >= 0:
+        return
+    for (gauge, source), value in sorted(change.after.items()):
+        if value < 0:
+            yield found("gauges_are_not_negative", f"{gauge} of at least 0", f"{value} by its {source}")
+
+
+def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+    """Where both a claim and a ledger count the same thing, they agree."""
+    for (gauge, source), claim in change.after.items():
+        if source is Source.LEDGER:
+            continue
+        ledger = change.after.get((gauge, Source.LEDGER))
+        if ledger is not None and claim != ledger:
+            yield found("claims_agree_with_the_ledger", f"{gauge} of {ledger}, as the ledger says", f"{claim} claimed")
+
+
+def block_count_follows_the_sequence(model: Model, change: Change) -> Iterator[Finding]:
+    """The backend counts as many live blocks as the sequence owns (those of no bytes may or may not count)."""
+    counted = best_reading(change.after, Gauge.BLOCKS)
+    if counted is None:
+        return
+    owned = model.memory.live_count
+    if not owned <= counted <= owned + len(model.empty_blocks):
+        yield found("block_count_follows_the_sequence", f"{owned} blocks", f"{counted} blocks")
+
+
+def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterator[Finding]:
+    """A block's free takes from ``live`` what its allocation added, which is at least its size."""
+    before, after = (best_reading(readings, Gauge.LIVE) for readings in (change.before, change.after))
+    if before is None or after is None:
+        return
+    rose = after - before
+    if change.made is not None:
+        change.made.claimed_bytes = rose
+        if rose < change.made.size_bytes:
+            size = change.made.size_bytes
+            yield found("live_bytes_return_to_where_they_were", f"live to rise by at least {size}", f"rose by {rose}")
+    elif change.freed is not None:
+        added = change.freed.claimed_bytes
+        if added is not None and rose != -added:
+            yield found(
+                "live_bytes_return_to_where_they_were",
+                f"live to fall by the {added} that '{change.freed.slot}' added",
+                f"fell by {-rose}",
+                change.freed.made_by,
+            )
+    elif model.memory.live_count == 0 and after != 0 and not model.empty_blocks:
+        yield found("live_bytes_return_to_where_they_were", "live of 0: nothing is owned", f"{after}")
+
+
+INVARIANTS: Final = (
+    Invariant("gauges_are_not_negative", "Gauges are not negative.", "CNT", gauges_are_not_negative),
+    Invariant("claims_agree_with_the_ledger", "Claims agree with the ledger.", "CNT", claims_agree_with_the_ledger),
+    Invariant(
+        "block_count_follows_the_sequence", "Blocks are counted right.", "CNT", block_count_follows_the_sequence
+    ),
+    Invariant(
+        "live_bytes_return_to_where_they_were", "Live bytes are counted right.", "CNT", live_bytes_return_to_where_they_were
+    ),
+)

@@ -1,0 +1,89 @@
+"""Invariants of answers: permitted outcomes, and outcomes that a case states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Promise
+from quiesce.findings import Finding
+from quiesce.operations import MemoryKind, Operation
+from quiesce.oracle.footprints import certain_room, worst_footprint
+from quiesce.oracle.model import Change, Model
+from quiesce.oracle.permits import Permitted
+from quiesce.oracle.rules import Invariant, found
+from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, describe
+
+FITS: Final = "request_fits_but_out_of_memory"
+SERVED: Final = "valid_requests_are_served"
+REFUSED: Final = "invalid_requests_are_refused"
+DOCUMENTED: Final = "errors_are_the_documented_ones"
+ENFORCED: Final = "capacity_is_enforced"
+EXPECTATION_NAMES: Final = (FITS, SERVED, REFUSED, DOCUMENTED, ENFORCED)
+
+
+def judge_answer(operation: Operation, outcome: Outcome, permitted: Permitted) -> Iterator[Finding]:
+    """Compare an outcome with the permitted set, which was taken before the operation ran."""
+    if permitted.permits(outcome):
+        return
+    observed = describe(outcome)
+    match outcome:
+        case Allocated() | Done():
+            yield found(REFUSED, str(permitted), observed)
+        case OutOfMemory():
+            yield found(SERVED, str(permitted), observed)
+        case Rejected():
+            name = DOCUMENTED if permitted.codes else SERVED
+            yield found(name, str(permitted), observed)
+        case _:
+            pass
+
+
+def judge_expectation(expected: str, matches: bool, outcome: Outcome) -> Iterator[Finding]:
+    """Name the rule that an outcome breaks where the case states another one (``expected`` in the case's words)."""
+    if matches:
+        return
+    succeeded = isinstance(outcome, Allocated | Done)
+    if expected in ("allocated", "done"):
+        name = FITS if isinstance(outcome, OutOfMemory) else SERVED
+    elif expected == "out of memory":
+        name = ENFORCED if succeeded else DOCUMENTED
+    else:
+        name = REFUSED if succeeded else DOCUMENTED
+    yield found(name, expected, describe(outcome))
+
+
+def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Finding]:
+    """A pool that reclaims before it fails does not fail a request that fits, at its worst, what is certainly free."""
+    operation = change.operation
+    if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate | ops.Stage):
+        return
+    if not model.promises(Promise.RECLAIMS_BEFORE_OOM) or not model.can(Capability.CAPACITY):
+        return
+    if model.failure_armed or model.captures.any_active or isinstance(operation, ops.Stage):
+        return
+    if operation.kind is MemoryKind.PAGEABLE:
+        return
+    need = max(worst_footprint(model, operation.size_bytes), operation.alignment_bytes or 1)
+    room = certain_room(model, operation.kind, operation.pool)
+    if need <= room:
+        yield found(FITS, f"allocated: it takes at most {need} bytes and {room} are certainly free", "out of memory")
+
+
+def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
+    """A backend that promises a capacity limit does not hand out more than its capacity."""
+    made = change.made
+    if made is None or not model.promises(Promise.CAPACITY_LIMIT) or made.kind is not MemoryKind.DEVICE:
+        return
+    capacity = model.profile.capacity_bytes * model.profile.devices
+    if model.memory.live_bytes > capacity:
+        live = sum(block.size_bytes for _, _, block in model.memory.live if block.kind is MemoryKind.DEVICE)
+        if live > capacity:
+            yield found(ENFORCED, f"at most {capacity} bytes handed out", f"{live} bytes are")
+
+
+INVARIANTS: Final = (
+    Invariant(FITS, "No out of memory for what fits.", "RETRY", request_fits_but_out_of_memory),
+    Invariant(ENFORCED, "The capacity is a limit.", "LIM", capacity_is_enforced),
+)

@@ -1,0 +1,35 @@
+"""Invariants of the end: what is left when the sequence has given everything back and the context is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from quiesce.findings import Finding, Grade
+from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.oracle.model import Model
+from quiesce.oracle.rules import found
+
+NOTHING_LEFT: Final = "nothing_is_left_at_quiescence"
+HANDLES_GONE: Final = "handles_are_destroyed_at_quiescence"
+GAUGE: Final = "gauge_meets_expectation"
+GROWTH: Final = "retained_does_not_grow"
+COST: Final = "cost_per_iteration_stays_flat"
+NAMES: Final = (NOTHING_LEFT, HANDLES_GONE, GAUGE, GROWTH, COST)
+
+_MEMORY: Final = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.NODES)
+_HANDLES: Final = (Gauge.STREAMS, Gauge.EVENTS, Gauge.GRAPHS, Gauge.INSTANCES)
+
+
+def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
+    """After quiescence, what nobody owns must be gone."""
+    for name, gauges in ((NOTHING_LEFT, _MEMORY), (HANDLES_GONE, _HANDLES)):
+        for gauge in gauges:
+            left = best_reading(readings, gauge)
+            if left:
+                yield found(name, f"{gauge} of 0", f"{left}", grade=Grade.LIVE_LEAK)
+    left_upstream = sum(end - start for start, end, _ in model.memory.upstream)
+    if left_upstream and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
+        yield found(
+            NOTHING_LEFT, "every upstream allocation given back", f"{left_upstream} bytes were not", grade=Grade.LIVE_LEAK
+        )

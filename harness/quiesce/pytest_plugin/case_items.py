@@ -1,0 +1,217 @@
+"""Case files as pytest items: one item for each case and backend. Registered once the first case file turns up."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from abc import abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from quiesce.cases.header import KEYS
+from quiesce.cases.parser import identify, parse_case
+from quiesce.errors import CaseError
+from quiesce.execution import run_case
+from quiesce.findings import Finding
+from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, RESULT_ATTRIBUTE
+from quiesce.pytest_plugin.selection import chosen
+from quiesce.reporting.record import result_record
+from quiesce.reporting.text import clean_line, failure_text
+from quiesce.results import Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from quiesce.backend import Backend
+    from quiesce.cases.case import Case
+
+SURVIVES: Final = "process_survives_every_request"
+"""The invariant that is broken where the process that runs a case dies."""
+
+NO_BACKEND: Final = "no backend"
+"""What reports call the backend of a case file that cannot be read."""
+
+_HEADER_LINE: Final = re.compile(rf"^ *({'|'.join(KEYS)})\s*:".encode(), re.MULTILINE)
+
+
+class CaseFailed(Exception):  # noqa: N818 - a verdict, not an error
+    """A case failed or is broken; pytest shows its text instead of a traceback."""
+
+
+def has_header(path: Path) -> bool:
+    """Whether a file named ``*.case`` has a header line, so that it is one of quiesce's and not a stranger's."""
+    try:
+        return _HEADER_LINE.search(path.read_bytes()) is not None
+    except OSError:
+        return True  # collecting it says what is wrong
+
+
+def _read(path: Path, name: str) -> Case:
+    """Read a case; ``name`` is what pytest calls the file, relative to the root folder. Raises :class:`CaseError`."""
+    try:
+        return replace(parse_case(path), path=name)
+    except CaseError as error:
+        raise CaseError(name, error.line, error.what, error.instead) from None
+
+
+class CaseFile(pytest.File):
+    """One case file; a malformed one becomes one failing item, so that the other cases still run."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield the items of this file, in the order of the chosen backends."""
+        try:
+            case = _read(self.path, self.nodeid)
+        except CaseError as error:
+            yield MalformedCase.from_parent(self, name="malformed", error=error)
+            return
+        for name, backend in chosen(self.config).backends.items():
+            yield CaseItem.from_parent(self, name=name, case=case, backend=backend)
+
+
+class ResultItem(pytest.Item):
+    """An item that makes one result."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.add_marker("leak")
+        self.made: Result | None = None
+
+    @abstractmethod
+    def make(self) -> Result:
+        """Make the result."""
+
+    @abstractmethod
+    def fail(self, reason: str) -> Result:
+        """Return the result where :meth:`make` never returned one."""
+
+    def runtest(self) -> None:
+        """Make the result, let the policy hook see it, and say it the way pytest does."""
+        result = self.make()
+        adjusted: Result | None = self.ihook.pytest_quiesce_adjust_result(result=result)
+        self.made = result = adjusted or result
+        if result.verdict.is_failure:
+            raise CaseFailed(failure_text(result))
+        if result.verdict is not Verdict.PASSED:
+            said = f"{result.verdict}: {result.reason}" if result.reason else str(result.verdict)
+            pytest.skip(f"{clean_line(said)} (on '{self.name}')")
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Say where the item is, and what heads its failure."""
+        return self.path, None, f"{identify(self.path)} on {self.name}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show a failed case as its own text, anything else as pytest does."""
+        if isinstance(excinfo.value, CaseFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+
+class CaseItem(ResultItem):
+    """One case on one backend."""
+
+    def __init__(self, *, case: Case, backend: Backend, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.case = case
+        self.backend = backend
+
+    def make(self) -> Result:
+        """Run the case; the result names the backend as the user chose it, and says how pytest runs it again."""
+        result = run_case(self.case, self.backend)
+        return replace(result, backend=self.name, reproduce=reproduce(self.case.path, self.name))
+
+    def fail(self, reason: str) -> Result:
+        """Return a failed result of this case."""
+        return failed_result(self.case, self.name, reason)
+
+
+class MalformedCase(ResultItem):
+    """A case file that cannot be read: a broken case on no backend."""
+
+    def __init__(self, *, error: CaseError, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.error = error
+
+    def make(self) -> Result:
+        """Say what is wrong with the file."""
+        return self.fail(f"{self.error.what}; {self.error.instead}")
+
+    def fail(self, reason: str) -> Result:
+        """Return a broken case."""
+        name = self.nodeid.partition("::")[0]
+        return Result(identify(self.path), "", name, NO_BACKEND, Verdict.BROKEN_CASE, reason)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show ``file:line: what is wrong; what to write instead``."""
+        return (
+            clean_line(str(self.error))
+            if isinstance(excinfo.value, CaseFailed)
+            else super().repr_failure(excinfo, style)
+        )
+
+
+def reproduce(path: str, backend: str) -> str:
+    """Return the command that runs one case again, for a POSIX shell; the path is quoted in any case."""
+    quoted = "'" + path.replace("'", "'\\''") + "'"
+    return f"pytest {quoted} --quiesce-backend={shlex.quote(backend)}"
+
+
+def failed_result(case: Case, backend: str, reason: str) -> Result:
+    """Return the result of a case whose run broke off without one."""
+    return Result(
+        case.identifier,
+        case.title,
+        case.path,
+        backend,
+        Verdict.FAILED,
+        reason,
+        upstream=case.upstream,
+        reproduce=reproduce(case.path, backend),
+    )
+
+
+def crashed_result(nodeid: str, observed: str, config: pytest.Config) -> Result:
+    """Return the result of a case item whose worker process died while it ran."""
+    name, _, backend = nodeid.partition("::")
+    path = config.rootpath / name
+    finding = Finding(SURVIVES, "the process lives until the case has run", observed)
+    try:
+        result = failed_result(_read(path, name), backend, "")
+    except CaseError:
+        result = Result(identify(path), "", name, backend, Verdict.FAILED, reproduce=reproduce(name, backend))
+    return replace(result, findings=(finding,))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the result on the report; an item that broke off without a result gets a failed one."""
+    report = yield
+    if not isinstance(item, ResultItem) or report.when == "teardown":
+        return report
+    result, item.made = item.made, None
+    if result is None and report.failed and call.excinfo is not None:
+        result = item.fail(f"its {report.when} broke off: {call.excinfo.exconly(tryshort=True)}")
+    if result is not None:
+        attach(result, report)
+        item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
+    if report.skipped and isinstance(report.longrepr, tuple):  # pytest names the line of this file that skips
+        report.longrepr = (str(item.path), 1, report.longrepr[2])
+    return report
+
+
+def attach(result: Result, report: pytest.TestReport) -> None:
+    """Put a result on a report: as a value for whoever writes reports, and as properties for JUnit."""
+    setattr(report, RESULT_ATTRIBUTE, json.dumps(result_record(result)))
+    properties = {
+        "quiesce_verdict": str(result.verdict),
+        BACKEND_PROPERTY: result.backend,
+        "quiesce_upstream": "; ".join(result.upstream),
+        "quiesce_invariants": ", ".join(dict.fromkeys(finding.invariant for finding in result.findings)),
+    }
+    others = [each for each in report.user_properties if each[0] not in properties]  # a rerun leaves its own
+    report.user_properties = others + [(name, clean_line(value)) for name, value in properties.items() if value]

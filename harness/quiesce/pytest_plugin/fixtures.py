@@ -1,0 +1,80 @@
+"""Fixtures that hand backends to ordinary tests; a plugin of its own, in every run, so it imports when it must."""
+
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quiesce.pytest_plugin.keys import BACKEND_PROPERTY
+
+if TYPE_CHECKING:
+    from quiesce.backend import Backend
+
+
+class ChosenName(str):
+    """The parameter of the ``backend`` fixture; a type of its own tells it from a user's parameter of that name."""
+
+    __slots__ = ()
+
+
+@pytest.fixture(scope="session")
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Give each chosen backend in turn, ready to be opened."""
+    from quiesce.pytest_plugin.selection import chosen
+
+    return chosen(request.config).backends[request.param]
+
+
+@pytest.fixture(scope="session")
+def reference_backend() -> Backend:
+    """Give the reference, ready to be opened."""
+    return _backend_or_skip("reference")
+
+
+@pytest.fixture(scope="session")
+def host_backend() -> Backend:
+    """Give the host's own heap, ready to be opened; the test is skipped where it cannot work."""
+    return _backend_or_skip("host")
+
+
+@pytest.fixture(scope="session")
+def opencl_backend() -> Backend:
+    """Give OpenCL, ready to be opened; the test is skipped where it cannot work."""
+    return _backend_or_skip("opencl")
+
+
+def _backend_or_skip(name: str) -> Backend:
+    from quiesce.backends.registry import Unusable, probe_backend
+
+    probed = probe_backend(name)
+    if isinstance(probed, Unusable):
+        pytest.skip(f"backend '{name}' cannot work here: {probed.reason}; {probed.remedy}")
+    return probed.backend
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrise a test over the chosen backends, if its ``backend`` is the fixture of this module.
+
+    A project's own fixture or parameter of that name is left alone; pytest tells them apart only in
+    ``_arg2fixturedefs``, where a name that is parametrised directly is missing.
+    """
+    for definition in reversed(metafunc._arg2fixturedefs.get("backend", ())):
+        if definition.func.__module__ == __name__:
+            from quiesce.pytest_plugin.selection import chosen
+
+            names = [ChosenName(name) for name in chosen(metafunc.config).backends]
+            metafunc.parametrize("backend", names, indirect=True, scope="session")
+            return
+        if "backend" not in definition.argnames:  # an override that does not build on the fixture it hides
+            return
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note on an ordinary test which backend it runs on."""
+    callspec = getattr(item, "callspec", None)
+    name = None if callspec is None else callspec.params.get("backend")
+    if isinstance(name, ChosenName) and (BACKEND_PROPERTY, name) not in item.user_properties:
+        item.user_properties.append((BACKEND_PROPERTY, str(name)))

@@ -1,0 +1,29 @@
+"""Names under which the plugin keeps and sends what it knows. Light, because everything here imports it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from quiesce.pytest_plugin.options import Settings
+    from quiesce.pytest_plugin.selection import Selection
+
+SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
+"""In ``config.stash``: what the user asked for."""
+
+SELECTION: Final[pytest.StashKey[Selection]] = pytest.StashKey()
+"""In ``config.stash``: the backends of the run, once something needed them."""
+
+FOREIGN_FILES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
+"""In ``config.stash``: files named ``*.case`` that were left out because they are no cases of quiesce."""
+
+RESULT_ATTRIBUTE: Final = "quiesce_result"
+"""The attribute of a report that carries the result as JSON; pytest-xdist sends a report's own attributes along."""
+
+BACKEND_PROPERTY: Final = "quiesce_backend"
+"""The property of a report, and so of a JUnit test case, that names the backend it ran on."""
+
+NOTES: Final = "quiesce_notes"
+"""The key of ``config.workeroutput`` under which a worker of pytest-xdist sends what it left out."""

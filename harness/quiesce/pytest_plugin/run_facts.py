@@ -1,0 +1,32 @@
+"""What may differ between two equal runs: time, machine, versions, and what was left out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from datetime import UTC, datetime
+
+import pytest
+
+from quiesce.pytest_plugin.selection import chosen
+
+
+def run_facts(config: pytest.Config) -> dict[str, str]:
+    """Return the ``run`` object of a report, made when the run starts."""
+    selection = chosen(config)
+    return {
+        "machine": f"{platform.system()} {platform.machine()}",
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version of quiesce": _version(),
+        **{f"version of {name}": backend.describe().version for name, backend in selection.backends.items()},
+        **{f"skipped {name}": why for name, why in selection.unavailable.items()},
+    }
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("quiesce")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"

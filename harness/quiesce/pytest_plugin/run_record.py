@@ -1,0 +1,169 @@
+"""The record of a run: results as they arrive where pytest was started, the reports and the summary made of them.
+
+It is there in every run of every project, so it imports when it must.
+"""
+
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quiesce.pytest_plugin.keys import (
+    BACKEND_PROPERTY,
+    FOREIGN_FILES,
+    NOTES,
+    RESULT_ATTRIBUTE,
+    SELECTION,
+    SETTINGS,
+)
+
+if TYPE_CHECKING:
+    from quiesce.reporting.folder import ReportFolder
+    from quiesce.results import Report, Result
+
+
+class RunRecord:
+    """A plugin that keeps what a run found. Under pytest-xdist its workers only hand their notes over."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._settings = config.stash[SETTINGS]
+        self._is_worker = hasattr(config, "workerinput")
+        self._results: list[Result] = []
+        self._unavailable: dict[str, str] = {}
+        self._foreign: set[str] = set()
+        self._ordinary_backends: set[str] = set()
+        self._folder: ReportFolder | None = None
+        self._write_error = ""
+        self._facts: dict[str, str] = {}
+
+    def pytest_report_header(self) -> str | None:
+        """Say the seed and the backends where anything of quiesce was asked for."""
+        if not self._settings.asked:
+            return None
+        selection = self._config.stash.get(SELECTION, None)
+        names = "every backend that works here" if selection is None else ", ".join(selection.backends)
+        return f"quiesce: seed {self._settings.seed}, backends: {names}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Begin the reports; a folder that cannot be written ends the run before any test."""
+        if self._settings.report is None or self._is_worker or self._config.option.collectonly:
+            return
+        from quiesce.pytest_plugin.run_facts import run_facts
+        from quiesce.reporting.folder import ReportFolder
+
+        self._facts = run_facts(self._config)
+        folder = ReportFolder(self._settings.report, seed=self._settings.seed, run=self._facts)
+        try:
+            self._folder = folder.__enter__()
+        except OSError as error:
+            raise pytest.UsageError(
+                f"no report can be written: {error}; name another folder with --quiesce-report or quiesce_report"
+            ) from None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result that a report carries; it is on disk before the next one is waited for."""
+        text = getattr(report, RESULT_ATTRIBUTE, None)
+        if self._is_worker:
+            return
+        if text is None:
+            self._ordinary_backends.update(
+                str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
+            )
+            return
+        from quiesce.reporting.record import result_from_record
+
+        result = result_from_record(json.loads(text))
+        self._results.append(result)
+        if self._folder is not None and not self._write_error:
+            try:
+                self._folder.add(result)
+            except OSError as error:
+                self._write_error = str(error)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
+        """Make a failed result of a case whose worker died."""
+        if not crashitem.partition("::")[0].endswith(".case"):
+            return
+        from quiesce.pytest_plugin.case_items import attach, crashed_result
+        from quiesce.reporting.text import failure_text
+
+        result = crashed_result(crashitem, str(report.longrepr), self._config)
+        attach(result, report)
+        report.longrepr = failure_text(result)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take the notes of a worker that has finished; one that died left none."""
+        notes = getattr(node, "workeroutput", {}).get(NOTES)
+        if notes is not None:
+            self._unavailable.update(notes["unavailable"])
+            self._foreign.update(notes["foreign"])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Hand a worker's notes over, or write the reports; a run whose report cannot be written is no success."""
+        selection = self._config.stash.get(SELECTION, None)
+        self._unavailable.update(selection.unavailable if selection else {})
+        foreign: list[str] = self._config.stash.get(FOREIGN_FILES, [])
+        self._foreign.update(foreign)
+        if self._is_worker:
+            notes = {"unavailable": self._unavailable, "foreign": sorted(self._foreign)}
+            self._config.workeroutput[NOTES] = notes  # type: ignore[attr-defined]
+            return
+        if self._folder is not None:
+            try:
+                self._folder.__exit__(_what_ended(session, exitstatus), None, None)
+            except OSError as error:
+                self._write_error = self._write_error or str(error)
+        hook = self._config.hook.pytest_quiesce_report
+        if self._results and hook.get_hookimpls():
+            hook(report=self._report())
+        if self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _report(self) -> Report:
+        from quiesce.pytest_plugin.run_facts import run_facts
+        from quiesce.reporting.ordering import ordered
+        from quiesce.results import Report
+
+        return Report(self._settings.seed, tuple(ordered(self._results)), self._facts or run_facts(self._config))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what ran where, and loudly where nothing did; silent in a run that has nothing of quiesce."""
+        asked = self._config.getoption("--quiesce-backend") or self._settings.corpus
+        if self._config.option.collectonly or not (self._results or asked):
+            return
+        from quiesce.reporting.counts import count_by_backend
+        from quiesce.reporting.terminal import closing_line, empty_warnings, summary_table
+        from quiesce.reporting.text import clean_line
+
+        counts = count_by_backend(self._results, set(self._settings.backends or ()) - self._ordinary_backends)
+        terminalreporter.section("quiesce")
+        for line in summary_table(counts) if counts else ():
+            terminalreporter.line(line)
+        for name, why in sorted(self._unavailable.items()):
+            terminalreporter.line(f"left out '{name}': {why}")
+        for path in sorted(self._foreign):
+            terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
+        for line in empty_warnings(counts):
+            terminalreporter.line(line, red=True, bold=True)
+        if self._write_error:
+            terminalreporter.line(
+                f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}", red=True, bold=True
+            )
+        terminalreporter.line(f"{closing_line(counts)}; seed {self._settings.seed}")
+
+
+def _what_ended(session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
+    """Return what ended the run before every test had its turn, or None."""
+    if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop:
+        return KeyboardInterrupt
+    ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return None if exitstatus in ordinary else RuntimeError

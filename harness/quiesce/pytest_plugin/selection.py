@@ -1,0 +1,54 @@
+"""Which backends a run uses: those asked for, which must work, or every one that works here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quiesce.backends.registry import Unusable, backend_names, probe_backend
+from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
+from quiesce.reporting.text import clean_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quiesce.backend import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen backends by name, in the order they run, and why each of the others was left out."""
+
+    backends: Mapping[str, Backend]
+    unavailable: Mapping[str, str]
+
+
+def chosen(config: pytest.Config) -> Selection:
+    """Return the backends of this run; they are loaded and described once.
+
+    Raises :class:`pytest.UsageError` with one line where a backend that was asked for cannot work.
+    """
+    if SELECTION not in config.stash:
+        config.stash[SELECTION] = _choose(config)
+    return config.stash[SELECTION]
+
+
+def _choose(config: pytest.Config) -> Selection:
+    settings = config.stash[SETTINGS]
+    backends: dict[str, Backend] = {}
+    unavailable: dict[str, str] = {}
+    for name in settings.backends or backend_names():
+        try:
+            probed = probe_backend(name)
+            if isinstance(probed, Unusable):
+                raise BackendUnavailable(name, probed.reason, probed.remedy)
+        except (BackendUnavailable, ConfigurationError) as error:
+            if settings.backends is not None:
+                raise pytest.UsageError(f"{settings.backends_from}: {clean_line(str(error))}") from None
+            unavailable[name] = clean_line(str(error))
+        else:
+            backends[name] = config.hook.pytest_quiesce_backend(name=name, backend=probed.backend) or probed.backend
+    return Selection(backends, unavailable)

@@ -1,0 +1,62 @@
+"""The ledger of the reference: it sees every call that reaches upstream, whoever makes it, and counts steps.
+
+It is independent of the components under study: they report nothing to it; the layers below them do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from quiesce.observations import (
+    HandleCreated,
+    HandleDestroyed,
+    HandleKind,
+    Observation,
+    UpstreamAllocated,
+    UpstreamFreed,
+    UpstreamRefused,
+)
+from quiesce.operations import MemoryKind
+
+
+class Ledger:
+    """Observations since the last drain, and running totals."""
+
+    def __init__(self) -> None:
+        self._observations: list[Observation] = []
+        self.held_bytes: Counter[MemoryKind] = Counter()
+        self.allocations = 0
+        self.handles: Counter[HandleKind] = Counter()
+        self.upstream_calls = 0
+        self.steps = 0
+
+    def step(self, count: int = 1) -> None:
+        """Count elementary work: one look at one list entry, one arithmetic step on one block."""
+        self.steps += count
+
+    def see(self, observation: Observation) -> None:
+        """Keep an observation and bring the totals up to date."""
+        self._observations.append(observation)
+        match observation:
+            case UpstreamAllocated(size_bytes=size, kind=kind):
+                self.held_bytes[kind] += size
+                self.allocations += 1
+                self.upstream_calls += 1
+            case UpstreamFreed(size_bytes=size, kind=kind):
+                self.held_bytes[kind] -= size
+                self.allocations -= 1
+                self.upstream_calls += 1
+            case UpstreamRefused():
+                self.upstream_calls += 1
+            case HandleCreated(kind=handle):
+                self.handles[handle] += 1
+            case HandleDestroyed(kind=handle):
+                self.handles[handle] -= 1
+            case _:
+                pass
+
+    def drain(self) -> tuple[Observation, ...]:
+        """Return the observations since the last call, oldest first."""
+        seen = tuple(self._observations)
+        self._observations.clear()
+        return seen

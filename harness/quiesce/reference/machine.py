@@ -1,0 +1,139 @@
+"""The machine: one context of the reference. It performs operations, reads gauges, and releases everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from quiesce import operations as ops
+from quiesce.backend import Closing, DeviceProfile, Reply
+from quiesce.gauges import Gauge, Readings, Source
+from quiesce.observations import HandleKind
+from quiesce.operations import MemoryKind, Operation
+from quiesce.outcomes import Outcome, OutOfMemory, Rejected
+from quiesce.reference.calls import CallRejected, MemoryExhausted
+from quiesce.reference.memory_calls import MemoryCalls
+from quiesce.reference.order_calls import OrderCalls
+from quiesce.reference.parts import Parts
+from quiesce.reference.runtime_calls import RuntimeCalls
+from quiesce.reference.world import World
+
+_Handler = Callable[[Any], Outcome]  # each handler takes the one operation type it is filed under
+
+MACHINE_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
+    Gauge.LIVE: frozenset({Source.CLAIM}),
+    Gauge.BLOCKS: frozenset({Source.CLAIM}),
+    Gauge.RESERVED: frozenset({Source.CLAIM, Source.LEDGER}),
+    Gauge.PINNED: frozenset({Source.CLAIM, Source.LEDGER}),
+    Gauge.STREAMS: frozenset({Source.LEDGER}),
+    Gauge.EVENTS: frozenset({Source.LEDGER}),
+    Gauge.GRAPHS: frozenset({Source.LEDGER}),
+    Gauge.INSTANCES: frozenset({Source.LEDGER}),
+    Gauge.NODES: frozenset({Source.CLAIM}),
+    Gauge.UPSTREAM_CALLS: frozenset({Source.LEDGER}),
+    Gauge.COST: frozenset({Source.LEDGER}),
+    Gauge.RETAINED: frozenset({Source.LEDGER}),
+}
+"""The gauges that a machine reads, and who counts them."""
+
+
+class Machine:
+    """A context on a device ``profile``, built from ``parts``."""
+
+    def __init__(self, profile: DeviceProfile, parts: Parts) -> None:
+        self._world = World(profile, parts)
+        self._handlers = self._file_handlers()
+        self._closed = False
+
+    def _file_handlers(self) -> Mapping[type[Operation], _Handler]:
+        memory, order, runtime = MemoryCalls(self._world), OrderCalls(self._world), RuntimeCalls(self._world)
+        return {
+            ops.Allocate: memory.allocate,
+            ops.Free: memory.free,
+            ops.Trim: memory.trim,
+            ops.Copy: memory.copy,
+            ops.Stage: memory.stage,
+            ops.Fill: memory.fill,
+            ops.Launch: memory.launch,
+            ops.CreatePool: memory.create_pool,
+            ops.DestroyPool: memory.destroy_pool,
+            ops.InjectFailure: memory.inject,
+            ops.CreateStream: order.create_stream,
+            ops.DestroyStream: order.destroy_stream,
+            ops.SynchronizeStream: order.synchronize_stream,
+            ops.QueryStream: order.query_stream,
+            ops.CreateEvent: order.create_event,
+            ops.DestroyEvent: order.destroy_event,
+            ops.RecordEvent: order.record_event,
+            ops.WaitEvent: order.wait_event,
+            ops.QueryEvent: order.query_event,
+            ops.SynchronizeEvent: order.synchronize_event,
+            ops.SynchronizeDevice: order.synchronize_device,
+            ops.Stall: order.stall,
+            ops.Release: order.release,
+            ops.BeginCapture: order.begin_capture,
+            ops.EndCapture: order.end_capture,
+            ops.LaunchGraph: order.launch_graph,
+            ops.DestroyGraph: order.destroy_graph,
+            ops.SelectDevice: order.select_device,
+            ops.Initialize: runtime.initialize,
+            ops.Finalize: runtime.finalize,
+            ops.CreateInstance: runtime.create_instance,
+            ops.DestroyInstance: runtime.destroy_instance,
+            ops.Partition: runtime.partition,
+            ops.CreatePolicy: runtime.create_policy,
+            ops.Node: runtime.node,
+            ops.Hold: runtime.hold,
+            ops.Drop: runtime.drop,
+            ops.Backward: runtime.backward,
+            ops.Collect: runtime.collect,
+            ops.Mark: runtime.mark,
+        }
+
+    def perform(self, operation: Operation) -> Reply:
+        """Perform one operation; a failing call becomes an outcome."""
+        outcome: Outcome
+        try:
+            outcome = self._handlers[type(operation)](operation)
+        except MemoryExhausted:
+            outcome = OutOfMemory()
+        except CallRejected as rejected:
+            outcome = Rejected(rejected.code)
+        return Reply(outcome, self._world.ledger.drain())
+
+    def readings(self) -> Readings:
+        """Read the gauges: claims from the components, the rest from the ledger."""
+        world, ledger = self._world, self._world.ledger
+        pools = world.every_pool()
+        owners = [*pools, world.pinned_pool, world.pageable]
+        nodes = world.tape.count()
+        handles = ledger.handles
+        return {
+            (Gauge.LIVE, Source.CLAIM): sum(owner.live_bytes for owner in owners),
+            (Gauge.BLOCKS, Source.CLAIM): sum(owner.live_blocks for owner in owners),
+            (Gauge.RESERVED, Source.CLAIM): sum(pool.held_bytes for pool in pools),
+            (Gauge.RESERVED, Source.LEDGER): ledger.held_bytes[MemoryKind.DEVICE]
+            + ledger.held_bytes[MemoryKind.MANAGED],
+            (Gauge.PINNED, Source.CLAIM): world.pinned_pool.held_bytes,
+            (Gauge.PINNED, Source.LEDGER): ledger.held_bytes[MemoryKind.PINNED],
+            (Gauge.STREAMS, Source.LEDGER): handles[HandleKind.STREAM],
+            (Gauge.EVENTS, Source.LEDGER): handles[HandleKind.EVENT],
+            (Gauge.GRAPHS, Source.LEDGER): handles[HandleKind.GRAPH],
+            (Gauge.INSTANCES, Source.LEDGER): handles[HandleKind.INSTANCE],
+            (Gauge.NODES, Source.CLAIM): nodes,
+            (Gauge.UPSTREAM_CALLS, Source.LEDGER): ledger.upstream_calls,
+            (Gauge.COST, Source.LEDGER): ledger.steps,
+            (Gauge.RETAINED, Source.LEDGER): ledger.allocations + sum(handles.values()) + nodes,
+        }
+
+    def close(self) -> Closing:
+        """Release what the components hold for themselves; what the sequence still owns stays and is seen."""
+        if not self._closed:
+            self._closed = True
+            world = self._world
+            world.captures.abandon_all()
+            world.launcher.release()
+            for pool in world.every_pool():
+                pool.release()
+            world.pinned_pool.release()
+        return Closing(self._world.ledger.drain(), self.readings())

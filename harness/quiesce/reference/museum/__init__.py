@@ -1,0 +1,21 @@
+"""The museum: historic faults, each one part of the reference replaced. No fault raises a finding by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from quiesce.reference.museum import counting, launching, lifecycles, pinned, pools, reuse, streaming, tapes
+from quiesce.reference.museum.fault import Fault
+
+FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
+    {
+        fault.name: fault
+        for room in (pools, reuse, counting, streaming, launching, pinned, tapes, lifecycles)
+        for fault in room.FAULTS
+    }
+)
+"""Every fault by the name that cases cite."""
+
+__all__ = ["FAULTS", "Fault"]

@@ -1,0 +1,73 @@
+"""Faults of stream order: memory handed out, or given back, before the work on it is done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.reference.blocks import Block
+from quiesce.reference.chunks import Chunk
+from quiesce.reference.free_lists import CachedBlock
+from quiesce.reference.guards import Guard
+from quiesce.reference.museum.fault import Fault
+from quiesce.reference.parts import Parts
+from quiesce.reference.pool import CachingPool
+from quiesce.reference.streams import Stream
+
+
+class _IgnoresGuards(CachingPool):
+    def wait_for_guard(self, stream: Stream, guard: Guard) -> None:
+        pass
+
+
+class _DropsDependency(CachingPool):
+    def inherit(self, block: Block, stream: Stream) -> None:
+        pass
+
+
+class _ComparesHandles(CachingPool):
+    def is_ordered_already(self, guard: Guard, stream: Stream) -> bool:
+        return guard.stream.handle == stream.handle
+
+
+class _GuardsFreeStreamOnly(CachingPool):
+    def make_guards(self, block: Block, stream: Stream) -> tuple[Guard, ...]:
+        for user in list(block.uses):
+            if user is not stream:
+                del block.uses[user]
+        return super().make_guards(block, stream)
+
+
+class _ReturnsInFlight(CachingPool):
+    def wait_for_work(self, chunk: Chunk) -> None:
+        pass
+
+
+class _EventsOnFirstDevice(CachingPool):
+    def make_guards(self, block: Block, stream: Stream) -> tuple[Guard, ...]:
+        if block.uses:
+            event = self.streams.create_internal_event(0)
+            try:
+                self.streams.record(event, next(iter(block.uses)))
+            finally:
+                self.streams.destroy_event(event)
+        return super().make_guards(block, stream)
+
+
+class _LeaksEvents(CachingPool):
+    def destroy_guards(self, cached: CachedBlock) -> None:
+        cached.guards = ()
+
+
+def _reuse(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) -> Fault:
+    return Fault(f"reuse.{name}", upstream, mechanism, Parts(pool=pool))
+
+
+FAULTS: Final = (
+    _reuse("ignores_guards", "microsoft/onnxruntime#12913", "Reuse waits for nobody.", _IgnoresGuards),
+    _reuse("drops_dependency", "rapidsai/rmm#2489", "A merged list forgets the donor's event.", _DropsDependency),
+    _reuse("compares_handles", "rapidsai/rmm#2251", "A recycled handle passes for the old stream.", _ComparesHandles),
+    _reuse("guards_free_stream_only", "numba/numba#3508", "Uses on other streams are forgotten.", _GuardsFreeStreamOnly),
+    _reuse("returns_in_flight", "ggml-org/llama.cpp#22155", "A flush gives memory in use back.", _ReturnsInFlight),
+    _reuse("events_on_first_device", "rapidsai/rmm#1306", "Events are made on the wrong device.", _EventsOnFirstDevice),
+    _reuse("leaks_events", "LLNL/camp#71", "Events are erased and never destroyed.", _LeaksEvents),
+)

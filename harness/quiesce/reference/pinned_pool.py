@@ -1,0 +1,168 @@
+"""The pinned pool: host memory that the device reads and writes while the host runs on.
+
+A freed block waits for every copy that uses it, whoever enqueued it: the host may write to it the moment it is
+handed out again. Finished blocks are found in each stream's own order, so one stalled stream holds nothing else up.
+Sizes are rounded to powers of two of 512 bytes, as CuPy's pool does (upstream: cupy#8090).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.outcomes import INVALID_VALUE
+from quiesce.reference.blocks import Block
+from quiesce.reference.calls import CallRejected, MemoryExhausted
+from quiesce.reference.guards import Guard, record_guards
+from quiesce.reference.ledger import Ledger
+from quiesce.reference.streams import Stream, Streams
+from quiesce.reference.upstream import Upstream
+
+PINNED_UNIT_BYTES: Final = 512
+
+
+def pinned_footprint(size_bytes: int) -> int:
+    """Return what a pinned request takes: 512 times the next power of two of its 512-byte units."""
+    units = -(-size_bytes // PINNED_UNIT_BYTES)
+    return PINNED_UNIT_BYTES << (units - 1).bit_length()
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """A freed block and the guards that have not been seen complete."""
+
+    address: int
+    footprint_bytes: int
+    guards: deque[Guard]
+
+
+class PinnedPool:
+    """The pool of pinned host memory."""
+
+    def __init__(self, upstream: Upstream, streams: Streams, ledger: Ledger, alignment_bytes: int) -> None:
+        self.upstream = upstream
+        self.streams = streams
+        self.ledger = ledger
+        self.alignment_bytes = alignment_bytes
+        self.held_bytes = 0
+        self.live_bytes = 0
+        self.live_blocks = 0
+        self.free_by_size: dict[int, list[int]] = {}
+        self.in_flight: dict[Stream, deque[InFlight]] = {}
+        self._deferred: list[Block] = []
+
+    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
+        """Return a pinned block. Raises :class:`MemoryExhausted` where none fits even after waiting for copies."""
+        if alignment_bytes > PINNED_UNIT_BYTES:
+            raise CallRejected(INVALID_VALUE)
+        self.collect()
+        size = self.footprint(size_bytes)
+        addresses = self.free_by_size.get(size)
+        self.ledger.step()
+        address = addresses.pop() if addresses else self.obtain(size)
+        if addresses is not None and not addresses:
+            del self.free_by_size[size]
+        self.live_bytes += size
+        self.live_blocks += 1
+        return Block(address, size_bytes, size, self.upstream.kind, stream, self)
+
+    def footprint(self, size_bytes: int) -> int:
+        """Return the bytes that a request takes."""
+        return pinned_footprint(size_bytes)
+
+    def free(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - host memory knows no stream
+        """Take a block back; it is handed out again when the last copy that uses it is complete."""
+        self.live_bytes -= block.footprint_bytes
+        self.live_blocks -= 1
+        if block.uses and self.streams.captures.any_active:
+            self._deferred.append(block)  # an event recorded now could never be asked
+        else:
+            self.put(InFlight(block.address, block.footprint_bytes, self.make_guards(block)))
+
+    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the contract of an owner
+        """Refuse a block that was freed before."""
+        raise CallRejected(INVALID_VALUE)
+
+    def put(self, entry: InFlight) -> None:
+        """File a block under the stream that it waits for, or as free where it waits for nothing."""
+        if entry.guards:
+            self.in_flight.setdefault(entry.guards[0].stream, deque()).append(entry)
+        else:
+            self.free_by_size.setdefault(entry.footprint_bytes, []).append(entry.address)
+
+    def make_guards(self, block: Block) -> deque[Guard]:
+        """Record an event behind the work of every stream that uses the block."""
+        return deque(record_guards(block, self.streams, self.ledger))
+
+    def collect(self) -> None:
+        """Free the blocks whose work is complete. A capture forbids asking, so then none are."""
+        if self.streams.captures.any_active:
+            return
+        waiting_for_capture, self._deferred = self._deferred, []
+        for block in waiting_for_capture:
+            self.put(InFlight(block.address, block.footprint_bytes, self.make_guards(block)))
+        for stream in list(self.in_flight):
+            waiting = self.in_flight[stream]
+            while waiting and self.streams.is_complete(waiting[0].guards[0].event):
+                self.ledger.step()
+                self.pass_guard(waiting.popleft())
+            if not waiting:
+                del self.in_flight[stream]
+
+    def pass_guard(self, entry: InFlight) -> None:
+        """File a block whose first guard is complete."""
+        self.streams.destroy_event(entry.guards.popleft().event)
+        self.put(entry)
+
+    def trim(self) -> None:
+        """Give every free block back upstream, those whose work has just completed included."""
+        self.collect()
+        self.give_back_free()
+
+    def give_back_free(self) -> None:
+        """Give the blocks known to be free back upstream."""
+        for size, addresses in self.free_by_size.items():
+            for address in addresses:
+                self.ledger.step()
+                self.held_bytes -= size
+                with self.streams.captures.relaxed():
+                    self.upstream.free(address)
+        self.free_by_size.clear()
+
+    def release(self) -> None:
+        """Give everything back, waiting for work in flight."""
+        self.collect()
+        self.wait_for_all()
+        self.give_back_free()
+
+    def wait_for_all(self) -> None:
+        """Wait for the work of every freed block."""
+        while self.in_flight:
+            stream = next(iter(self.in_flight))
+            waiting = self.in_flight[stream]
+            self.streams.synchronize_event(waiting[0].guards[0].event)
+            self.pass_guard(waiting.popleft())
+            if not waiting:
+                del self.in_flight[stream]
+
+    def obtain(self, size: int) -> int:
+        """Take memory from upstream, reclaiming before giving up."""
+        try:
+            return self.from_upstream(size)
+        except MemoryExhausted:
+            self.trim()
+        try:
+            return self.from_upstream(size)
+        except MemoryExhausted:
+            if self.streams.captures.any_active:
+                raise
+            self.release()
+        return self.from_upstream(size)
+
+    def from_upstream(self, size: int) -> int:
+        """Take memory from upstream."""
+        with self.streams.captures.relaxed():
+            address = self.upstream.allocate(size, PINNED_UNIT_BYTES)
+        self.held_bytes += size
+        return address

@@ -1,0 +1,320 @@
+"""The caching pool: size classes, oversized blocks, chunks, squeeze and retry, trim, reuse in stream order.
+
+It makes every promise a pool can make. The shape is that of Thrust's ``disjoint_unsynchronized_pool_resource``
+(upstream: NVIDIA/cccl#4222) with the stream order of RMM's and PyTorch's pools.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from quiesce.operations import FailurePoint
+from quiesce.outcomes import INVALID_VALUE
+from quiesce.reference.blocks import Block
+from quiesce.reference.calls import CallRejected, MemoryExhausted
+from quiesce.reference.chunks import Chunk, Growth, class_of
+from quiesce.reference.free_lists import CachedBlock, FreeLists
+from quiesce.reference.guards import Guard, record_guards
+from quiesce.reference.ledger import Ledger
+from quiesce.reference.streams import Stream, Streams
+from quiesce.reference.upstream import FailureInjector, Upstream
+
+_Result = TypeVar("_Result")
+
+
+class CachingPool:
+    """A pool above one :class:`Upstream`. ``limit_bytes`` caps what it holds; cached bytes never count against a request.
+
+    Methods raise :class:`MemoryExhausted` and whatever upstream raises.
+    """
+
+    growth_type: type[Growth] = Growth
+    free_lists_type: type[FreeLists] = FreeLists
+
+    def __init__(  # noqa: D107
+        self,
+        upstream: Upstream,
+        streams: Streams,
+        ledger: Ledger,
+        injector: FailureInjector,
+        alignment_bytes: int,
+        limit_bytes: int | None = None,
+    ) -> None:
+        self.upstream = upstream
+        self.streams = streams
+        self.ledger = ledger
+        self.injector = injector
+        self.alignment_bytes = alignment_bytes
+        self.limit_bytes = limit_bytes
+        self.held_bytes = 0
+        self.live_bytes = 0
+        self.live_blocks = 0
+        self.growth = self.growth_type()
+        self.free_lists = self.free_lists_type(ledger)
+        self.chunks: dict[Chunk, None] = {}
+        self.idle: dict[Chunk, None] = {}
+        self.chunks_of_class: Counter[int] = Counter()
+        self._open: dict[int, Chunk] = {}  # by class: the chunk that still has blocks to carve
+        self.deferred: list[Block] = []
+        upstream.register(self, self.squeeze)
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
+        """Return a block for ``stream``. ``size_bytes`` is at least 1."""
+        self.settle_deferred()
+        alignment = max(alignment_bytes, self.alignment_bytes)
+        size_class = class_of(size_bytes, alignment)
+        if size_class is None:
+            cached = self._oversized(size_bytes, alignment, stream)
+        else:
+            cached = self._classed(size_class, stream)
+        block = Block(cached.address, size_bytes, cached.footprint_bytes, self.upstream.kind, stream, self, cached.chunk)
+        self._order_after_guards(block, cached, stream)
+        self.count_allocated(block)
+        return block
+
+    def free(self, block: Block, stream: Stream) -> None:
+        """Keep a block for reuse, guarded by events behind the work that uses it."""
+        self.count_freed(block)
+        if self.must_defer(block, stream):
+            self.deferred.append(block)
+        else:
+            self.cache(block, stream)
+
+    def must_defer(self, block: Block, stream: Stream) -> bool:
+        """Whether the block waits for a capture to end: events recorded in a capture could never be asked."""
+        if not self.streams.captures.any_active:
+            return False
+        return not block.captured_on <= {stream} or any(user.capture is not None or not user.alive for user in block.uses)
+
+    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - variants take it
+        """Refuse a block that was freed before."""
+        raise CallRejected(INVALID_VALUE)
+
+    def empty_address(self) -> int:
+        """Return the address of a block of no bytes: null, which owns nothing (``cudaMalloc`` with size 0)."""
+        return 0
+
+    def trim(self) -> None:
+        """Give every idle chunk whose work is complete back upstream; work in flight is not waited for."""
+        self.settle_deferred()
+        self.give_back(self.ready_chunks())
+
+    def squeeze(self) -> None:
+        """Give every idle chunk back upstream, waiting for work in flight where its memory could serve a request."""
+        self.settle_deferred()
+        self.give_back(self.ready_chunks())
+        if not self.streams.captures.any_active:
+            self.give_back(list(self.idle))
+
+    def release(self) -> None:
+        """Give everything back, blocks in the sequence's hands included: the pool is being destroyed."""
+        self.upstream.unregister(self)
+        self.deferred.clear()
+        self.streams.synchronize_device(self.upstream.device)
+        self.give_back(list(self.chunks))
+
+    def count_allocated(self, block: Block) -> None:
+        """Bring the pool's own counters up to date."""
+        self.live_bytes += block.footprint_bytes
+        self.live_blocks += 1
+
+    def count_freed(self, block: Block) -> None:
+        """Bring the pool's own counters up to date."""
+        self.live_bytes -= block.footprint_bytes
+        self.live_blocks -= 1
+
+    # -- finding a block -------------------------------------------------------------------------------------------
+
+    def _classed(self, size_class: int, stream: Stream) -> CachedBlock:
+        cached = self.free_lists.take(size_class, stream)
+        if cached is None:
+            cached = self._carve(size_class, stream)
+        if cached is None:
+            self._grow(size_class)
+            cached = self._carve(size_class, stream)
+            assert cached is not None
+        self._take_from_chunk(cached)
+        return cached
+
+    def _take_from_chunk(self, cached: CachedBlock) -> None:
+        cached.chunk.cached.pop(cached, None)
+        self.idle.pop(cached.chunk, None)
+
+    def _carve(self, size_class: int, stream: Stream) -> CachedBlock | None:
+        chunk = self._open.get(size_class)
+        if chunk is None:
+            return None
+        self.ledger.step()
+        cached = CachedBlock(chunk.address + chunk.carved * size_class, size_class, chunk, stream)
+        chunk.carved += 1
+        if chunk.carved == chunk.count:
+            del self._open[size_class]
+        return cached
+
+    def _grow(self, size_class: int) -> None:
+        usual = self.growth.next_count(size_class)
+        for count in self.chunk_counts(size_class, usual):
+            try:
+                chunk = self._new_chunk(size_class * count, size_class, size_class, count)
+            except MemoryExhausted:
+                continue
+            self._open[size_class] = chunk
+            self.growth.grew(size_class, count)
+            return
+        raise MemoryExhausted
+
+    def chunk_counts(self, size_class: int, usual: int) -> Iterator[int]:  # noqa: ARG002 - variants read the class
+        """Yield the chunk sizes to try, in blocks: the usual one, then halves down to a single block."""
+        while usual:
+            yield usual
+            usual //= 2
+
+    def _oversized(self, size_bytes: int, alignment: int, stream: Stream) -> CachedBlock:
+        size = self.upstream.footprint(size_bytes)
+        cached = self.take_oversized(size, alignment, stream)
+        if cached is None:
+            chunk = self._new_chunk(size, alignment, size, 1)
+            chunk.carved = 1
+            cached = CachedBlock(chunk.address, size, chunk, stream)
+        self._take_from_chunk(cached)
+        return cached
+
+    def take_oversized(self, size: int, alignment: int, stream: Stream) -> CachedBlock | None:
+        """Return a cached oversized block that serves the request, or None."""
+        cached = self.free_lists.take_oversized(size, stream)
+        if cached is not None and cached.address % alignment:
+            self.free_lists.put(cached)
+            return None
+        return cached
+
+    # -- upstream --------------------------------------------------------------------------------------------------
+
+    def _new_chunk(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
+        return self.with_reclaim(lambda: self.obtain(size_bytes, alignment, class_bytes, count))
+
+    def obtain(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
+        """Take a chunk from upstream. Its bookkeeping comes first, so that no failure can orphan it."""
+        if self.limit_bytes is not None and self.held_bytes + size_bytes > self.limit_bytes:
+            raise MemoryExhausted
+        self.injector.meet(FailurePoint.BOOKKEEPER)
+        with self.streams.captures.relaxed():
+            address = self.upstream.allocate(size_bytes, alignment)
+        return self.adopt(Chunk(address, self.upstream.footprint(size_bytes), class_bytes, count))
+
+    def adopt(self, chunk: Chunk) -> Chunk:
+        """Put a chunk into the books."""
+        self.chunks[chunk] = None
+        self.chunks_of_class[chunk.class_bytes] += 1
+        self.held_bytes += chunk.footprint_bytes
+        return chunk
+
+    def with_reclaim(self, attempt: Callable[[], _Result]) -> _Result:
+        """Attempt, and on out of memory again after each way of reclaiming; any other failure passes through."""
+        for reclaim in self.reclaim_steps():
+            try:
+                return attempt()
+            except MemoryExhausted:
+                reclaim()
+        return attempt()
+
+    def reclaim_steps(self) -> tuple[Callable[[], None], ...]:
+        """Return the ways to make room, the cheapest first."""
+        return (self.squeeze, lambda: self.upstream.relieve(self))
+
+    def ready_chunks(self) -> list[Chunk]:
+        """Return the idle chunks that no work in flight uses."""
+        capturing = self.streams.captures.any_active
+        return [chunk for chunk in self.idle if self.is_ready(chunk, capturing=capturing)]
+
+    def is_ready(self, chunk: Chunk, *, capturing: bool) -> bool:
+        """Whether no work in flight uses an idle chunk. A capture forbids asking, so then guarded chunks are not."""
+        for cached in chunk.cached:
+            for guard in cached.guards:
+                self.ledger.step()
+                if capturing or not self.streams.is_complete(guard.event):
+                    return False
+            self.destroy_guards(cached)
+        return True
+
+    def give_back(self, chunks: Iterable[Chunk]) -> None:
+        """Give chunks back upstream, once no work uses them."""
+        for chunk in chunks:
+            self.ledger.step()
+            self.wait_for_work(chunk)
+            for cached in chunk.cached:
+                cached.gone = True
+                self.destroy_guards(cached)
+            if self._open.get(chunk.class_bytes) is chunk:
+                del self._open[chunk.class_bytes]
+            del self.chunks[chunk]
+            self.idle.pop(chunk, None)
+            self.chunks_of_class[chunk.class_bytes] -= 1
+            if not self.chunks_of_class[chunk.class_bytes]:
+                self.growth.forget(chunk.class_bytes)
+            self.held_bytes -= chunk.footprint_bytes
+            with self.streams.captures.relaxed():
+                self.upstream.free(chunk.address)
+
+    def wait_for_work(self, chunk: Chunk) -> None:
+        """Block until no work uses the chunk; only then may its memory go."""
+        for cached in chunk.cached:
+            for guard in cached.guards:
+                self.streams.synchronize_event(guard.event)
+
+    # -- stream order ----------------------------------------------------------------------------------------------
+
+    def cache(self, block: Block, stream: Stream) -> None:
+        """Put a freed block on the list of ``stream``."""
+        assert isinstance(block.origin, Chunk)
+        cached = CachedBlock(block.address, block.footprint_bytes, block.origin, stream, self.make_guards(block, stream))
+        block.origin.cached[cached] = None
+        if block.origin.idle:
+            self.idle[block.origin] = None
+        self.free_lists.put(cached)
+
+    def make_guards(self, block: Block, stream: Stream) -> tuple[Guard, ...]:  # noqa: ARG002 - variants read the stream
+        """Record an event behind the work of every stream that uses the block."""
+        return tuple(record_guards(block, self.streams, self.ledger))
+
+    def _order_after_guards(self, block: Block, cached: CachedBlock, stream: Stream) -> None:
+        for guard in cached.guards:
+            if not self.is_ordered_already(guard, stream) and not self.is_done(guard):
+                self.wait_for_guard(stream, guard)
+        if cached.guards:
+            self.inherit(block, stream)
+        self.destroy_guards(cached)
+
+    def is_ordered_already(self, guard: Guard, stream: Stream) -> bool:
+        """Whether work on ``stream`` comes behind the guarded work anyway: it is the same stream, not just its handle."""
+        return guard.stream is stream
+
+    def is_done(self, guard: Guard) -> bool:
+        """Whether the guarded work is complete, so that nobody waits for a stream that may be gone."""
+        with self.streams.captures.relaxed():
+            return self.streams.is_complete(guard.event)
+
+    def inherit(self, block: Block, stream: Stream) -> None:
+        """Let whoever gets the block after this owner wait for what this owner waits for."""
+        block.uses[stream] = None
+
+    def wait_for_guard(self, stream: Stream, guard: Guard) -> None:
+        """Make ``stream`` wait for work that still uses a block that it is about to get."""
+        self.streams.wait(stream, guard.event)
+
+    def destroy_guards(self, cached: CachedBlock) -> None:
+        """Destroy the events of a cached block."""
+        for guard in cached.guards:
+            self.streams.destroy_event(guard.event)
+        cached.guards = ()
+
+    def settle_deferred(self) -> None:
+        """Cache what was freed during a capture, once no capture is going on."""
+        if self.streams.captures.any_active or not self.deferred:
+            return
+        waiting, self.deferred = self.deferred, []
+        for block in waiting:
+            self.cache(block, block.stream if block.stream.alive else self.streams.defaults[block.stream.device])

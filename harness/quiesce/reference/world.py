@@ -1,0 +1,142 @@
+"""The world of one context: every component of the reference, built for a device profile, and the slots in use."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from quiesce.backend import DeviceProfile
+from quiesce.operations import MemoryKind, Slot
+from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE
+from quiesce.reference.blocks import Block
+from quiesce.reference.calls import CallRejected, MemoryExhausted
+from quiesce.reference.captures import Graph
+from quiesce.reference.heap import Heap
+from quiesce.reference.launcher import Instance
+from quiesce.reference.ledger import Ledger
+from quiesce.reference.parts import Parts
+from quiesce.reference.pool import CachingPool
+from quiesce.reference.streams import Event, Stream
+from quiesce.reference.upstream import FailureInjector, Upstream
+
+DEVICE_BASE: Final = 0x7E90_0000_0000
+DEVICE_STRIDE: Final = 1 << 40
+PINNED_BASE: Final = 0x5100_0000_0000
+PAGEABLE_BASE: Final = 0x5200_0000_0000
+MANAGED_BASE: Final = 0x5300_0000_0000
+PAGEABLE_CAPACITY_BYTES: Final = 1 << 40
+
+_Thing = TypeVar("_Thing")
+
+
+class World:
+    """Components and slots. ``lookup`` methods raise :class:`CallRejected` for a slot that names nothing."""
+
+    def __init__(self, profile: DeviceProfile, parts: Parts) -> None:
+        self.profile = profile
+        self.parts = parts
+        self.ledger = Ledger()
+        self.injector = FailureInjector()
+        self.captures = parts.captures()
+        self.streams = parts.streams(profile.devices, self.ledger, self.captures, profile.flavour)
+        self.device = 0
+        self.device_upstreams = [
+            self._upstream(MemoryKind.DEVICE, DEVICE_BASE + d * DEVICE_STRIDE, profile.capacity_bytes, d)
+            for d in range(profile.devices)
+        ]
+        self.managed_upstream = self._upstream(MemoryKind.MANAGED, MANAGED_BASE, profile.capacity_bytes, 0)
+        pinned = self._upstream(MemoryKind.PINNED, PINNED_BASE, profile.pinned_capacity_bytes, 0)
+        self.pageable = _PageableHeap(self._upstream(MemoryKind.PAGEABLE, PAGEABLE_BASE, PAGEABLE_CAPACITY_BYTES, 0))
+        self.device_pools = [self.new_pool(upstream, None) for upstream in self.device_upstreams]
+        self.managed_pool = self.new_pool(self.managed_upstream, None)
+        self.pinned_pool = parts.pinned_pool(pinned, self.streams, self.ledger, profile.alignment_bytes)
+        self.stager = parts.stager(self.pinned_pool, self.streams, self.ledger)
+        self.launcher = parts.launcher(self.streams, self.captures, self.ledger, profile.devices)
+        self.lifecycle = parts.lifecycle(profile.initialization, self.ledger)
+        self.tape = parts.tape(self.ledger)
+        self.blocks: dict[Slot, Block] = {}
+        self.freed: dict[Slot, Block] = {}
+        self.pools: dict[Slot, CachingPool] = {}
+        self.stream_slots: dict[Slot, Stream] = {}
+        self.event_slots: dict[Slot, Event] = {}
+        self.graphs: dict[Slot, Graph] = {}
+        self.instances: dict[Slot, Instance] = {}
+
+    def _upstream(self, kind: MemoryKind, base: int, capacity_bytes: int, device: int) -> Upstream:
+        return Upstream(
+            Heap(base, capacity_bytes, self.ledger),
+            kind,
+            device,
+            self.profile.granularity_bytes,
+            self.ledger,
+            self.injector,
+            self.captures.forbid_unsafe_call,
+        )
+
+    def new_pool(self, upstream: Upstream, limit_bytes: int | None) -> CachingPool:
+        """Create a caching pool above ``upstream``."""
+        return self.parts.pool(
+            upstream, self.streams, self.ledger, self.injector, self.profile.alignment_bytes, limit_bytes
+        )
+
+    def every_pool(self) -> list[CachingPool]:
+        """Return the default pools and those that the sequence created."""
+        return [*self.device_pools, self.managed_pool, *self.pools.values()]
+
+    def block(self, slot: Slot) -> Block:
+        """Look a live block up."""
+        return _look_up(self.blocks, slot, INVALID_VALUE)
+
+    def stream(self, slot: Slot | None) -> Stream:
+        """Look a stream up; None is the current device's default stream."""
+        if slot is None:
+            return self.streams.defaults[self.device]
+        return _look_up(self.stream_slots, slot, INVALID_HANDLE)
+
+    def event(self, slot: Slot) -> Event:
+        """Look an event up."""
+        return _look_up(self.event_slots, slot, INVALID_HANDLE)
+
+    def pool(self, slot: Slot) -> CachingPool:
+        """Look a pool up."""
+        return _look_up(self.pools, slot, INVALID_HANDLE)
+
+    def instance(self, slot: Slot) -> Instance:
+        """Look an instance up."""
+        return _look_up(self.instances, slot, INVALID_HANDLE)
+
+    def graph(self, slot: Slot) -> Graph:
+        """Look a graph up."""
+        return _look_up(self.graphs, slot, INVALID_HANDLE)
+
+
+def _look_up(table: dict[Slot, _Thing], slot: Slot, code: str) -> _Thing:
+    thing = table.get(slot)
+    if thing is None:
+        raise CallRejected(code)
+    return thing
+
+
+class _PageableHeap:
+    """Pageable host memory: the system's own, no pool, no stream."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self.live_bytes = 0
+        self.live_blocks = 0
+
+    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
+        if size_bytes > PAGEABLE_CAPACITY_BYTES:
+            raise MemoryExhausted
+        address = self._upstream.allocate(size_bytes, max(alignment_bytes, 16))
+        size = self._upstream.footprint(size_bytes)
+        self.live_bytes += size
+        self.live_blocks += 1
+        return Block(address, size_bytes, size, MemoryKind.PAGEABLE, stream, self)
+
+    def free(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the host's own memory knows no stream
+        self.live_bytes -= block.footprint_bytes
+        self.live_blocks -= 1
+        self._upstream.free(block.address)
+
+    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the contract of an owner
+        raise CallRejected(INVALID_VALUE)

@@ -1,0 +1,1 @@
+"""Reporting: writers that take results and write them. They run nothing, judge nothing and import no pytest."""

@@ -1,0 +1,82 @@
+"""One folder of reports: the journal while the run lasts, the JSON and JUnit files when it ends, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from quiesce.errors import ConfigurationError
+from quiesce.reporting.journal import Journal, read_journal
+from quiesce.reporting.json_report import write_json
+from quiesce.reporting.junit import write_junit
+from quiesce.results import Report, Result
+
+JSON_NAME: Final = "report.json"
+JUNIT_NAME: Final = "junit.xml"
+JOURNAL_NAME: Final = "results.jsonl"
+ENDED: Final = "ended"
+"""The key of ``run`` that says how a run ended: ``completed``, ``interrupted``, ``failed``, or ``rebuilt``."""
+
+
+class ReportFolder:
+    """A context manager: results go to the journal as they come in, the reports are written on leaving.
+
+    Entering removes the reports of an earlier run, so that a killed run never leaves an old green report behind.
+    Every method raises :class:`OSError` where the folder cannot be written.
+    """
+
+    def __init__(self, directory: Path, *, seed: int, run: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._seed = seed
+        self._run = dict(run)
+        self._results: list[Result] = []
+
+    def __enter__(self) -> Self:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for name in (JSON_NAME, JUNIT_NAME):
+            (self._directory / name).unlink(missing_ok=True)
+        self._journal = Journal(self._directory / JOURNAL_NAME, seed=self._seed, run=self._run)
+        return self
+
+    def add(self, result: Result) -> None:
+        """Keep one result; it survives a kill from here on."""
+        self._results.append(result)
+        self._journal.add(result)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.close()
+        run = {**self._run, ENDED: _how_it_ended(kind)}
+        write_reports(Report(seed=self._seed, results=tuple(self._results), run=run), self._directory)
+
+
+def _how_it_ended(kind: type[BaseException] | None) -> str:
+    if kind is None:
+        return "completed"
+    return "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+
+
+def write_reports(report: Report, directory: Path) -> None:
+    """Write ``report.json`` and ``junit.xml`` into an existing folder. Raises :class:`OSError`."""
+    write_json(report, directory / JSON_NAME)
+    write_junit(report, directory / JUNIT_NAME)
+
+
+def rebuild_reports(directory: Path) -> Report:
+    """Write the reports of a run that was killed from its journal, and return the report.
+
+    Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read, and
+    :class:`OSError` for one that cannot be written.
+    """
+    journal = directory / JOURNAL_NAME
+    if not journal.is_file():
+        raise ConfigurationError(
+            f"'{directory}' holds no {JOURNAL_NAME}; name a folder that 'quiesce run --report' wrote"
+        )
+    report = read_journal(journal)
+    rebuilt = Report(seed=report.seed, results=report.results, run={**report.run, ENDED: "rebuilt"})
+    write_reports(rebuilt, directory)
+    return rebuilt

@@ -1,0 +1,88 @@
+"""The journal: results as they come in, one JSON line each, so that a run that is killed loses nothing.
+
+The first line is a header with the seed and what is known of the run. Every line reaches the operating system
+in one write before the next result is waited for; only the line being written when the process dies can be torn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from quiesce.errors import ConfigurationError
+from quiesce.reporting.record import RecordError, result_from_record, result_record
+from quiesce.results import Report, Result
+
+FORMAT: Final = "quiesce-journal"
+VERSION: Final = 1
+
+
+class Journal:
+    """An open journal; :meth:`add` may be called until :meth:`close`. An older file of that name is replaced."""
+
+    def __init__(self, path: Path, *, seed: int, run: Mapping[str, str]) -> None:
+        self._stream = path.open("wb", buffering=0)
+        self._write({"format": FORMAT, "run": dict(run), "seed": seed, "version": VERSION})
+
+    def add(self, result: Result) -> None:
+        """Append one result. Raises :class:`OSError` where the disk is full or gone."""
+        self._write(result_record(result))
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        remaining = memoryview(json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
+        while remaining:
+            remaining = remaining[self._stream.write(remaining) :]
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_journal(path: Path) -> Report:
+    """Return the report that a journal holds. A torn last line is left out: its result was never complete.
+
+    Raises :class:`quiesce.errors.ConfigurationError` for a file that is not a journal, naming the line, and
+    :class:`OSError` where it cannot be read.
+    """
+    # Every complete line ends in a line feed, so what follows the last one is torn or empty.
+    lines = path.read_bytes().split(b"\n")[:-1]
+    if not lines:
+        raise _wrong(path, 1, "the header is missing", "name a results.jsonl that 'quiesce run --report' wrote")
+    seed, run = _header(path, lines[0])
+    results = []
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            results.append(result_from_record(_parse(path, number, line)))
+        except RecordError as error:
+            raise _wrong(path, number, str(error), "delete the line if it was edited by hand") from None
+    return Report(seed=seed, results=tuple(results), run=run)
+
+
+def _header(path: Path, line: bytes) -> tuple[int, dict[str, str]]:
+    match _parse(path, 1, line):
+        case {"format": "quiesce-journal", "version": 1, "seed": int(seed), "run": dict(run)}:
+            return seed, {str(key): str(value) for key, value in run.items()}
+    raise _wrong(path, 1, f"this is not a {FORMAT} of version {VERSION}", "read it with the quiesce that wrote it")
+
+
+def _parse(path: Path, number: int, line: bytes) -> object:
+    try:
+        parsed: object = json.loads(line)
+    except ValueError:
+        raise _wrong(path, number, "this is not JSON", "delete the line if it was edited by hand") from None
+    return parsed
+
+
+def _wrong(path: Path, line: int, what: str, instead: str) -> ConfigurationError:
+    return ConfigurationError(f"{path}:{line}: {what}; {instead}")

@@ -1,0 +1,83 @@
+"""The JUnit report: one suite for each backend, one test case for each result.
+
+JUnit knows failure, error and skipped. *Failed* is a failure, a *broken case* is an error, and what is neither
+pass nor failure is skipped with its reason; the exact verdict is a property of every test case.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import groupby
+from pathlib import Path
+
+from quiesce.reporting.counts import BackendCounts, count_by_backend
+from quiesce.reporting.files import write_atomically
+from quiesce.reporting.ordering import ordered
+from quiesce.reporting.text import clean_line, failure_text
+from quiesce.results import Report, Result, Verdict
+
+
+def render_junit(report: Report) -> str:
+    """Return the report as an XML document without times, so that equal results give equal bytes."""
+    root = ET.Element("testsuites", {"name": "quiesce", **_totals(count_by_backend(report.results))})
+    for backend, results in groupby(ordered(report.results), key=lambda result: result.backend):
+        suite = list(results)
+        element = ET.SubElement(root, "testsuite", {"name": clean_line(backend), **_totals(count_by_backend(suite))})
+        properties = ET.SubElement(element, "properties")
+        _add_property(properties, "seed", str(report.seed))
+        for result in suite:
+            _add_case(element, result)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _totals(counts: tuple[BackendCounts, ...]) -> dict[str, str]:
+    def total(*verdicts: Verdict) -> str:
+        return str(sum(each.by_verdict[verdict] for each in counts for verdict in verdicts))
+
+    skipped = [verdict for verdict in Verdict if verdict is not Verdict.PASSED and not verdict.is_failure]
+    return {
+        "tests": total(*Verdict),
+        "failures": total(Verdict.FAILED),
+        "errors": total(Verdict.BROKEN_CASE),
+        "skipped": total(*skipped),
+    }
+
+
+def _add_case(suite: ET.Element, result: Result) -> None:
+    topic, _, behaviour = result.case.rpartition("/")
+    classname = ".".join(part for part in (clean_line(result.backend), *clean_line(topic).split("/")) if part)
+    case = ET.SubElement(suite, "testcase", {"classname": classname, "name": clean_line(behaviour)})
+    if result.path:
+        case.set("file", clean_line(result.path))
+    properties = ET.SubElement(case, "properties")
+    _add_property(properties, "backend", result.backend)
+    _add_property(properties, "verdict", result.verdict)
+    for number in result.upstream:
+        _add_property(properties, "upstream", number)
+    for invariant in dict.fromkeys(finding.invariant for finding in result.findings):
+        _add_property(properties, "invariant", invariant)
+    if result.reproduce:
+        _add_property(properties, "reproduce", result.reproduce)
+    _add_verdict(case, result)
+
+
+def _add_property(properties: ET.Element, name: str, value: str) -> None:
+    ET.SubElement(properties, "property", {"name": name, "value": clean_line(value)})
+
+
+def _add_verdict(case: ET.Element, result: Result) -> None:
+    if result.verdict is Verdict.PASSED:
+        return
+    reason = clean_line(result.reason) or "; ".join(clean_line(finding.invariant) for finding in result.findings)
+    if not result.verdict.is_failure:
+        ET.SubElement(case, "skipped", {"type": result.verdict, "message": reason})
+        return
+    tag = "error" if result.verdict is Verdict.BROKEN_CASE else "failure"
+    element = ET.SubElement(case, tag, {"type": result.verdict, "message": reason})
+    element.text = failure_text(result)
+
+
+def write_junit(report: Report, path: Path) -> None:
+    """Write the report to ``path`` atomically. Raises :class:`OSError`."""
+    write_atomically(path, render_junit(report))

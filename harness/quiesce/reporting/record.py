@@ -1,0 +1,171 @@
+"""Results as plain JSON values, and back. One shape serves the report and the journal: ``reports/schema``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quiesce.findings import Finding, Grade
+from quiesce.reporting.counts import BackendCounts, count_by_backend
+from quiesce.reporting.ordering import ordered
+from quiesce.results import Report, Result, Sample, Verdict
+
+FORMAT: Final = "quiesce-report"
+VERSION: Final = 1
+"""The version of the shape; it rises when a reader of the old shape would misread the new one."""
+
+
+class RecordError(ValueError):
+    """A JSON value does not have the shape of a result; the text names the key."""
+
+
+def result_record(result: Result) -> dict[str, Any]:
+    """Return a result as JSON values. The timeline is kept for failures only: it is what makes a report large."""
+    record: dict[str, Any] = {
+        "backend": _encodable(result.backend),
+        "case": _encodable(result.case),
+        "findings": [_finding_record(finding) for finding in result.findings],
+        "operations": result.operations,
+        "path": _encodable(result.path),
+        "reason": _encodable(result.reason),
+        "reproduce": _encodable(result.reproduce),
+        "skipped": result.skipped,
+        "title": _encodable(result.title),
+        "upstream": [_encodable(text) for text in result.upstream],
+        "verdict": str(result.verdict),
+    }
+    if result.verdict.is_failure and result.timeline:
+        record["timeline"] = [_sample_record(sample) for sample in result.timeline]
+    return record
+
+
+def _encodable(text: str) -> str:
+    r"""Write lone surrogates (undecodable output of a driver) as ``\udc80``: strict JSON readers refuse them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _finding_record(finding: Finding) -> dict[str, Any]:
+    return {
+        "allocated_by": _encodable(finding.allocated_by),
+        "evidence": _encodable(finding.evidence),
+        "expected": _encodable(finding.expected),
+        "fault_class": _encodable(finding.fault_class),
+        "grade": str(finding.grade),
+        "invariant": _encodable(finding.invariant),
+        "line": finding.line,
+        "observed": _encodable(finding.observed),
+        "operation_index": finding.operation_index,
+        "request": _encodable(finding.request),
+    }
+
+
+def _sample_record(sample: Sample) -> dict[str, Any]:
+    return {
+        "line": sample.line,
+        "live_bytes": sample.live_bytes,
+        "operation_index": sample.operation_index,
+        "outcome": _encodable(sample.outcome),
+        "pinned_bytes": sample.pinned_bytes,
+        "request": _encodable(sample.request),
+        "reserved_bytes": sample.reserved_bytes,
+    }
+
+
+def counts_record(counts: BackendCounts) -> dict[str, Any]:
+    """Return one backend's counts as JSON values; verdicts of two words are joined by ``_``."""
+    by_verdict = {verdict.replace(" ", "_"): count for verdict, count in counts.by_verdict.items()}
+    return {"backend": _encodable(counts.backend), "executed": counts.executed, "total": counts.total, **by_verdict}
+
+
+def report_record(report: Report) -> dict[str, Any]:
+    """Return a report as JSON values: results ordered by backend and case, whatever order they came in."""
+    return {
+        "backends": [counts_record(counts) for counts in count_by_backend(report.results)],
+        "format": FORMAT,
+        "results": [result_record(result) for result in ordered(report.results)],
+        "run": {_encodable(key): _encodable(value) for key, value in report.run.items()},
+        "seed": report.seed,
+        "version": VERSION,
+    }
+
+
+def result_from_record(record: object) -> Result:
+    """Return the result that :func:`result_record` wrote. Raises :class:`RecordError` for any other shape."""
+    fields = _mapping(record, "a result")
+    try:
+        return Result(
+            case=_text(fields, "case"),
+            title=_text(fields, "title"),
+            path=_text(fields, "path"),
+            backend=_text(fields, "backend"),
+            verdict=Verdict(_text(fields, "verdict")),
+            reason=_text(fields, "reason"),
+            findings=tuple(_finding_from(item) for item in _items(fields, "findings")),
+            operations=_number(fields, "operations"),
+            skipped=_number(fields, "skipped"),
+            upstream=tuple(str(item) for item in _items(fields, "upstream")),
+            reproduce=_text(fields, "reproduce"),
+            timeline=tuple(_sample_from(item) for item in _items(fields, "timeline")) if "timeline" in fields else (),
+        )
+    except ValueError as error:
+        raise RecordError(str(error)) from None
+
+
+def _finding_from(record: object) -> Finding:
+    fields = _mapping(record, "a finding")
+    return Finding(
+        invariant=_text(fields, "invariant"),
+        expected=_text(fields, "expected"),
+        observed=_text(fields, "observed"),
+        operation_index=_number_or_none(fields, "operation_index"),
+        line=_number_or_none(fields, "line"),
+        request=_text(fields, "request"),
+        allocated_by=_text(fields, "allocated_by"),
+        fault_class=_text(fields, "fault_class"),
+        grade=Grade(_text(fields, "grade")),
+        evidence=_text(fields, "evidence"),
+    )
+
+
+def _sample_from(record: object) -> Sample:
+    fields = _mapping(record, "a sample")
+    return Sample(
+        operation_index=_number(fields, "operation_index"),
+        request=_text(fields, "request"),
+        outcome=_text(fields, "outcome"),
+        line=_number_or_none(fields, "line"),
+        live_bytes=_number_or_none(fields, "live_bytes"),
+        reserved_bytes=_number_or_none(fields, "reserved_bytes"),
+        pinned_bytes=_number_or_none(fields, "pinned_bytes"),
+    )
+
+
+def _mapping(value: object, meaning: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RecordError(f"{meaning} is a JSON object, not {type(value).__name__}")
+    return value
+
+
+def _text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise RecordError(f"'{key}' is not a string")
+    return value
+
+
+def _number(fields: Mapping[str, Any], key: str) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RecordError(f"'{key}' is not an integer")
+    return value
+
+
+def _number_or_none(fields: Mapping[str, Any], key: str) -> int | None:
+    return None if fields.get(key) is None else _number(fields, key)
+
+
+def _items(fields: Mapping[str, Any], key: str) -> list[Any]:
+    value = fields.get(key)
+    if not isinstance(value, list):
+        raise RecordError(f"'{key}' is not a list")
+    return value

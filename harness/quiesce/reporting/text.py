@@ -1,0 +1,105 @@
+"""Failures as text, and the cleaning of text that nobody vouches for.
+
+Outcomes, evidence and error messages come from the thing under test, which may answer anything: an escape
+sequence that recolours the terminal, a carriage return that hides a line, a byte that no XML document may hold.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from quiesce.findings import Finding
+from quiesce.results import Result
+
+EVIDENCE_LINES_MAX: Final = 20
+"""How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
+
+# ECMA-48: control sequences (CSI), then control strings (OSC and its kin) that are terminated, then two-character ones.
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -~]?")
+# Bidirectional controls reorder what a reader sees (Unicode Standard Annex 9); U+FFFE and U+FFFF are not characters.
+_REORDERING: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_LINE_BREAKS: Final = {"Zl": "\n", "Zp": "\n"}
+
+
+def clean(text: str) -> str:
+    """Return ``text`` without escape sequences, control characters, reordering marks and lone surrogates.
+
+    Tabs and line feeds stay; other line breaks become line feeds.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n")
+    return "".join(_clean_character(character) for character in text)
+
+
+def _clean_character(character: str) -> str:
+    if character in "\n\t":
+        return character
+    category = unicodedata.category(character)
+    if category in _LINE_BREAKS:
+        return _LINE_BREAKS[category]
+    if category == "Cs":
+        return "\N{REPLACEMENT CHARACTER}"
+    if category == "Cc" or character in _REORDERING or ord(character) & 0xFFFE == 0xFFFE:
+        return ""
+    return character
+
+
+def clean_line(text: str) -> str:
+    """Return :func:`clean` text on one line: each run of white space that holds a line break becomes a space."""
+    return re.sub(r"[ \t]*\n\s*", " ", clean(text)).strip()
+
+
+def place(result: Result, finding: Finding | None = None) -> str:
+    """Return ``path:line`` of a finding, ``path`` where it has no line, the case's name where there is no file."""
+    where = clean_line(result.path or result.case)
+    return where if finding is None or finding.line is None else f"{where}:{finding.line}"
+
+
+def _what_happened(finding: Finding, backend: str) -> str:
+    moment = "at closing" if finding.operation_index is None else f"operation {finding.operation_index}"
+    request = clean_line(finding.request)
+    return f"{moment} on '{clean_line(backend)}'" + (f": {request}" if request else "")
+
+
+def _evidence(text: str) -> list[str]:
+    lines = clean(text).strip("\n").split("\n") if text.strip() else []
+    if not lines:
+        return []
+    shown = lines[-EVIDENCE_LINES_MAX:]
+    left_out = len(lines) - len(shown)
+    note = f" (last {len(shown)} of {len(lines)} lines; the JSON report holds all)" if left_out else ""
+    return [f"  evidence:{note}", *(f"    {line}".rstrip() for line in shown)]
+
+
+def finding_text(result: Result, finding: Finding) -> str:
+    """Return one finding of ``result`` as lines: where, which request, the invariant, expected and observed."""
+    lines = [
+        f"{place(result, finding)}: {_what_happened(finding, result.backend)}",
+        f"  invariant: {clean_line(finding.invariant)} ({finding.grade})",
+        f"  expected:  {clean_line(finding.expected)}",
+        f"  observed:  {clean_line(finding.observed)}",
+    ]
+    if finding.allocated_by:
+        lines.append(f"  allocated: {clean_line(finding.allocated_by)}")
+    if finding.fault_class:
+        lines.append(f"  class:     {clean_line(finding.fault_class)}")
+    return "\n".join([*lines, *_evidence(finding.evidence)])
+
+
+def failure_text(result: Result) -> str:
+    """Return all that a reader needs of a failing result: every finding, the reason, and how to run it again."""
+    blocks = [finding_text(result, finding) for finding in result.findings]
+    if result.reason or not blocks:
+        reason = clean_line(result.reason) or "no finding and no reason was recorded"
+        blocks.insert(0, f"{place(result)}: {result.verdict} on '{clean_line(result.backend)}': {reason}")
+    if result.reproduce:
+        blocks.append(f"  reproduce: {clean_line(result.reproduce)}")
+    return "\n".join(blocks)
+
+
+def plural(count: int, thing: str) -> str:
+    """Return ``1 case`` or ``2 cases``."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,0 +1,74 @@
+"""Results: what came of running one case, sequence or test; the values that reports are written from."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from quiesce.findings import Finding
+
+
+class Verdict(enum.StrEnum):
+    """What came of it. *Unsupported* and *not promised* are neither pass nor failure."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    BROKEN_CASE = "broken case"
+    UNSUPPORTED = "unsupported"
+    NOT_PROMISED = "not promised"
+    KNOWN_UPSTREAM = "known upstream"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def executed(self) -> bool:
+        """Whether operations ran, so that the result says something about the backend."""
+        return self not in (Verdict.UNSUPPORTED, Verdict.NOT_PROMISED)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the result makes the run fail."""
+        return self in (Verdict.FAILED, Verdict.BROKEN_CASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The gauges behind one operation, for a timeline; a gauge that nobody reads is None. Bytes."""
+
+    operation_index: int
+    request: str
+    outcome: str
+    line: int | None
+    live_bytes: int | None
+    reserved_bytes: int | None
+    pinned_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one case on one backend.
+
+    ``reason`` says why it is unsupported, not promised, broken or inconclusive. ``operations`` counts those
+    performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
+    """
+
+    case: str
+    title: str
+    path: str
+    backend: str
+    verdict: Verdict
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    operations: int = 0
+    skipped: int = 0
+    upstream: tuple[str, ...] = ()
+    reproduce: str = ""
+    timeline: tuple[Sample, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All results of one run, ordered by backend and case. ``run`` holds what may differ between two equal runs."""
+
+    seed: int
+    results: tuple[Result, ...]
+    run: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
+from types import ModuleType
+
+import pytest
+
+from quiesce.backend import Backend, Context, Description, DeviceProfile
+from quiesce.backends.process import ProcessBackend
+from quiesce.backends.registry import GROUP, Unusable, Usable, backend_names, load_backend, probe_backend
+from quiesce.errors import BackendUnavailable, ConfigurationError
+
+
+class Fake:
+    def __init__(self, trouble: Exception | None = None) -> None:
+        self.trouble = trouble
+
+    def describe(self) -> Description:
+        if self.trouble is not None:
+            raise self.trouble
+        return Description("fake", "3", frozenset())
+
+    def open(self, profile: DeviceProfile) -> Context:
+        raise NotImplementedError
+
+
+def unavailable() -> Backend:
+    raise BackendUnavailable("lacking", "no device", "plug one in")
+
+
+def crashing() -> Backend:
+    raise ZeroDivisionError("boom")
+
+
+FACTORIES: dict[str, Callable[[], object]] = {
+    "good": Fake,
+    "integer": lambda: 7,
+    "lacking": unavailable,
+    "crashing": crashing,
+    "mute": lambda: Fake(BackendUnavailable("mute", "no driver", "install one")),
+    "rude": lambda: Fake(RuntimeError("oops")),
+}
+
+
+@pytest.fixture(autouse=True)
+def entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("quiesce_test_factories")
+    for name, factory in FACTORIES.items():
+        setattr(module, name, factory)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    points = [EntryPoint(name, f"{module.__name__}:{name}", GROUP) for name in FACTORIES]
+    points += [
+        EntryPoint("good", f"{module.__name__}:good", GROUP),
+        EntryPoint("nowhere", "no_such_module_at_all:backend", GROUP),
+        EntryPoint("nameless", f"{module.__name__}:missing", GROUP),
+        EntryPoint("claimed", f"{module.__name__}:good", GROUP),
+        EntryPoint("claimed", "another:backend", GROUP),
+        EntryPoint("stranger", f"{module.__name__}:good", "some.other.group"),
+    ]
+
+    def lookup(*, group: str) -> EntryPoints:
+        return EntryPoints(points).select(group=group)
+
+    monkeypatch.setattr("quiesce.backends.registry.importlib.metadata.entry_points", lookup)
+
+
+def test_names_are_sorted_unique_and_of_the_group_only() -> None:
+    names = ["claimed", "crashing", "good", "integer", "lacking", "mute", "nameless", "nowhere", "rude"]
+    assert list(backend_names()) == names
+
+
+def test_a_backend_is_loaded_by_name_even_if_found_twice() -> None:
+    assert isinstance(load_backend("good"), Fake)
+
+
+def test_every_load_makes_a_new_backend() -> None:
+    assert load_backend("good") is not load_backend("good")
+
+
+def test_unknown_name_lists_the_known_and_the_nearest() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"unknown backend 'god', perhaps 'good'; write one of claimed, .*rude"
+    ):
+        load_backend("god")
+
+
+def test_nothing_installed_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quiesce.backends.registry._entry_points", lambda: EntryPoints([]))
+    assert backend_names() == ()
+    with pytest.raises(ConfigurationError, match="install quiesce"):
+        load_backend("good")
+
+
+def test_two_distributions_that_claim_one_name_are_both_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"another:backend and as quiesce_test_factories:good; uninstall one"):
+        load_backend("claimed")
+
+
+def test_a_factory_that_makes_no_backend_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'integer' = 'quiesce_test_factories:integer' makes int"):
+        load_backend("integer")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nowhere", "it cannot be imported: No module named 'no_such_module_at_all'"),
+        ("nameless", "it raised AttributeError"),
+        ("crashing", "it raised ZeroDivisionError: boom"),
+        ("lacking", "no device"),
+    ],
+)
+def test_a_factory_that_fails_makes_the_backend_unavailable(name: str, reason: str) -> None:
+    with pytest.raises(BackendUnavailable) as caught:
+        load_backend(name)
+    assert caught.value.backend == name
+    assert caught.value.reason.startswith(reason)
+    assert caught.value.remedy
+
+
+def test_probing_describes_what_works() -> None:
+    probed = probe_backend("good")
+    assert isinstance(probed, Usable)
+    assert (probed.name, probed.description.version) == ("good", "3")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "remedy"),
+    [
+        ("mute", "no driver", "install one"),
+        ("lacking", "no device", "plug one in"),
+        ("rude", "it raised RuntimeError: oops", "repair describe(): it raises BackendUnavailable or answers"),
+    ],
+)
+def test_probing_says_why_not(name: str, reason: str, remedy: str) -> None:
+    assert probe_backend(name) == Unusable(name, reason, remedy)
+
+
+def test_probing_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(ConfigurationError):
+        probe_backend("unknown")
+
+
+def test_process_takes_a_command() -> None:
+    backend = load_backend("process:./driver --fast 'two words'")
+    assert isinstance(backend, ProcessBackend)
+    assert backend.command == ("./driver", "--fast", "two words")
+
+
+def test_reference_takes_a_fault() -> None:
+    backend = load_backend("reference:pool.no_squeeze")
+    assert backend.describe().name == "reference:pool.no_squeeze"
+
+
+def test_reference_refuses_an_unknown_fault() -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown fault 'pool\.no_squeze'"):
+        load_backend("reference:pool.no_squeze")
+
+
+@pytest.mark.parametrize("name", ["process:", "reference: "])
+def test_a_prefix_without_argument_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"names no argument; write (process:COMMAND|reference:FAULT)"):
+        load_backend(name)
+
+
+def test_names_are_looked_up_without_importing_anything() -> None:
+    before = set(sys.modules)
+    backend_names()
+    assert not set(sys.modules) - before

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+
+GOLDEN = """\
+alpha: works
+  version:      1.2
+  alignment:    16 B
+  capabilities: memory, pool
+  promises:     flat-cost
+  gauges:       blocks (claim), live (claim and ledger)
+"""
+CUPY = """\
+cupy: cannot work here
+  because:      no device
+  remedy:       install a driver
+"""
+
+
+def test_every_backend_is_examined_and_a_missing_one_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == ExitCode.NOTHING_FOUND
+    assert capsys.readouterr().out == f"{GOLDEN}\n{GOLDEN.replace('alpha', 'beta')}\n{CUPY}"
+
+
+@pytest.mark.parametrize(("name", "code"), [("alpha", ExitCode.NOTHING_FOUND), ("cupy", ExitCode.COULD_NOT_RUN)])
+def test_a_named_backend_must_work(name: str, code: ExitCode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", name]) == code
+    assert capsys.readouterr().out == (GOLDEN if name == "alpha" else CUPY)
+
+
+def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "gamma"]) == ExitCode.COULD_NOT_RUN
+    assert capsys.readouterr().err == "quiesce: unknown backend 'gamma'; write one of alpha, beta, cupy\n"
+
+
+def test_a_wrong_declaration_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("quiesce.cli.doctor.backend_names", lambda: ("integer", "alpha"))
+    assert main(["doctor"]) == ExitCode.NOTHING_FOUND
+    text = capsys.readouterr().out
+    assert "integer: cannot work here\n  because:      unknown backend 'integer'\n  remedy:       write one" in text
+    assert GOLDEN in text
+
+
+def test_no_backend_at_all_could_not_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("quiesce.cli.doctor.backend_names", tuple)
+    assert main(["doctor"]) == ExitCode.COULD_NOT_RUN
+    assert "install quiesce" in capsys.readouterr().err

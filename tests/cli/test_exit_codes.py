@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.results import Result, Verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "incomplete", "code"),
+    [
+        ([Verdict.PASSED], False, ExitCode.NOTHING_FOUND),
+        ([Verdict.PASSED, Verdict.UNSUPPORTED], False, ExitCode.NOTHING_FOUND),
+        ([Verdict.KNOWN_UPSTREAM, Verdict.INCONCLUSIVE], False, ExitCode.NOTHING_FOUND),
+        ([Verdict.PASSED, Verdict.FAILED], True, ExitCode.FINDINGS),
+        ([Verdict.BROKEN_CASE], False, ExitCode.FINDINGS),
+        ([Verdict.PASSED], True, ExitCode.COULD_NOT_RUN),
+        ([], False, ExitCode.COULD_NOT_RUN),
+    ],
+)
+def test_exit_codes(verdicts: list[Verdict], incomplete: bool, code: ExitCode) -> None:
+    assert exit_code([Result("a/b", "T", "", "host", verdict) for verdict in verdicts], incomplete=incomplete) == code

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quiesce.cli import doctor
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import COMMANDS, main
+from quiesce.cli.version import version
+from quiesce.reporting.journal import Journal
+from quiesce.results import Result, Verdict
+
+
+def test_version_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"quiesce {version()}\n"
+
+
+def test_a_bare_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("quiesce.cli.version.importlib.metadata.version", missing)
+    assert version() == "(not installed)"
+
+
+def test_help_names_every_command_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"    {name} " in text for name in COMMANDS)
+    assert "exit codes: 0 nothing found, 1 findings, 2 could not run" in text
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: quiesce {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["dance"], ["run", "--no-such-option"], ["run", "--seed", "x"]])
+def test_usage_errors_could_not_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == ExitCode.COULD_NOT_RUN
+    assert "usage: quiesce" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "quiesce: interrupted\n"),
+        (PermissionError(13, "Permission denied", "out"), 2, "quiesce: [Errno 13] Permission denied: 'out'\n"),
+    ],
+)
+def test_every_ending_has_its_code_and_one_line(
+    trouble: BaseException,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+        raise trouble
+
+    monkeypatch.setattr(doctor, "command", command)
+    assert main(["doctor"]) == code
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_a_closed_pipe_ends_the_program_quietly(tmp_path: Path) -> None:
+    with Journal(tmp_path / "results.jsonl", seed=0, run={}) as journal:
+        journal.add(Result("a/b", "T", "", "host", Verdict.PASSED))
+    reader, writer = os.pipe()
+    os.close(reader)
+    finished = subprocess.run(
+        [sys.executable, "-m", "quiesce.cli.main", "report", str(tmp_path)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert finished.returncode == ExitCode.OUTPUT_CLOSED
+    assert finished.stderr == b""
+    assert (tmp_path / "report.json").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX locale")
+def test_an_ascii_terminal_does_not_end_the_program(tmp_path: Path) -> None:
+    with Journal(tmp_path / "results.jsonl", seed=0, run={}) as journal:
+        journal.add(Result("a/b", "T", "größe.case", "host", Verdict.BROKEN_CASE))
+    finished = subprocess.run(
+        [sys.executable, "-m", "quiesce.cli.main", "report", str(tmp_path)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert finished.returncode == ExitCode.FINDINGS
+    assert finished.stdout.startswith(b"gr\\xf6\\xdfe.case: broken case on 'host'")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from quiesce.cases.case import Case
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+from quiesce.cli.prove import matrix_lines, matrix_record, render_proofs
+from quiesce.execution import Proof, ProofMatrix
+from quiesce.findings import Finding
+from quiesce.reporting.terminal import PLAIN
+from quiesce.results import Result, Verdict
+
+FITS = "request_fits_but_out_of_memory"
+
+
+def result(case: str, verdict: Verdict, *invariants: str) -> Result:
+    findings = tuple(Finding(invariant, "", "") for invariant in invariants)
+    return Result(case=case, title="", path="", backend="reference", verdict=verdict, findings=findings)
+
+
+def proof(case: str, fault: str, *, ok: bool = True) -> Proof:
+    green = result(case, Verdict.PASSED)
+    if not fault:
+        return Proof(case, "", "", green, None, True, "", (("pool.no_squeeze", ()), ("tape.leaks", ())))
+    found = (FITS,) if ok else ()
+    red = result(case, Verdict.FAILED if ok else Verdict.PASSED, *found)
+    reason = "" if ok else f"the fault '{fault}' did not break '{FITS}'"
+    return Proof(case, fault, FITS, green, red, ok, reason, (("pool.no_squeeze", found), ("tape.leaks", ("other",))))
+
+
+MATRIX = ProofMatrix(
+    ("pool.no_squeeze", "tape.leaks"),
+    (
+        proof("pool/squeeze", "pool.no_squeeze"),
+        proof("pool/trim", "pool.no_squeeze", ok=False),
+        proof("pool/legal", ""),
+    ),
+)
+GOLDEN = """\
+case          without  fault            with it  found
+pool/squeeze  passed   pool.no_squeeze  failed   request_fits_but_out_of_memory
+pool/trim     passed   pool.no_squeeze  passed   nothing
+pool/legal    passed   (control)
+
+BROKEN pool/trim: the fault 'pool.no_squeeze' did not break 'request_fits_but_out_of_memory'
+
+3 cases against 2 faults: 1 broken
+"""
+GOLDEN_MATRIX = """\
+              12
+pool/squeeze  Fx
+pool/trim     !x
+pool/legal    ..
+
+F: its own fault, found · x: another fault, found · .: nothing found · !: its own fault, not found
+1  pool.no_squeeze
+2  tape.leaks
+"""
+
+
+def proved(monkeypatch: pytest.MonkeyPatch, matrix: ProofMatrix) -> None:
+    def prove(cases: Sequence[Case], progress: Callable[[int, int], None] | None) -> ProofMatrix:
+        assert progress is not None
+        progress(len(cases), len(cases))
+        return matrix
+
+    monkeypatch.setattr("quiesce.cli.prove.prove", prove)
+
+
+def test_table_reads_as_the_golden_text() -> None:
+    assert render_proofs(MATRIX, whole=False, palette=PLAIN) == GOLDEN
+
+
+def test_matrix_reads_as_the_golden_text() -> None:
+    assert GOLDEN_MATRIX in render_proofs(MATRIX, whole=True, palette=PLAIN)
+
+
+def test_dozens_of_faults_are_numbered_from_top_to_bottom_in_tens() -> None:
+    many = ProofMatrix(tuple(f"fault.{number}" for number in range(12)), (proof("a/b", "fault.10"),))
+    assert matrix_lines(many)[:3] == [
+        "              1 11",
+        "     1234567890 12",
+        "a/b  .......... !.",
+    ]
+
+
+def test_everything_proved_is_green() -> None:
+    whole = ProofMatrix(MATRIX.faults, MATRIX.proofs[:1])
+    text = render_proofs(whole, whole=False, palette=PLAIN)
+    assert text.endswith("\n1 case against 2 faults: every case proves itself\n")
+    assert "BROKEN" not in text
+
+
+def test_many_faults_show_the_matrix_only_when_asked(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = ProofMatrix(tuple(f"fault.{number}" for number in range(11)), (proof("pool/legal", ""),))
+    proved(monkeypatch, many)
+    assert main(["prove", "cases"]) == ExitCode.NOTHING_FOUND
+    assert "11  fault.10" not in capsys.readouterr().out
+    assert main(["prove", "cases", "--matrix"]) == ExitCode.NOTHING_FOUND
+    assert "11  fault.10\n" in capsys.readouterr().out
+
+
+def test_a_broken_case_is_a_finding(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proved(monkeypatch, MATRIX)
+    assert main(["prove", "cases"]) == ExitCode.FINDINGS
+    assert GOLDEN_MATRIX in capsys.readouterr().out
+
+
+def test_json_holds_the_whole_matrix(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proved(monkeypatch, MATRIX)
+    assert main(["prove", "cases", "--json"]) == ExitCode.FINDINGS
+    written = json.loads(capsys.readouterr().out)
+    assert written == matrix_record(MATRIX)
+    assert written["proofs"][0] == {
+        "case": "pool/squeeze",
+        "fault": "pool.no_squeeze",
+        "finds": FITS,
+        "green": "passed",
+        "ok": True,
+        "reason": "",
+        "red": "failed",
+        "row": {"pool.no_squeeze": [FITS], "tape.leaks": ["other"]},
+    }
+    assert written["proofs"][2]["red"] is None
+
+
+def test_a_file_that_cannot_be_read_is_not_proved(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (corpus / "cases" / "wrong.case").write_text("titel: x\n", encoding="utf-8")
+    proved(monkeypatch, ProofMatrix((), (proof("pool/legal", ""),)))
+    assert main(["prove", "cases"]) == ExitCode.COULD_NOT_RUN
+    assert "cases/wrong.case:1: " in capsys.readouterr().err

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quiesce.backend import Backend
+from quiesce.cases.case import Case
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+from quiesce.findings import Finding
+from quiesce.results import Result, Verdict
+
+Verdicts = Callable[[str, str], Verdict]
+
+
+def make_result(case: str, verdict: Verdict, path: str = "", backend: str = "described otherwise") -> Result:
+    findings = (Finding("blocks_do_not_overlap", "apart", "overlapping", 1, 7),) if verdict.is_failure else ()
+    return Result(case=case, title="T", path=path, backend=backend, verdict=verdict, findings=findings)
+
+
+def judge(monkeypatch: pytest.MonkeyPatch, verdict: Verdicts) -> None:
+    def run_case(case: Case, backend: Backend) -> Result:
+        return make_result(case.identifier, verdict(case.identifier, backend.describe().name), case.path)
+
+    monkeypatch.setattr("quiesce.cli.run.run_case", run_case)
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_all_cases_run_on_all_backends_that_work(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
+    monkeypatch.setattr("quiesce.cli.run.version", lambda: "9")
+    assert main(["run", "cases"]) == ExitCode.NOTHING_FOUND
+    captured = capsys.readouterr()
+    assert (
+        captured.out
+        == """\
+quiesce 9: 3 cases on alpha, beta, seed 0
+backend  executed  passed  failed  broken  unsupported  not promised  known  inconclusive
+alpha           3       3       0       0            0             0      0             0
+beta            3       3       0       0            0             0      0             0
+skipped 'cupy': no device; install a driver
+6 results from 2 backends: no failures
+"""
+    )
+    assert captured.err == ""
+
+
+def test_a_failure_is_shown_with_the_command_that_repeats_it(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(monkeypatch, lambda case, backend: Verdict.FAILED)
+    words = ["run", "cases/pool/trim.case", "--backend", "process:./driver 'a b'", "--seed", "5"]
+    assert main(words) == ExitCode.FINDINGS
+    text = capsys.readouterr().out
+    assert "cases/pool/trim.case:7: operation 1 on 'process:./driver 'a b''\n" in text
+    again = "quiesce run cases/pool/trim.case --backend 'process:./driver '\"'\"'a b'\"'\"'' --seed 5"
+    assert f"  reproduce: {again}\n" in text
+
+
+def test_reports_are_equal_apart_from_the_run(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge(monkeypatch, lambda case, backend: Verdict.FAILED if backend == "beta" else Verdict.PASSED)
+    assert main(["run", "cases", "--report", "first"]) == ExitCode.FINDINGS
+    assert main(["run", "cases", "--report", "second"]) == ExitCode.FINDINGS
+    first, second = read(corpus / "first" / "report.json"), read(corpus / "second" / "report.json")
+    assert first.pop("run")["skipped cupy"] == "no device; install a driver"
+    assert second.pop("run")["ended"] == "completed"
+    assert first == second
+    assert len(first["results"]) == 6
+    assert (corpus / "first" / "junit.xml").read_bytes() == (corpus / "second" / "junit.xml").read_bytes()
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNSUPPORTED, Verdict.NOT_PROMISED])
+def test_nothing_executed_could_not_run(
+    verdict: Verdict, corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(monkeypatch, lambda case, backend: verdict)
+    assert main(["run", "cases"]) == ExitCode.COULD_NOT_RUN
+    text = capsys.readouterr().out
+    assert "NOTHING WAS EXECUTED on 'alpha'" in text
+    assert text.endswith("nothing was executed: no verdict\n")
+
+
+def test_a_requested_backend_that_cannot_work_is_one_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "cases", "--backend", "cupy"]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "quiesce: backend 'cupy' cannot work here: no device; install a driver\n"
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (corpus / "cases" / "pool" / "wrong.case").write_text("titel: x\n", encoding="utf-8")
+    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
+    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.err.startswith("quiesce: cases/pool/wrong.case:1: ")
+    assert captured.err.count("\n") == 1
+    assert "6 results from 2 backends: no failures" in captured.out
+    assert "unreadable cases/pool/wrong.case" in read(corpus / "out" / "report.json")["run"]
+
+
+def test_an_interrupt_keeps_what_was_finished(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def verdict(case: str, backend: str) -> Verdict:
+        if (case, backend) == ("pool/trim", "beta"):
+            raise KeyboardInterrupt
+        return Verdict.PASSED
+
+    judge(monkeypatch, verdict)
+    assert main(["run", "cases", "--report", "out"]) == ExitCode.INTERRUPTED
+    captured = capsys.readouterr()
+    assert captured.err == "quiesce: interrupted: 4 of 6 results finished; they are in out\n"
+    assert "4 results from 2 backends: no failures" in captured.out
+    report = read(corpus / "out" / "report.json")
+    assert (len(report["results"]), report["run"]["ended"]) == (4, "interrupted")
+
+
+def test_a_crash_of_the_harness_is_no_finding_and_keeps_what_was_finished(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def verdict(case: str, backend: str) -> Verdict:
+        if backend == "beta":
+            raise ZeroDivisionError
+        return Verdict.PASSED
+
+    judge(monkeypatch, verdict)
+    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
+    errors = capsys.readouterr().err
+    assert "ZeroDivisionError" in errors
+    assert errors.splitlines()[-1].startswith("quiesce: this is an error in quiesce itself, not a finding")
+    report = read(corpus / "out" / "report.json")
+    assert (len(report["results"]), report["run"]["ended"]) == (3, "failed")
+
+
+def test_results_are_in_the_journal_before_the_next_case_begins(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def verdict(case: str, backend: str) -> Verdict:
+        seen.append((corpus / "out" / "results.jsonl").read_bytes().count(b"\n") - 1)
+        return Verdict.PASSED
+
+    judge(monkeypatch, verdict)
+    main(["run", "cases", "--report", "out"])
+    assert seen == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_report_that_cannot_be_written_could_not_run(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
+    (corpus / "out").write_text("a file", encoding="utf-8")
+    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
+    assert "out" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""What a failure looks like, to the letter."""
+
+from __future__ import annotations
+
+from .conftest import Project
+
+SQUEEZE = """\
+title:    A pool gives its cached blocks back before it reports out of memory
+upstream: NVIDIA/cccl#4222, fixed by #4420, first release 3.1.0
+fault:    pool.no_squeeze
+finds:    request_fits_but_out_of_memory
+needs:    pool
+promise:  reclaims-before-oom
+device:   capacity=128MiB
+
+a = allocate 64MiB
+free a
+b = allocate 96MiB
+free b
+"""
+
+GOLDEN = """\
+cases/pool/squeeze.case:11: operation 2 on 'reference:pool.no_squeeze': b = allocate 100663296
+  invariant: request_fits_but_out_of_memory (violation)
+  expected:  allocated: it takes at most 100663296 bytes and 134217728 are certainly free
+  observed:  out of memory
+  class:     RETRY
+  reproduce: pytest 'cases/pool/squeeze.case' --quiesce-backend=reference:pool.no_squeeze
+"""
+
+
+def test_a_failure_is_its_finding_and_no_traceback(project: Project) -> None:
+    project.write("cases/pool/squeeze.case", SQUEEZE)
+    result = project.run("cases/pool/squeeze.case", "--quiesce-backend=reference:pool.no_squeeze")
+    result.assert_outcomes(failed=1)
+    output = result.stdout.str()
+    head, _, rest = output.partition("pool/squeeze on reference:pool.no_squeeze ")
+    assert "= FAILURES =" in head
+    assert rest.partition("\n")[2].startswith(GOLDEN + "=" * 35 + " quiesce ")
+
+
+def test_the_command_that_reproduces_a_failure_does(project: Project) -> None:
+    project.write("cases/pool/squeeze it.case", SQUEEZE)
+    first = project.run("--quiesce-backend=reference:pool.no_squeeze", "-k", "squeeze")
+    (command,) = [line for line in first.outlines if "reproduce:" in line]
+    assert command == ("  reproduce: pytest 'cases/pool/squeeze it.case' --quiesce-backend=reference:pool.no_squeeze")
+    again = project.run("cases/pool/squeeze it.case", "--quiesce-backend=reference:pool.no_squeeze")
+    assert command in again.outlines

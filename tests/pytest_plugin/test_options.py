@@ -1,0 +1,156 @@
+"""Options and ini keys: each works in both places, and each bad value is one clear line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import GOOD, Project
+
+
+def error_of(result: pytest.RunResult) -> str:
+    """Return the one line of a usage error, after which nothing ran."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "passed" not in result.stdout.str()
+    (line,) = [line for line in result.errlines if line]
+    return line
+
+
+def ini(project: Project, *lines: str) -> None:
+    project.write("tox.ini", "\n".join(["[pytest]", "testpaths = cases", *lines, ""]))
+
+
+@pytest.mark.parametrize("from_ini", [True, False])
+def test_backends_are_chosen(project: Project, from_ini: bool) -> None:
+    if from_ini:
+        ini(project, "quiesce_backends = host reference")
+    arguments = [] if from_ini else ["--quiesce-backend=host", "--quiesce-backend=reference"]
+    result = project.run("-v", *arguments)
+    result.stdout.fnmatch_lines(
+        ["quiesce: seed 0, backends: host, reference", "*::host PASSED*", "*::reference PASSED*"]
+    )
+
+
+def test_the_backend_option_wins_over_the_ini_key(project: Project) -> None:
+    ini(project, "quiesce_backends = no-such-thing")
+    result = project.run("-v", "--quiesce-backend=host", "--quiesce-backend=host")
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("from_ini", [True, False])
+def test_the_seed_is_said_and_reported(project: Project, from_ini: bool) -> None:
+    if from_ini:
+        ini(project, "quiesce_seed = 77")
+    arguments = [] if from_ini else ["--quiesce-seed=77"]
+    result = project.run(*arguments, "--quiesce-backend=host", "--quiesce-report=out")
+    result.stdout.fnmatch_lines(["quiesce: seed 77, *", "*; seed 77"])
+    assert json.loads((project.path / "out/report.json").read_text())["seed"] == 77
+
+
+def test_the_seed_option_wins_over_the_ini_key(project: Project) -> None:
+    ini(project, "quiesce_seed = 77")
+    project.run("--quiesce-seed=0", "--quiesce-backend=host").stdout.fnmatch_lines(["quiesce: seed 0, *"])
+
+
+def test_the_report_ini_key_is_relative_to_the_ini_file(project: Project) -> None:
+    ini(project, "quiesce_report = out", "quiesce_backends = host")
+    project.pytester.mkdir("below")
+    project.run("--rootdir=.", "-c", "tox.ini").assert_outcomes(passed=1)
+    assert (project.path / "out/report.json").is_file()
+
+
+def test_the_report_option_wins_over_the_ini_key(project: Project) -> None:
+    ini(project, "quiesce_report = out", "quiesce_backends = host")
+    project.run("--quiesce-report=other").assert_outcomes(passed=1)
+    assert (project.path / "other/report.json").is_file()
+    assert not (project.path / "out").exists()
+
+
+def test_ini_keys_reach_the_workers(project: Project) -> None:
+    result = project.run_apart("-n", "1", "-o", "quiesce_backends=host", "-o", "quiesce_seed=9", "-v")
+    result.stdout.fnmatch_lines(["*PASSED cases/pool/good.case::host*", "*; seed 9"])
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        (
+            "--quiesce-seed=-1",
+            "ERROR: --quiesce-seed: '-1' is no seed; write a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "--quiesce-seed=18446744073709551616",
+            "ERROR: --quiesce-seed: '18446744073709551616' is no seed; "
+            "write a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "--override-ini=quiesce_seed=x",
+            "ERROR: ini key quiesce_seed: 'x' is no seed; write a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "--quiesce-report=",
+            "ERROR: --quiesce-report names no folder; write one, such as reports/out",
+        ),
+        (
+            "--quiesce-report=tox.ini",
+            "ERROR: --quiesce-report: 'tox.ini' is a file, so no report can be written; name a folder",
+        ),
+        (
+            "--quiesce-report=tox.ini/below",
+            "ERROR: no report can be written: *; name another folder with --quiesce-report or quiesce_report",
+        ),
+        (
+            "--override-ini=quiesce_corpus=perhaps",
+            "ERROR: ini key 'quiesce_corpus' cannot be read: *perhaps*; write quiesce_corpus = true or false",
+        ),
+        (
+            "--quiesce-backend=",
+            "ERROR: --quiesce-backend names no backend, so nothing could run; "
+            "write one, such as --quiesce-backend=reference",
+        ),
+        (
+            "--override-ini=quiesce_backends=",
+            "ERROR: ini key quiesce_backends names no backend, so nothing could run; "
+            "write one, such as quiesce_backends = reference",
+        ),
+        (
+            "--quiesce-backend=absent",
+            "ERROR: --quiesce-backend: backend 'absent' cannot work here: there is no such device; buy one",
+        ),
+        (
+            "--override-ini=quiesce_backends=host absent",
+            "ERROR: ini key quiesce_backends: backend 'absent' cannot work here: there is no such device; buy one",
+        ),
+        (
+            "--quiesce-backend=confused",
+            "ERROR: --quiesce-backend: backend 'confused' cannot work here: it raised ValueError: a b; *",
+        ),
+        (
+            "--quiesce-backend=hots",
+            "ERROR: --quiesce-backend: unknown backend 'hots', perhaps 'host'; write one of *",
+        ),
+    ],
+)
+def test_a_bad_value_is_one_clear_line_before_any_test(project: Project, argument: str, line: str) -> None:
+    ini(project)
+    pytest.LineMatcher([error_of(project.run(argument))]).fnmatch_lines([line.replace("[", "[[]")])
+
+
+def test_a_backend_that_cannot_work_ends_a_distributed_run_before_any_test(project: Project) -> None:
+    line = error_of(project.run_apart("-n", "2", "--quiesce-backend=absent"))
+    assert line == "ERROR: --quiesce-backend: backend 'absent' cannot work here: there is no such device; buy one"
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_backends_nobody_asked_for_are_left_out_with_a_reason(project: Project, workers: str) -> None:
+    project.write("cases/pool/more.case", GOOD)
+    result = project.run_apart("-n", workers, "-k", "host or reference")
+    result.stdout.fnmatch_lines(
+        [
+            "left out 'absent': backend 'absent' cannot work here: there is no such device; buy one",
+            "left out 'confused': backend 'confused' cannot work here: it raised ValueError: a b; *",
+        ]
+    )
+    result.assert_outcomes(passed=4, deselected=0 if workers == "2" else result.parseoutcomes()["deselected"])

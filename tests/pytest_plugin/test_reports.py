@@ -1,0 +1,147 @@
+"""Reports: equal runs give equal bytes, and nothing that was finished is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import BAD, GOOD, MALFORMED, Project
+
+BACKENDS = ("--quiesce-backend=reference", "--quiesce-backend=host", "--quiesce-backend=bare")
+
+
+def without_run(path: Path) -> str:
+    """Return the text of a report with its ``run`` object emptied; that nothing else differs is what equality says."""
+    text = path.read_text(encoding="utf-8")
+    head, _, rest = text.partition('  "run": {\n')
+    run, _, tail = rest.partition("  },\n")
+    assert '"started"' in run
+    return head + tail
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a JSON report."""
+    report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return report
+
+
+def verdicts(report: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """Return the verdict of each case and backend."""
+    return {(each["case"], each["backend"]): each["verdict"] for each in report["results"]}
+
+
+def test_equal_runs_give_equal_reports_with_and_without_workers(project: Project) -> None:
+    for number in range(4):
+        project.write(f"cases/pool/more_{number}.case", GOOD)
+    project.write("cases/pool/refused.case", BAD.replace("needs:    memory", "needs:    pool"))
+    project.write("cases/pool/wrong.case", MALFORMED)
+    arguments = (*BACKENDS, "--quiesce-seed=11")
+    project.run("--quiesce-report=one", *arguments).assert_outcomes(failed=2, passed=10, skipped=7)
+    project.run("--quiesce-report=two", *arguments)
+    project.run_apart("--quiesce-report=three", "-n", "2", *arguments).assert_outcomes(failed=2, passed=10, skipped=7)
+    one, two, three = (without_run(project.path / name / "report.json") for name in ("one", "two", "three"))
+    assert one == two
+    assert one == three
+    assert len(verdicts(read(project.path / "one/report.json"))) == 19
+
+
+def test_a_malformed_case_is_in_the_report(project: Project) -> None:
+    project.write("cases/pool/wrong.case", MALFORMED)
+    project.run("--quiesce-backend=host", "--quiesce-report=out")
+    report = read(project.path / "out/report.json")
+    assert verdicts(report) == {("pool/good", "host"): "passed", ("pool/wrong", "no backend"): "broken case"}
+
+
+def test_a_killed_run_leaves_what_was_finished(project: Project) -> None:
+    project.write("cases/pool/zero.case", GOOD)
+    project.write("out/report.json", "an older report")
+    result = project.run_apart(
+        "--quiesce-report=out",
+        "cases/pool/good.case::host",
+        "cases/pool/zero.case",
+        "--quiesce-backend=host",
+        "--quiesce-backend=dying",
+    )
+    assert result.ret == 7
+    journal = (project.path / "out/results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["case"] for line in journal[1:]] == ["pool/good", "pool/zero"]
+    assert not (project.path / "out/report.json").exists()
+
+
+def test_an_interrupted_run_reports_what_was_finished(project: Project) -> None:
+    project.write("cases/pool/zero.case", GOOD)
+    result = project.run_apart(
+        "--quiesce-report=out",
+        "--quiesce-backend=interrupted",
+        "--quiesce-backend=host",
+        "cases/pool/good.case::host",
+        "cases/pool/zero.case::interrupted",
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    report = read(project.path / "out/report.json")
+    assert verdicts(report) == {("pool/good", "host"): "passed"}
+    assert report["run"]["ended"] == "interrupted"
+
+
+def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Project) -> None:
+    for number in range(3):
+        project.write(f"cases/pool/more_{number}.case", GOOD)
+    project.write("cases/wave/ends.case", GOOD.replace("comes and goes", "ends its worker"))
+    result = project.run_apart(
+        "-n",
+        "2",
+        "--quiesce-report=out",
+        "--quiesce-backend=host",
+        "--quiesce-backend=dying",
+        "cases/pool",
+        "cases/wave",
+        "-k",
+        "host or ends",
+    )
+    result.assert_outcomes(failed=1, passed=5)
+    result.stdout.fnmatch_lines(
+        [
+            "cases/wave/ends.case: at closing on 'dying'",
+            "  invariant: process_survives_every_request (violation)",
+            "  expected:  the process lives until the case has run",
+            "  observed:  worker 'gw[01]' crashed while running 'cases/wave/ends.case::dying'",
+            "  reproduce: pytest 'cases/wave/ends.case' --quiesce-backend=dying",
+        ],
+        consecutive=True,
+    )
+    report = read(project.path / "out/report.json")
+    finished = {(f"pool/{name}", "host"): "passed" for name in ("good", "more_0", "more_1", "more_2")}
+    assert verdicts(report) == {**finished, ("wave/ends", "host"): "passed", ("wave/ends", "dying"): "failed"}
+    (ends,) = [each for each in report["results"] if each["backend"] == "dying"]
+    assert ends["title"] == "A block ends its worker"
+
+
+@pytest.mark.parametrize(("arguments", "ended"), [((), "completed"), (("-x",), "interrupted")])
+def test_the_report_says_how_the_run_ended(project: Project, arguments: tuple[str, ...], ended: str) -> None:
+    project.write("cases/aaa/refused.case", BAD)
+    project.run("--quiesce-report=out", "--quiesce-backend=host", *arguments)
+    assert read(project.path / "out/report.json")["run"]["ended"] == ended
+
+
+def test_collecting_writes_nothing(project: Project) -> None:
+    project.write("out/report.json", "an older report")
+    project.run("--collect-only", "--quiesce-report=out", "--quiesce-backend=host")
+    assert (project.path / "out/report.json").read_text(encoding="utf-8") == "an older report"
+
+
+def test_a_report_that_cannot_be_written_is_no_success(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        "import pathlib, shutil\n"
+        "def pytest_runtest_teardown(item):\n"
+        "    out = pathlib.Path('out')\n"
+        "    if out.is_dir():\n"
+        "        shutil.rmtree(out)\n"
+        "        out.write_text('in the way')\n",
+    )
+    result = project.run("--quiesce-report=out", "--quiesce-backend=host")
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    result.stdout.fnmatch_lines(["THE REPORT COULD NOT BE WRITTEN: *"])

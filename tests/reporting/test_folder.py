@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quiesce.reporting.folder import ReportFolder, rebuild_reports
+from quiesce.results import Report
+
+
+def run(directory: Path, report: Report, error: type[BaseException] | None = None) -> None:
+    with ReportFolder(directory, seed=report.seed, run=report.run) as folder:
+        for result in report.results[:3]:
+            folder.add(result)
+        if error is not None:
+            raise error
+        for result in report.results[3:]:
+            folder.add(result)
+
+
+def written(directory: Path) -> Any:
+    return json.loads((directory / "report.json").read_text(encoding="utf-8"))
+
+
+def test_a_complete_run_leaves_three_files(report: Report, tmp_path: Path) -> None:
+    run(tmp_path / "deep" / "out", report)
+    names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
+    assert names == ["junit.xml", "report.json", "results.jsonl"]
+    assert written(tmp_path / "deep" / "out")["run"]["ended"] == "completed"
+
+
+@pytest.mark.parametrize(("error", "ended"), [(KeyboardInterrupt, "interrupted"), (ZeroDivisionError, "failed")])
+def test_a_run_cut_short_keeps_what_was_finished(
+    error: type[BaseException], ended: str, report: Report, tmp_path: Path
+) -> None:
+    with pytest.raises(error):
+        run(tmp_path, report, error)
+    assert written(tmp_path)["run"]["ended"] == ended
+    assert len(written(tmp_path)["results"]) == 3
+    assert (tmp_path / "junit.xml").exists()
+
+
+def test_a_new_run_removes_the_old_reports_before_it_begins(report: Report, tmp_path: Path) -> None:
+    run(tmp_path, report)
+    with ReportFolder(tmp_path, seed=0, run={}):
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["results.jsonl"]
+
+
+def test_reports_are_rebuilt_from_the_journal(report: Report, tmp_path: Path) -> None:
+    run(tmp_path, report)
+    before, junit = written(tmp_path), (tmp_path / "junit.xml").read_bytes()
+    for name in ("report.json", "junit.xml"):
+        (tmp_path / name).unlink()
+    with (tmp_path / "results.jsonl").open("ab") as stream:
+        stream.write(b'{"backend": "refer')
+    assert rebuild_reports(tmp_path).run["ended"] == "rebuilt"
+    after = written(tmp_path)
+    assert {**after, "run": {}} == {**before, "run": {}}
+    assert (tmp_path / "junit.xml").read_bytes() == junit

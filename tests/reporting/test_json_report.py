@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from quiesce.reporting.json_report import render_json, write_json
+from quiesce.results import Report, Result, Verdict
+
+REPORTS = Path(__file__).parents[2] / "reports"
+GOLDEN = REPORTS / "golden" / "report.json"
+
+
+def schema() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((REPORTS / "schema" / "report.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def object_schemas(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        return [found for item in value for found in object_schemas(item)]
+    if not isinstance(value, dict):
+        return []
+    nested = [found for item in value.values() for found in object_schemas(item)]
+    return [value, *nested] if value.get("type") == "object" else nested
+
+
+def test_golden_report_is_what_is_written_today(report: Report) -> None:
+    assert GOLDEN.read_bytes().decode("ascii") == render_json(report)
+
+
+def test_schema_is_a_schema_and_closed_everywhere() -> None:
+    Draft202012Validator.check_schema(schema())
+    assert len(object_schemas(schema())) == 6
+    assert all("additionalProperties" in found for found in object_schemas(schema()))
+
+
+def test_golden_report_and_an_empty_one_follow_the_schema() -> None:
+    validator = Draft202012Validator(schema())
+    validator.validate(json.loads(GOLDEN.read_text(encoding="utf-8")))
+    validator.validate(json.loads(render_json(Report(seed=0, results=()))))
+
+
+@pytest.mark.parametrize("place", ["", "results", "backends", "findings"])
+def test_schema_refuses_an_unknown_key(place: str) -> None:
+    document = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    failed = next(result for result in document["results"] if result["findings"])
+    places = {"": document, "results": failed, "findings": failed["findings"][0], "backends": document["backends"][0]}
+    places[place]["surprise"] = 1
+    with pytest.raises(ValidationError, match="surprise"):
+        Draft202012Validator(schema()).validate(document)
+
+
+def test_schema_names_every_verdict_and_every_count() -> None:
+    definitions = schema()["$defs"]
+    assert definitions["result"]["properties"]["verdict"]["enum"] == [str(verdict) for verdict in Verdict]
+    assert {verdict.replace(" ", "_") for verdict in Verdict} < set(definitions["counts"]["required"])
+
+
+def test_schema_refuses_a_timeline_of_a_passing_result() -> None:
+    document = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    failed = next(result for result in document["results"] if "timeline" in result)
+    failed["verdict"] = "passed"
+    with pytest.raises(ValidationError):
+        Draft202012Validator(schema()).validate(document)
+
+
+def test_equal_results_in_any_order_give_equal_bytes_apart_from_the_run(report: Report) -> None:
+    results = [*report.results, replace(report.results[0], reason="the same case once more")]
+    first = render_json(replace(report, results=tuple(results)))
+    for seed in range(10):
+        random.Random(seed).shuffle(results)
+        again = json.loads(render_json(replace(report, results=tuple(results), run={"started": "later"})))
+        again["run"] = report.run
+        assert json.dumps(again, indent=2, sort_keys=True) + "\n" == first
+
+
+def test_timeline_is_written_for_failures_only(report: Report) -> None:
+    results = json.loads(render_json(report))["results"]
+    assert [result["case"] for result in results if "timeline" in result] == ["pool/squeeze_before_oom"]
+
+
+def test_garbage_stays_readable_and_harmless(failing: Result) -> None:
+    text = render_json(Report(seed=0, results=(replace(failing, reason="\udc80\x00\x9b\u2028é"),)))
+    assert text.isascii()
+    assert "\x00" not in text
+    assert json.loads(text)["results"][0]["reason"] == "\\udc80\x00\x9b\u2028é"
+
+
+def test_a_failed_write_leaves_the_old_report_and_no_rubbish(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old", encoding="utf-8")
+
+    def disk_full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("quiesce.reporting.files.os.fsync", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(report, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_replaces_the_old_report(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old", encoding="utf-8")
+    write_json(report, path)
+    assert path.read_bytes() == GOLDEN.read_bytes()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.reporting.terminal import COLOURED, render_summary
+from quiesce.results import Report, Result, Verdict
+
+GOLDEN = """\
+cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296
+  invariant: request_fits_but_out_of_memory (violation)
+  expected:  allocated: 134217728 of 134217728 bytes are free or cached
+  observed:  out of memory
+  allocated: operation 1 (line 11): a = allocate 67108864
+  reproduce: quiesce run cases/pool/squeeze_before_oom.case --backend reference
+
+cases/tape/diamond.case: broken case on 'reference': the fault 'tape.leaks' did not turn it red
+
+backend    executed  passed  failed  broken  unsupported  not promised  known  inconclusive
+host              0       0       0       0            1             1      0             0
+opencl            2       0       0       0            0             0      1             1
+reference         3       1       1       1            0             0      0             0
+skipped 'cupy': it cannot be imported: No module named 'cupy'; pip install cupy
+NOTHING WAS EXECUTED on 'host': 1 unsupported, 1 not promised. This is not a pass.
+5 results from 2 backends: 2 failures
+"""
+
+
+def test_summary_reads_as_the_golden_text(report: Report) -> None:
+    skipped = {"cupy": "it cannot be imported: No module named 'cupy';\n pip install cupy"}
+    assert render_summary(report.results, skipped=skipped) == GOLDEN
+
+
+def test_summary_does_not_depend_on_order(report: Report) -> None:
+    assert render_summary(reversed(report.results)) == render_summary(report.results)
+
+
+def test_a_backend_without_any_result_is_shown_as_empty(failing: Result) -> None:
+    passed = replace(failing, verdict=Verdict.PASSED, findings=())
+    text = render_summary([passed], backends=["reference", "host"])
+    assert "NOTHING WAS EXECUTED on 'host': 0 unsupported, 0 not promised. This is not a pass." in text
+    assert text.endswith("1 result from 1 backend: no failures\n")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNSUPPORTED, Verdict.NOT_PROMISED])
+def test_nothing_executed_is_never_green(verdict: Verdict, failing: Result) -> None:
+    text = render_summary([replace(failing, verdict=verdict, findings=())], palette=COLOURED)
+    assert text.endswith("\x1b[1m\x1b[31mnothing was executed: no verdict\x1b[0m\n")
+    assert COLOURED.good not in text
+
+
+def test_a_clean_run_is_green(failing: Result) -> None:
+    text = render_summary([replace(failing, verdict=Verdict.PASSED, findings=())], palette=COLOURED)
+    assert COLOURED.good in text
+    assert COLOURED.bad not in text
+
+
+def test_hostile_names_cannot_reach_the_terminal(failing: Result) -> None:
+    hostile = replace(failing, backend="\x1b[2Jhost\n", case="\x07c", path="\x1bcp", reproduce="\x9b")
+    text = render_summary([hostile], skipped={"\x1b[1m": "\x1b[2J"})
+    assert not set(text) & {"\x1b", "\x07", "\x9b"}

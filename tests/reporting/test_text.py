@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.reporting.text import clean, clean_line, failure_text, plural
+from quiesce.results import Result, Verdict
+
+GOLDEN = """\
+cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296
+  invariant: request_fits_but_out_of_memory (violation)
+  expected:  allocated: 134217728 of 134217728 bytes are free or cached
+  observed:  out of memory
+  allocated: operation 1 (line 11): a = allocate 67108864
+  reproduce: quiesce run cases/pool/squeeze_before_oom.case --backend reference"""
+
+
+def test_failure_reads_as_the_golden_text(failing: Result) -> None:
+    assert failure_text(failing) == GOLDEN
+
+
+def test_unknown_origin_leaves_its_line_out(failing: Result) -> None:
+    finding = replace(failing.findings[0], allocated_by="")
+    assert "allocated:" not in failure_text(replace(failing, findings=(finding,))).replace("allocated: 134", "")
+
+
+def test_finding_at_closing_names_no_line(failing: Result) -> None:
+    finding = replace(failing.findings[0], operation_index=None, line=None, request="")
+    first = failure_text(replace(failing, findings=(finding,))).splitlines()[0]
+    assert first == "cases/pool/squeeze_before_oom.case: at closing on 'reference'"
+
+
+def test_generated_sequence_is_named_where_there_is_no_file(failing: Result) -> None:
+    finding = replace(failing.findings[0], line=None)
+    text = failure_text(replace(failing, path="", case="generated 7", findings=(finding,)))
+    assert text.startswith("generated 7: operation 3 on 'reference'")
+
+
+def test_broken_case_without_finding_gives_its_reason(failing: Result) -> None:
+    broken = replace(failing, verdict=Verdict.BROKEN_CASE, findings=(), reason="the fault\nchanged nothing")
+    assert failure_text(broken).splitlines() == [
+        "cases/pool/squeeze_before_oom.case: broken case on 'reference': the fault changed nothing",
+        "  reproduce: quiesce run cases/pool/squeeze_before_oom.case --backend reference",
+    ]
+
+
+def test_failure_without_anything_says_so(failing: Result) -> None:
+    assert "no finding and no reason was recorded" in failure_text(replace(failing, findings=(), reason=""))
+
+
+def test_several_findings_share_one_reproduce_line(failing: Result) -> None:
+    text = failure_text(replace(failing, findings=failing.findings * 3))
+    assert text.count("invariant:") == 3
+    assert text.count("reproduce:") == 1
+    assert text.splitlines()[-1].startswith("  reproduce:")
+
+
+def test_long_evidence_shows_its_end_and_says_what_is_left_out(failing: Result) -> None:
+    evidence = "\n".join(f"line {number}" for number in range(100)) + "\n"
+    text = failure_text(replace(failing, findings=(replace(failing.findings[0], evidence=evidence),)))
+    assert "  evidence: (last 20 of 100 lines; the JSON report holds all)\n    line 80\n" in text
+    assert "line 79" not in text
+    assert "    line 99\n" in text
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("plain", "plain"),
+        ("a\x1b[31mred\x1b[0m", "ared"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]never ends", "never ends"),
+        ("\x1b(Bset", "Bset"),
+        ("over\rwritten\b\b\x00\x7f", "overwritten"),
+        ("\x9b31mC1", "31mC1"),
+        ("dos\r\nline", "dos\nline"),
+        ("tab\tstays", "tab\tstays"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("a\u2028b", "a\nb"),
+        ("lone \udc80", "lone \ufffd"),
+        ("not a character \uffff", "not a character "),
+        ("größe 字 🎈", "größe 字 🎈"),
+    ],
+)
+def test_cleaning(dirty: str, expected: str) -> None:
+    assert clean(dirty) == expected
+
+
+def test_a_line_stays_one_line() -> None:
+    assert clean_line(" a  b \n\n  c\r\nd\u2029e ") == "a  b c d e"
+
+
+def test_hostile_text_cannot_forge_a_line(failing: Result) -> None:
+    finding = replace(failing.findings[0], observed="x\n  reproduce: rm -rf /\x1b[2J")
+    text = failure_text(replace(failing, findings=(finding,)))
+    assert [line for line in text.splitlines() if line.startswith("  reproduce:")] == [GOLDEN.splitlines()[-1]]
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 cases"), (1, "1 case"), (2, "2 cases")])
+def test_plural(count: int, text: str) -> None:
+    assert plural(count, "case") == text
