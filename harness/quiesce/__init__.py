@@ -1,0 +1,1 @@
+"""Regression tests for GPU and host memory management; what an installation offers is in README.md."""

@@ -96,6 +96,8 @@ class Promise(enum.StrEnum):
     """A freed block waits for every declared use, not only for the stream that freed it."""
     STAGES_PINNED_DIRECTLY = "stages-pinned-directly"
     """A source that is already pinned is staged without another pinned buffer."""
+    ROUNDS_PINNED_TO_POWERS_OF_TWO = "rounds-pinned-to-powers-of-two"
+    """Pinned sizes are rounded to powers of two of 512 bytes (CuPy's pool)."""
     REINITIALIZES = "reinitializes"
     """``initialize`` works again after ``finalize``."""
     INITIALIZES_ONCE = "initializes-once"
@@ -172,7 +174,7 @@ class Description:
     footprint_factor: int = 2
 
 
-class BackendFault(Exception):  # noqa: N818 - the word for it in every report
+class BackendFault(Exception):
     """The thing under test crashed, hung or answered nonsense; lockstep turns this into a finding.
 
     ``invariant`` is the rule it broke, ``observed`` what was seen, ``evidence`` kept output.

@@ -7,12 +7,14 @@ closed, and what is left is judged.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
+from quiesce.answers import describe_backend, open_context
+from quiesce.backend import Backend, BackendFault, Capability, Closing, DeviceProfile
 from quiesce.cases.case import Comparison, ExpectedKind, ExpectedOutcome
 from quiesce.cases.effects import makes_of, uses_of
 from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, PerformStep, Step
@@ -25,10 +27,12 @@ from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH
 from quiesce.oracle.oracle import Oracle
 from quiesce.oracle.rules import found
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
-from quiesce.requests import format_request
+from quiesce.request_format import format_request
 from quiesce.results import Sample
 
 TIMELINE_SAMPLES_MAX: Final = 4096
+_SERVED: Final = (Allocated, Done)
+_MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class _Progress:
     index: int = 0
     skipped: int = 0
     line: int | None = None
-    request: str = ""
+    operation: Operation | None = None
     findings: list[Finding] = field(default_factory=list)
     timeline: list[Sample] = field(default_factory=list)
     marks: dict[str, Readings] = field(default_factory=dict)
@@ -59,12 +63,22 @@ class _Progress:
     never_made: set[Slot] = field(default_factory=set)
     unsupported: str = ""
 
+    @property
+    def request(self) -> str:
+        """The request last performed, as text: most are never shown."""
+        return "" if self.operation is None else format_request(self.operation)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nothing has ended the trial yet."""
+        return not self.findings and not self.unsupported
+
     def add(self, findings: Iterable[Finding], *, closing: bool = False) -> None:
         for finding in findings:
             self.findings.append(
                 replace(
                     finding,
-                    operation_index=None if closing else max(0, self.index - 1),
+                    operation_index=None if closing or not self.index else self.index - 1,
                     line=self.line,
                     request="" if closing else self.request,
                 )
@@ -72,28 +86,49 @@ class _Progress:
 
 
 class Lockstep:
-    """Runs one sequence of steps on a fresh context of ``backend``."""
+    """Runs one sequence of steps on a fresh context of ``backend``, all at once or step by step.
 
-    def __init__(self, backend: Backend, profile: DeviceProfile) -> None:
-        self._description = backend.describe()
-        self._context: Context = backend.open(profile)
+    Without ``timeline`` no samples are kept: they cost as much as a small backend's answer.
+    """
+
+    def __init__(self, backend: Backend, profile: DeviceProfile, *, timeline: bool = True) -> None:
+        self._description = describe_backend(backend)
         self._oracle = Oracle(self._description, profile)
+        self._context = open_context(backend, profile)
         self._progress = _Progress()
-        self._readings: Readings = {}
+        self._samples_left = TIMELINE_SAMPLES_MAX if timeline else 0
+        self._readings: Readings | None = None
 
     def run(self, steps: Iterable[Step]) -> Trial:
         """Perform the steps, quiesce, close, and return what was found."""
+        try:
+            for step in steps:
+                if not self.step(step):
+                    break
+        except BaseException:
+            self._close()
+            raise
+        return self.finish()
+
+    def step(self, step: Step) -> bool:
+        """Perform one step; return whether the trial goes on."""
+        try:
+            self._take(step)
+        except BackendFault as fault:
+            self._progress.add([finding_of(fault)])
+        return self._progress.goes_on
+
+    def finish(self) -> Trial:
+        """Quiesce unless something was found, close, and return what was found."""
         progress = self._progress
         try:
-            self._readings = self._context.readings()
-            self._run_steps(steps)
-            if not progress.findings and not progress.unsupported:
+            if progress.goes_on:
                 self._quiesce()
         except BackendFault as fault:
-            progress.add([_finding_of(fault)])
+            progress.add([finding_of(fault)])
         finally:
             closing = self._close()
-        if not progress.findings and not progress.unsupported and closing is not None:
+        if progress.goes_on and closing is not None:
             progress.add(self._oracle.judge_closing(closing), closing=True)
         return Trial(
             tuple(progress.findings), progress.index, progress.skipped, progress.unsupported, tuple(progress.timeline)
@@ -104,78 +139,88 @@ class Lockstep:
             return self._context.close()
         except BackendFault as fault:
             if not self._progress.findings:
-                self._progress.add([_finding_of(fault)], closing=True)
+                self._progress.add([finding_of(fault)], closing=True)
             return None
 
-    def _run_steps(self, steps: Iterable[Step]) -> None:
+    def _take(self, step: Step) -> None:
         progress = self._progress
-        for step in steps:
-            match step:
-                case PerformStep(operation, expected, line):
-                    progress.line = line
-                    self._perform(operation, expected)
-                case CheckGauge(expectation, value):
-                    progress.line = expectation.line
-                    mark = progress.marks.get(expectation.mark) if expectation.mark else None
-                    self._check_gauge(expectation.gauge, expectation.comparison, value, mark)
-                case IterationEnd(loop, measured=True):
-                    progress.iterations.setdefault(loop, []).append(self._readings)
-                case IterationEnd():
-                    pass
-                case CheckGrowth(expectation, loop):
-                    progress.line = expectation.line
-                    samples = progress.iterations.get(loop, [])[expectation.after :]
-                    self._check_growth(expectation.gauge, expectation.per_iteration, samples)
-            if progress.findings or progress.unsupported:
-                return
+        match step:
+            case PerformStep(operation, expected, line):
+                progress.line = line
+                self._perform(operation, expected)
+            case CheckGauge(expectation, value):
+                progress.line = expectation.line
+                mark = progress.marks.get(expectation.mark) if expectation.mark else None
+                self._check_gauge(expectation.gauge, expectation.comparison, value, mark)
+            case IterationEnd(loop, measured=True):
+                progress.iterations.setdefault(loop, []).append(self._last_readings())
+            case IterationEnd():
+                pass
+            case CheckGrowth(expectation, loop):
+                progress.line = expectation.line
+                samples = progress.iterations.get(loop, [])[expectation.after :]
+                self._check_growth(expectation.gauge, expectation.per_iteration, samples)
+
+    def _last_readings(self) -> Readings:
+        if self._readings is None:
+            self._readings = self._context.readings()
+        return self._readings
 
     def _perform(self, operation: Operation, expected: ExpectedOutcome | None) -> None:
         progress = self._progress
-        made = [making.slot for making in makes_of(operation)]
         if progress.never_made and any(use.slot in progress.never_made for use in uses_of(operation)):
             progress.skipped += 1
-            progress.never_made.update(made)
+            progress.never_made.update(making.slot for making in makes_of(operation))
             return
+        before = self._last_readings()
         if isinstance(operation, ops.Mark):
-            progress.marks[operation.name] = self._readings
-        progress.request = format_request(operation)
+            progress.marks[operation.name] = before
+        progress.operation = operation
         progress.index += 1
         reply = self._context.perform(operation)
-        before, self._readings = self._readings, self._context.readings()
-        self._sample(reply)
-        if isinstance(reply.outcome, Unsupported):
-            progress.unsupported = f"'{progress.request}': {describe(reply.outcome)}"
+        outcome = reply.outcome
+        self._readings = after = self._context.readings()
+        if self._samples_left:
+            self._sample(outcome, after)
+        if isinstance(outcome, Unsupported):
+            progress.unsupported = f"'{progress.request}': {describe(outcome)}"
             return
-        origin = f"operation {progress.index - 1}" + (f" (line {progress.line})" if progress.line else "")
-        findings = self._oracle.judge(operation, reply, before, self._readings, f"{origin}: {progress.request}")
+        findings = self._oracle.judge(operation, reply, before, after, self._origin(operation))
         if not findings and expected is not None:
-            findings = tuple(judge_expectation(_words(expected), _matches(expected, reply.outcome), reply.outcome))
+            findings = tuple(judge_expectation(_words(expected), _matches(expected, outcome), outcome))
         progress.add(findings)
-        if isinstance(reply.outcome, Allocated | Done):
-            progress.never_made.difference_update(made)
-        else:
-            progress.never_made.update(made)
+        if not isinstance(outcome, _SERVED):
+            progress.never_made.update(making.slot for making in makes_of(operation))
+        elif progress.never_made:
+            progress.never_made.difference_update(making.slot for making in makes_of(operation))
 
-    def _sample(self, reply: Reply) -> None:
+    def _origin(self, operation: Operation) -> str:
+        """Say where a block comes from; nobody asks where anything else does."""
+        if not isinstance(operation, _MAKES_A_BLOCK):
+            return ""
         progress = self._progress
-        if len(progress.timeline) >= TIMELINE_SAMPLES_MAX:
-            return
+        line = f" (line {progress.line})" if progress.line else ""
+        return f"operation {progress.index - 1}{line}: {format_request(operation)}"
+
+    def _sample(self, outcome: Outcome, readings: Readings) -> None:
+        progress = self._progress
+        self._samples_left -= 1
         progress.timeline.append(
             Sample(
                 progress.index - 1,
                 progress.request,
-                describe(reply.outcome),
+                describe(outcome),
                 progress.line,
-                best_reading(self._readings, Gauge.LIVE),
-                best_reading(self._readings, Gauge.RESERVED),
-                best_reading(self._readings, Gauge.PINNED),
+                best_reading(readings, Gauge.LIVE),
+                best_reading(readings, Gauge.RESERVED),
+                best_reading(readings, Gauge.PINNED),
             )
         )
 
     # -- expectations ----------------------------------------------------------------------------------------------
 
     def _check_gauge(self, gauge: Gauge, comparison: Comparison, value: int, mark: Readings | None) -> None:
-        observed = best_reading(self._readings, gauge)
+        observed = best_reading(self._last_readings(), gauge)
         if observed is None:
             self._progress.unsupported = f"nobody counts '{gauge}' here"
             return
@@ -189,7 +234,7 @@ class Lockstep:
             self._progress.unsupported = f"nobody counts '{gauge}' here"
         elif not grows_as_expected(values, per_iteration, cumulative=gauge.cumulative):
             name = COST if gauge.cumulative else GROWTH
-            shown = [b - a for a, b in zip(values, values[1:], strict=False)] if gauge.cumulative else values
+            shown = [b - a for a, b in itertools.pairwise(values)] if gauge.cumulative else values
             self._progress.add(
                 [
                     found(
@@ -218,7 +263,7 @@ def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterato
     for slot, state in list(model.streams.items()):
         capture = model.captures.of(state)
         if capture is not None and capture.origin is state:
-            yield ops.EndCapture("_quiesce_graph", slot)
+            yield ops.EndCapture(f"_graph_of_{slot.strip(']').replace('[', '_')}", slot)
     for slot, state in list(model.streams.items()):
         if state.stalled_from is not None:
             yield ops.Release(slot)
@@ -278,10 +323,18 @@ def _matches(expected: ExpectedOutcome, outcome: Outcome) -> bool:
             return isinstance(outcome, Rejected) and expected.code in (None, outcome.code)
 
 
-def _finding_of(fault: BackendFault) -> Finding:
+def finding_of(fault: BackendFault) -> Finding:
+    """Return what a crashed, hung or nonsensical backend broke."""
     return replace(found(fault.invariant, "an answer", fault.observed), evidence=fault.evidence)
 
 
-def run_lockstep(backend: Backend, profile: DeviceProfile, steps: Iterable[Step]) -> Trial:
-    """Run one sequence on a fresh context. Raises :class:`quiesce.errors.BackendUnavailable` where none opens."""
-    return Lockstep(backend, profile).run(steps)
+def run_lockstep(backend: Backend, profile: DeviceProfile, steps: Iterable[Step], *, timeline: bool = True) -> Trial:
+    """Run one sequence on a fresh context. Raises :class:`quiesce.errors.BackendUnavailable` where none opens.
+
+    A backend that cannot describe or open itself in any other way is a finding; what ``steps`` raises passes through.
+    """
+    try:
+        lockstep = Lockstep(backend, profile, timeline=timeline)
+    except BackendFault as fault:
+        return Trial((finding_of(fault),), 0, 0)
+    return lockstep.run(steps)

@@ -80,7 +80,7 @@ class Trim:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy ``size_bytes`` (None: the smaller block) from ``source`` to ``destination``, asynchronously on ``stream``."""
+    """Copy ``size_bytes`` (None: the smaller block) from ``source`` to ``destination``, ordered on ``stream``."""
 
     source: Slot
     destination: Slot

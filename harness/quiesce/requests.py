@@ -1,12 +1,13 @@
-"""Requests as text: the line that a case file holds and a driver program receives, and the operation it means.
+"""Requests read: the operation that a line of a case file means.
 
 A line is ``[slots =] verb [words] [on STREAM] [key=value …]``. Sizes are sums of products of integers with an
 optional unit and of loop variables, written without spaces (``2MiB+40B*i``); on the wire they are plain bytes.
-:func:`parse_request` and :func:`format_request` are inverse on concrete operations.
+:func:`quiesce.request_format.format_request` is the inverse of :func:`parse_request` on concrete operations.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
@@ -21,6 +22,7 @@ SIZE_BYTES_MAX: Final = (1 << 64) - 1
 _SLOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[A-Za-z0-9_+*-]+\])?\Z")
 _CONCRETE_SLOT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+\])?\Z")
 _TARGETS = re.compile(r"((?:[^\s=,]+\s*,\s*)*[^\s=,]+)\s+=\s+(\S.*)\Z")
+_OPERATOR = re.compile(r"([+-])")
 _FACTOR = re.compile(r"([0-9]{1,20})([A-Za-z]*)\Z")
 
 
@@ -38,23 +40,24 @@ def evaluate_size(text: str, variables: Mapping[str, int]) -> int:
 
     Raises :class:`RequestError` for an unknown unit or name, a negative value, or one beyond ``SIZE_MAX``.
     """
-    total = 0
-    for sign, term in re.findall(r"([+-]?)([^+-]+|(?=[+-])|\Z)", text) if text else ():
-        if not term:
-            if sign:
-                raise RequestError(f"size '{text}' ends in an operator", "write a number after it")
-            continue
-        product = 1
-        for factor in term.split("*"):
-            product *= _evaluate_factor(factor, text, variables)
-        total += -product if sign == "-" else product
     if not text:
         raise RequestError("a size is missing", "write one such as 64MiB")
+    first, *rest = _OPERATOR.split(text)
+    total = _evaluate_term(first, text, variables)
+    for operator, term in zip(rest[::2], rest[1::2], strict=True):
+        value = _evaluate_term(term, text, variables)
+        total += value if operator == "+" else -value
     if total < 0:
         raise RequestError(f"size '{text}' is negative", "write a size of at least 0")
     if total > SIZE_BYTES_MAX:
         raise RequestError(f"size '{text}' is beyond {SIZE_BYTES_MAX} bytes", "write a size that fits 64 bits")
     return total
+
+
+def _evaluate_term(term: str, text: str, variables: Mapping[str, int]) -> int:
+    if not term:
+        raise RequestError(f"an operator in '{text}' has nothing beside it", "write a number on both sides of it")
+    return math.prod(_evaluate_factor(factor, text, variables) for factor in term.split("*"))
 
 
 def _evaluate_factor(factor: str, text: str, variables: Mapping[str, int]) -> int:
@@ -211,9 +214,7 @@ def _launch(line: _Line) -> Operation:
         return ops.LaunchGraph(line.slot("a graph"), line.on())
     reads = line.slots(line.options.pop("reads", None))
     writes = line.slots(line.options.pop("writes", None))
-    return ops.Launch(
-        reads, writes, line.option_size("arguments") or 0, line.on(), line.option_slot("instance")
-    )
+    return ops.Launch(reads, writes, line.option_size("arguments") or 0, line.on(), line.option_slot("instance"))
 
 
 def _create(line: _Line) -> Operation:
@@ -356,14 +357,14 @@ _VERBS: Final[Mapping[str, Callable[[_Line], Operation]]] = {
     "begin": _begin,
     "end": _end,
     "use": _use,
-    "initialize": lambda line: ops.Initialize(),
-    "finalize": lambda line: ops.Finalize(),
+    "initialize": lambda _: ops.Initialize(),
+    "finalize": lambda _: ops.Finalize(),
     "partition": _partition,
     "node": _node,
     "hold": lambda line: ops.Hold(line.slot("a node")),
     "drop": lambda line: ops.Drop(line.slot("a node")),
     "backward": lambda line: ops.Backward(line.slot("a node")),
-    "collect": lambda line: ops.Collect(),
+    "collect": lambda _: ops.Collect(),
     "fail": _fail,
     "mark": _mark,
 }
@@ -381,100 +382,3 @@ def parse_request(text: str, variables: Mapping[str, int] | None = None) -> Oper
     operation = _VERBS[verb](line)
     line.finish()
     return operation
-
-
-def _on(stream: Slot | None) -> str:
-    return "" if stream is None else f" on {stream}"
-
-
-def _option(key: str, value: object) -> str:
-    return "" if value is None or value == "" else f" {key}={value}"
-
-
-def format_request(operation: Operation) -> str:  # noqa: C901 - one arm for each operation of the closed union
-    """Return the line for an operation, sizes in bytes: what :func:`parse_request` reads back."""
-    match operation:
-        case ops.Allocate(slot, size, kind, alignment, stream, pool):
-            shown = "" if kind is MemoryKind.DEVICE else f" {kind}"
-            return f"{slot} = allocate {size}{shown}{_on(stream)}{_option('align', alignment)}{_option('pool', pool)}"
-        case ops.Free(slot, stream):
-            return f"free {slot}{_on(stream)}"
-        case ops.Trim(kind, pool):
-            return f"trim{'' if kind is MemoryKind.DEVICE else f' {kind}'}{_option('pool', pool)}"
-        case ops.Copy(source, destination, size_bytes, stream):
-            return f"copy {source} to {destination}{_on(stream)}{_option('size', size_bytes)}"
-        case ops.Stage(slot, source, stream):
-            return f"{slot} = stage {source}{_on(stream)}"
-        case ops.Fill(slot, value, stream):
-            return f"fill {slot} {value}{_on(stream)}"
-        case ops.Launch(reads, writes, argument_bytes, stream, instance):
-            blocks = _option("reads", ",".join(reads)) + _option("writes", ",".join(writes))
-            return f"launch{_on(stream)}{blocks}{_option('arguments', argument_bytes or None)}" + _option(
-                "instance", instance
-            )
-        case ops.CreatePool(slot, limit):
-            return f"{slot} = create pool{_option('limit', limit)}"
-        case ops.CreateStream(slot, nonblocking):
-            return f"{slot} = create stream{' nonblocking' if nonblocking else ''}"
-        case ops.CreateEvent(slot):
-            return f"{slot} = create event"
-        case ops.CreateInstance(slot, stream):
-            return f"{slot} = create instance{_on(stream)}"
-        case ops.CreatePolicy(instance):
-            return f"create policy{_option('instance', instance)}"
-        case ops.DestroyPool(slot):
-            return f"destroy pool {slot}"
-        case ops.DestroyStream(slot):
-            return f"destroy stream {slot}"
-        case ops.DestroyEvent(slot):
-            return f"destroy event {slot}"
-        case ops.DestroyGraph(slot):
-            return f"destroy graph {slot}"
-        case ops.DestroyInstance(slot):
-            return f"destroy instance {slot}"
-        case ops.SynchronizeStream(stream):
-            return "synchronize stream" + (f" {stream}" if stream else "")
-        case ops.QueryStream(stream):
-            return "query stream" + (f" {stream}" if stream else "")
-        case ops.SynchronizeEvent(slot):
-            return f"synchronize event {slot}"
-        case ops.QueryEvent(slot):
-            return f"query event {slot}"
-        case ops.SynchronizeDevice():
-            return "synchronize device"
-        case ops.RecordEvent(slot, stream):
-            return f"record event {slot}{_on(stream)}"
-        case ops.WaitEvent(slot, stream):
-            return f"wait event {slot}{_on(stream)}"
-        case ops.Stall(slot):
-            return f"stall {slot}"
-        case ops.Release(slot):
-            return f"release {slot}"
-        case ops.BeginCapture(stream, mode):
-            return f"begin capture on {stream}" + ("" if mode is CaptureMode.GLOBAL else f" mode={mode}")
-        case ops.EndCapture(slot, stream):
-            return f"{slot} = end capture on {stream}"
-        case ops.LaunchGraph(slot, stream):
-            return f"launch graph {slot}{_on(stream)}"
-        case ops.SelectDevice(ordinal):
-            return f"use device {ordinal}"
-        case ops.Initialize():
-            return "initialize"
-        case ops.Finalize():
-            return "finalize"
-        case ops.Partition(slots, instance):
-            return f"{', '.join(slots)} = partition{_option('instance', instance)}"
-        case ops.Node(slot, parents):
-            return f"{slot} = node" + (f" of {','.join(parents)}" if parents else "")
-        case ops.Hold(slot):
-            return f"hold {slot}"
-        case ops.Drop(slot):
-            return f"drop {slot}"
-        case ops.Backward(slot):
-            return f"backward {slot}"
-        case ops.Collect():
-            return "collect"
-        case ops.InjectFailure(point, nth, error):
-            return f"fail {point} {nth}" + (f" with {error}" if error is InjectedError.FOREIGN else "")
-        case ops.Mark(name):
-            return f"mark {name}"

@@ -90,7 +90,9 @@ REGRESSION = "title: T\nfault: pool.x\nfinds: leak\n"
         (REGRESSION + "device: devices=1 devices=2", ":4: 'devices' appears twice in 'device:'"),
         (REGRESSION + "device: flavour=rocm", ":4: unknown word 'rocm' in 'device:'; write one of cuda, hip"),
         (REGRESSION + "known: cccl all", ":4: 'known:' takes three words and 'cccl all' has 2"),
-        (REGRESSION + "known: cccl 3.1 NVIDIA/cccl#1", ":4: '3.1' names no versions"),
+        (REGRESSION + "known: cccl 3.x NVIDIA/cccl#1", ":4: 'known:': '3.x' names no versions; write >=3.1.0,<3.2 or"),
+        (REGRESSION + "known: cccl >=3.1, NVIDIA/cccl#1", ":4: 'known:': '' names no versions"),
+        (REGRESSION + "known: cccl 3.2..3.1 NVIDIA/cccl#1", ":4: 'known:': '3.2..3.1' ends before it begins"),
         (REGRESSION + "known: cccl >=3.1 4222", ":4: '4222' is not an upstream number"),
     ],
 )

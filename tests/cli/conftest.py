@@ -57,6 +57,13 @@ def _backends(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"quiesce.cli.{module}.probe_backend", probe)
 
 
+@pytest.fixture(autouse=True)
+def _page_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command says on standard error does not depend on the extra that this environment has."""
+    for module in ("run", "report"):
+        monkeypatch.setattr(f"quiesce.cli.{module}.why_unavailable", lambda: "")
+
+
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory; below it are three cases of two topics."""

@@ -90,6 +90,7 @@ def test_a_closed_pipe_ends_the_program_quietly(tmp_path: Path) -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         check=False,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},  # it hides what is left
     )
     os.close(writer)
     assert finished.returncode == ExitCode.OUTPUT_CLOSED

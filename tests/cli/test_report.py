@@ -6,8 +6,8 @@ import pytest
 
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
-from quiesce.cli.run_record import PLANNED, UNREADABLE
 from quiesce.reporting.journal import Journal
+from quiesce.reporting.run_keys import PLANNED, UNREADABLE
 from quiesce.results import Result, Verdict
 
 PASSED = Result(case="a/b", title="T", path="a/b.case", backend="host", verdict=Verdict.PASSED)
@@ -35,6 +35,15 @@ def test_an_incomplete_journal_is_not_green(tmp_path: Path, capsys: pytest.Captu
 def test_unreadable_files_are_not_forgotten(tmp_path: Path) -> None:
     journal(tmp_path, {PLANNED: "1", f"{UNREADABLE}x.case": "why"})
     assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
+
+
+def test_a_page_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal(tmp_path, {PLANNED: "1"})
+    monkeypatch.setattr("quiesce.cli.report.why_unavailable", lambda: "report.html was not written: Plotly missing")
+    assert main(["report", str(tmp_path)]) == ExitCode.NOTHING_FOUND
+    assert capsys.readouterr().err == "quiesce: report.html was not written: Plotly missing\n"
 
 
 def test_a_folder_without_a_journal_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

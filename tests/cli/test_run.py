@@ -78,6 +78,20 @@ def test_reports_are_equal_apart_from_the_run(corpus: Path, monkeypatch: pytest.
     assert (corpus / "first" / "junit.xml").read_bytes() == (corpus / "second" / "junit.xml").read_bytes()
 
 
+@pytest.mark.parametrize(("options", "lines"), [([], 0), (["--report", "out"], 1)])
+def test_a_page_that_was_asked_for_and_cannot_be_written_is_one_line(
+    options: list[str],
+    lines: int,
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
+    monkeypatch.setattr("quiesce.cli.run.why_unavailable", lambda: "report.html was not written: Plotly missing")
+    assert main(["run", "cases", *options]) == ExitCode.NOTHING_FOUND
+    assert capsys.readouterr().err == "quiesce: report.html was not written: Plotly missing\n" * lines
+
+
 @pytest.mark.parametrize("verdict", [Verdict.UNSUPPORTED, Verdict.NOT_PROMISED])
 def test_nothing_executed_could_not_run(
     verdict: Verdict, corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

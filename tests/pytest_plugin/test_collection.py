@@ -79,10 +79,10 @@ def test_a_malformed_case_is_one_failing_item_and_the_others_run(project: Projec
     assert after.strip("= ") == "quiesce"
 
 
-@pytest.mark.parametrize("content", ["", "A note about a case in court.\n"])
-def test_a_strangers_file_in_a_folder_is_left_out_and_said(project: Project, content: str) -> None:
+@pytest.mark.parametrize(("content", "workers"), [("", "0"), ("A note about a case in court.\n", "1")])
+def test_a_strangers_file_in_a_folder_is_left_out_and_said(project: Project, content: str, workers: str) -> None:
     project.write("cases/stranger.case", content)
-    result = project.run("cases", HOST)
+    result = project.run_apart("cases", HOST, "-n", workers)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["left out cases/stranger.case: no line of it is a case's header*"])
 

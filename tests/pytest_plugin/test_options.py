@@ -53,11 +53,14 @@ def test_the_seed_option_wins_over_the_ini_key(project: Project) -> None:
     project.run("--quiesce-seed=0", "--quiesce-backend=host").stdout.fnmatch_lines(["quiesce: seed 0, *"])
 
 
-def test_the_report_ini_key_is_relative_to_the_ini_file(project: Project) -> None:
+@pytest.mark.parametrize(("argument", "folder"), [("-q", "out"), ("--quiesce-report=here", "below/here")])
+def test_a_report_folder_is_relative_to_where_it_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch, argument: str, folder: str
+) -> None:
     ini(project, "quiesce_report = out", "quiesce_backends = host")
-    project.pytester.mkdir("below")
-    project.run("--rootdir=.", "-c", "tox.ini").assert_outcomes(passed=1)
-    assert (project.path / "out/report.json").is_file()
+    monkeypatch.chdir(project.pytester.mkdir("below"))
+    project.run("../cases", argument).assert_outcomes(passed=1)
+    assert [path.parent for path in project.path.rglob("report.json")] == [project.path / folder]
 
 
 def test_the_report_option_wins_over_the_ini_key(project: Project) -> None:

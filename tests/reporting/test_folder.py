@@ -24,10 +24,18 @@ def written(directory: Path) -> Any:
     return json.loads((directory / "report.json").read_text(encoding="utf-8"))
 
 
-def test_a_complete_run_leaves_three_files(report: Report, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [False, True])
+def test_a_complete_run_leaves_its_files(
+    page: bool, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page:
+        pytest.importorskip("jinja2")
+        pytest.importorskip("plotly")
+    else:
+        monkeypatch.setattr("quiesce.reporting.folder.why_unavailable", lambda: "Plotly is missing")
     run(tmp_path / "deep" / "out", report)
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
-    assert names == ["junit.xml", "report.json", "results.jsonl"]
+    assert names == ["junit.xml", *(["report.html"] if page else []), "report.json", "results.jsonl"]
     assert written(tmp_path / "deep" / "out")["run"]["ended"] == "completed"
 
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from quiesce.errors import ConfigurationError
 from quiesce.reporting.journal import Journal, read_journal
 from quiesce.reporting.json_report import render_json
 from quiesce.reporting.ordering import ordered
 from quiesce.results import Report, Result
+
+jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra 'test'")
 
 SCHEMA = Path(__file__).parents[2] / "reports" / "schema" / "report.schema.json"
 
@@ -60,7 +61,7 @@ def test_each_result_is_one_write(report: Report, tmp_path: Path) -> None:
 
 def test_lines_follow_the_schema_of_results(report: Report, tmp_path: Path) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    validator = Draft202012Validator({"$ref": "#/$defs/result", "$defs": schema["$defs"]})
+    validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/result", "$defs": schema["$defs"]})
     lines = write(report, tmp_path / "results.jsonl").splitlines()[1:]
     assert len(lines) == len(report.results)
     for line in lines:

@@ -155,7 +155,7 @@ class CHeap:
         if address in self._held:
             raise BackendFault(
                 "live_blocks_do_not_overlap",
-                f"the C heap handed out {address:#x} for {size_bytes} bytes while {self._held[address]} holds it",
+                f"the C heap handed out memory for {size_bytes} bytes that {self._held[address].size_bytes} still hold",
             )
         record = UpstreamAllocated(address, size_bytes, kind)
         self._held[address] = record
@@ -172,7 +172,7 @@ class CHeap:
         if record is None:
             raise BackendFault(
                 "frees_match_allocations",
-                f"free({address:#x}), which the C heap had not handed out or had already got back",
+                "a free of memory that the C heap had not handed out or had already got back",
             )
         self._calls += 1
         self._functions.free(address)

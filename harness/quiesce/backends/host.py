@@ -201,7 +201,7 @@ class HeapContext:
         )
         raise BackendFault(
             "block_contents_survive",
-            f"the {end} {block.edge_bytes} bytes of '{slot}' ({block.size_bytes} bytes at {block.address:#x}) changed "
+            f"the {end} {block.edge_bytes} bytes of '{slot}' ({block.size_bytes} bytes) changed "
             "although the sequence did not write them",
             f"expected {expected.hex()}\nobserved {found.hex()}\nthe block stays allocated: "
             "the C library ends the process when it frees a damaged one",

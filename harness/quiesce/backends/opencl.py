@@ -65,8 +65,8 @@ _OUT_OF_MEMORY: Final = frozenset({"MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESO
 
 def _import_pyopencl() -> types.ModuleType:
     try:
-        import pyopencl  # noqa: PLC0415 - vendor library, loaded on use
-        import pyopencl.tools  # noqa: PLC0415
+        import pyopencl
+        import pyopencl.tools
     except ImportError as error:
         raise BackendUnavailable(NAME, f"PyOpenCL cannot be imported ({error})", REMEDY) from error
     return pyopencl
@@ -104,7 +104,7 @@ class OpenClBackend:
             chunk_bytes=ALIGNMENT_BYTES,
         )
 
-    def open(self, profile: DeviceProfile) -> OpenClContext:  # noqa: ARG002 - nothing of it can be imposed on OpenCL
+    def open(self, profile: DeviceProfile) -> OpenClContext:
         """Open a context of its own. Raises :class:`BackendUnavailable` without PyOpenCL or a device."""
         cl = _import_pyopencl()
         return OpenClContext(cl, _find_device(cl))

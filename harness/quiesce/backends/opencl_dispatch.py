@@ -117,7 +117,7 @@ class _Table:
             witness.note_free(address)
         self._free(context, address)
 
-    def _on_enqueue_free(  # noqa: PLR0917 - the parameters of clEnqueueSVMFree
+    def _on_enqueue_free(
         self, queue: int, count: int, pointers: Any, notify: int, user: int, waits: int, wait_list: Any, event: Any
     ) -> int:
         witness = _witnesses.get(queue)

@@ -50,7 +50,7 @@ class Kernels:
         self, queue: cl.CommandQueue, reads: list[PooledSVM], writes: list[PooledSVM], argument_bytes: int
     ) -> None:
         """Enqueue one work item that touches the blocks; ``argument_bytes`` more are passed by value."""
-        import numpy  # noqa: PLC0415 - vendor library, loaded on use
+        import numpy
 
         kernel = self._kernel(len(reads), len(writes), argument_bytes)
         blocks = [*reads, *writes]

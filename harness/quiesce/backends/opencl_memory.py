@@ -171,7 +171,7 @@ class Memory:
         return block
 
     def _make_host_block(self, size_bytes: int) -> HostBlock:
-        import numpy  # noqa: PLC0415 - vendor library, loaded on use
+        import numpy
 
         try:
             room = numpy.empty(size_bytes + ALIGNMENT_BYTES, numpy.uint8)
@@ -277,7 +277,7 @@ class Memory:
 
     def fill(self, slot: str, value: int, stream: Stream) -> None:
         """Enqueue a fill of a whole block."""
-        import numpy  # noqa: PLC0415 - vendor library, loaded on use
+        import numpy
 
         block = self.find(slot)
         queue = stream.require()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 
-class Refused(Exception):  # noqa: N818 - not an error: it becomes the outcome ``rejected CODE``
+class Refused(Exception):
     """The sequence asked for something that is refused with ``code`` before OpenCL is touched."""
 
     def __init__(self, code: str) -> None:

@@ -91,10 +91,10 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
         wanted = "COMMAND, such as process:./driver" if prefix == "process" else "FAULT, such as 'quiesce prove' lists"
         raise ConfigurationError(f"'{name}' names no argument; write {prefix}:{wanted}")
     if prefix == "process":
-        from quiesce.backends.process import parse_specification  # noqa: PLC0415 - loaded when chosen
+        from quiesce.backends.process import parse_specification
 
         return parse_specification(argument)
-    from quiesce.backends.reference import faulty  # noqa: PLC0415 - loaded when chosen
+    from quiesce.backends.reference import faulty
 
     return faulty(argument)
 

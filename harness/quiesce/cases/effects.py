@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from quiesce import operations as ops
 from quiesce.operations import Operation, Slot
 
+FOREIGN_SLOT: Final = "foreign"
+"""The slot that nothing makes: a pointer from elsewhere. Hostile sequences name it where a block belongs."""
+
 
 class SlotKind(enum.StrEnum):
     """The kinds of thing that a slot can stand for."""

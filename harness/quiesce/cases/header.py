@@ -12,6 +12,7 @@ from quiesce.cases.case import CaseKind, Known
 from quiesce.cases.wording import instead_of
 from quiesce.errors import CaseError
 from quiesce.requests import RequestError, evaluate_size
+from quiesce.versions import parse_versions
 
 KEYS: Final = ("title", "kind", "upstream", "fault", "finds", "needs", "promise", "device", "known")
 """The header's keys in the order in which a case is written."""
@@ -30,8 +31,6 @@ _REPEATABLE_KEYS = frozenset({"upstream", "known"})
 _KEY = re.compile(r"([^\s:]+)\s*:\s*(.*)\Z")
 _FAULT = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*\Z")
 _INVARIANT = re.compile(r"[a-z][a-z0-9_]*\Z")
-_VERSION = r"(?:==|!=|~=|<=|>=|<|>)[0-9][0-9A-Za-z.+!*-]*"
-_VERSIONS = re.compile(rf"(?:\*|{_VERSION}(?:,{_VERSION})*)\Z")
 _NUMBER = re.compile(r"[A-Za-z0-9_./-]*#[0-9]+\Z")
 _Word = TypeVar("_Word", Capability, Promise, CaseKind, Flavour, Initialization)
 
@@ -111,16 +110,27 @@ def _parse_entry(path: str, number: int, text: str) -> _Entry:
     return _Entry(path, number, key, value)
 
 
+_NAMED: Final[Mapping[CaseKind, frozenset[str]]] = {
+    CaseKind.REGRESSION: frozenset({"fault", "finds"}),
+    CaseKind.CONTROL: frozenset(),
+    CaseKind.FOUND: frozenset({"finds"}),
+}
+"""Which of ``fault`` and ``finds`` a case of each kind has to name; it may not name the others."""
+
+
 def _check_kind(kind: CaseKind, single: Mapping[str, _Entry]) -> None:
     for key in ("fault", "finds"):
-        if kind is CaseKind.CONTROL and key in single:
+        if key in single and key not in _NAMED[kind]:
+            why = "a control stays green under everything"
+            if kind is CaseKind.FOUND:
+                why = "a found case failed on a backend, not on a fault"
             raise single[key].error(
-                f"a control stays green under everything, so it has no '{key}:'",
-                "leave the line out, or leave out 'kind: control'",
+                f"{why}, so it has no '{key}:'",
+                f"leave the line out, or leave out 'kind: {kind}'",
             )
-        if kind is CaseKind.REGRESSION and key not in single:
+        if key not in single and key in _NAMED[kind]:
             raise single["title"].error(
-                f"a regression without '{key}:' proves nothing",
+                f"a {'regression' if kind is CaseKind.REGRESSION else 'found case'} without '{key}:' proves nothing",
                 f"write '{key}: …', or 'kind: control' for legal behaviour",
             )
 
@@ -161,8 +171,10 @@ def _known(entry: _Entry) -> Known:
     words = entry.value.split()
     if len(words) != 3:
         raise entry.error(f"'known:' takes three words and '{entry.value}' has {len(words)}", example)
-    if not _VERSIONS.match(words[1]):
-        raise entry.error(f"'{words[1]}' names no versions (>=3.1.0,<3.2, or * for all)", example)
+    try:
+        parse_versions(words[1])
+    except ValueError as error:
+        raise entry.error(f"'known:': {error}", "write >=3.1.0,<3.2 or 3.1.0..3.1.2 or 3.1.0, or * for all") from None
     if not _NUMBER.match(words[2]):
         raise entry.error(f"'{words[2]}' is not an upstream number", example)
     return Known(*words)

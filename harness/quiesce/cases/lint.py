@@ -59,10 +59,12 @@ def _title_errors(case: Case) -> Iterator[CaseError]:
 
 
 def _regression_errors(case: Case, invariants: Collection[str], faults: Collection[str]) -> Iterator[CaseError]:
-    if case.kind is not CaseKind.REGRESSION:
+    if case.kind is CaseKind.CONTROL:
         return
     if case.finds not in invariants:
         yield _error(case, f"'finds: {case.finds}' is no invariant", instead_of(case.finds, sorted(invariants)))
+    if case.kind is CaseKind.FOUND:
+        return
     if case.fault not in faults:
         yield _error(case, f"'fault: {case.fault}' is not in the museum", instead_of(case.fault, sorted(faults)))
     if not any(_NUMBER.search(upstream) for upstream in case.upstream):

@@ -20,7 +20,7 @@ from quiesce.cases.case import (
     Request,
     Statement,
 )
-from quiesce.cases.effects import Making, SlotKind, ends_of, makes_of, uses_of
+from quiesce.cases.effects import FOREIGN_SLOT, Making, SlotKind, ends_of, makes_of, uses_of
 from quiesce.cases.templates import OperationReader, located, mentioned, resolve_expectation, templates_of
 from quiesce.cases.wording import nearest
 from quiesce.errors import CaseError
@@ -139,12 +139,15 @@ class _Checker:
                 self._end_all([key for key, thing in self._things.items() if thing.kind is SlotKind.INSTANCE])
             case _:
                 for slot in ends_of(operation):
-                    self._end(self._key(slot))
+                    if slot != FOREIGN_SLOT:
+                        self._end(self._key(slot))
 
     def _key(self, slot: str) -> str:
         return slot if self._exact or "[" not in slot else slot.split("[", 1)[0] + "[]"
 
     def _use(self, slot: str, kind: SlotKind, line: int) -> None:
+        if slot == FOREIGN_SLOT and kind is SlotKind.BLOCK:
+            return
         thing = self._things.get(self._key(slot))
         if thing is None:
             near = nearest(slot, [name for name, found in self._things.items() if found.kind is kind])
@@ -159,6 +162,9 @@ class _Checker:
             )
 
     def _make(self, making: Making, line: int, holds: int) -> None:
+        if making.slot == FOREIGN_SLOT:
+            what = f"'{FOREIGN_SLOT}' stands for a pointer from elsewhere, which no line makes"
+            raise CaseError(self._path, line, what, "name the slot otherwise")
         key = self._key(making.slot)
         before = self._things.get(key)
         countable = self._exact or not (key.endswith("[]") or making.kind is SlotKind.NODE)

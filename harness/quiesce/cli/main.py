@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -18,6 +19,8 @@ from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
+    "explore": "run generated sequences on a backend and shrink what fails to a case file",
+    "shrink": "shorten a case file that fails on a backend",
     "prove": "show that every case is red on its fault and green without it",
     "doctor": "say which backends work here, and what to do about those that don't",
     "lint": "check case files against the rules of the corpus",
@@ -53,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(sys.stdout, sys.stderr, os.environ)
     try:
         return _run(words, console)
-    except BrokenPipeError:  # the console flushes what it writes, so nothing is left that could fail at exit
+    except BrokenPipeError:
+        _discard_output()
         return ExitCode.OUTPUT_CLOSED
     except KeyboardInterrupt:
         console.complain("interrupted")
@@ -65,6 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         console.complain("this is an error in quiesce itself, not a finding; please report it with the lines above")
         return ExitCode.COULD_NOT_RUN
+
+
+def _discard_output() -> None:
+    """Send what standard output still holds nowhere: the interpreter writes it again at exit, and complains."""
+    with contextlib.suppress(OSError):  # a stream without a file, which nobody flushes at exit
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _run(words: Sequence[str], console: Console) -> ExitCode:

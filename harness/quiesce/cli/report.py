@@ -7,8 +7,10 @@ from pathlib import Path
 
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
-from quiesce.cli.run_record import PLANNED, has_unreadable, is_finished
+from quiesce.cli.run_record import has_unreadable, is_finished
 from quiesce.reporting.folder import rebuild_reports
+from quiesce.reporting.html import why_unavailable
+from quiesce.reporting.run_keys import PLANNED
 from quiesce.reporting.terminal import render_summary
 
 
@@ -24,6 +26,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """
     report = rebuild_reports(arguments.directory)
     console.write(render_summary(report.results, palette=console.palette))
+    if note := why_unavailable():
+        console.complain(note)
     finished = is_finished(report)
     if not finished:
         planned = report.run.get(PLANNED, "an unknown number of")

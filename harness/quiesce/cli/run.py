@@ -21,6 +21,7 @@ from quiesce.cli.version import version
 from quiesce.errors import CaseError
 from quiesce.execution import run_case
 from quiesce.reporting.folder import ReportFolder
+from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import plural
 from quiesce.results import Result
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
     parser.add_argument(
-        "--report", type=Path, metavar="DIR", help="write report.json, junit.xml and results.jsonl here"
+        "--report", type=Path, metavar="DIR", help="write report.html, report.json, junit.xml and results.jsonl here"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed that the report names (default: 0)")
 
@@ -80,6 +81,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     names = [usable.name for usable in plan.backends.usable]
     skipped = plan.backends.skipped
     console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
+    if arguments.report and (note := why_unavailable()):
+        console.complain(note)
     if interrupted:
         kept = f"; they are in {arguments.report}" if arguments.report else ""
         console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}")

@@ -5,23 +5,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
 
 from quiesce.cli.selection import Choice
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
+from quiesce.reporting.run_keys import PLANNED, SKIPPED, UNREADABLE
 from quiesce.results import Report
-
-PLANNED: Final = "planned results"
-"""The key that says how many results a complete run has."""
-UNREADABLE: Final = "unreadable "
-"""The prefix of the keys that name the case files that could not be read."""
 
 
 def describe_run(planned: int, backends: Choice, errors: Iterable[CaseError]) -> dict[str, str]:
     """Return what is known before the first case runs: time, machine, versions, what was left out and why."""
     versions = {f"version of {each.name}": each.description.version for each in backends.usable}
-    skipped = {f"skipped {name}": why for name, why in backends.skipped.items()}
+    skipped = {f"{SKIPPED}{name}": why for name, why in backends.skipped.items()}
     unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
     return {
         PLANNED: str(planned),

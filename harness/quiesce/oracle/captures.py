@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from quiesce.operations import CaptureMode
-from quiesce.oracle.clocks import StreamState, Timeline
+from quiesce.oracle.clocks import Clock, StreamState, Timeline
+from quiesce.oracle.memory import BlockState
 
 
 @dataclass(slots=True)
@@ -15,9 +16,30 @@ class CaptureState:
     origin: StreamState
     mode: CaptureMode
     members: dict[Timeline, StreamState] = field(default_factory=dict)
-    unjoined: set[Timeline] = field(default_factory=set)
     invalid: bool = False
-    uses: list[tuple[str, ...]] = field(default_factory=list)
+    uses: list[tuple[BlockState, ...]] = field(default_factory=list)
+    known: dict[Timeline, Clock] = field(default_factory=dict)
+    """How much captured work of each stream what a member captures next is ordered behind."""
+
+    def add(self, stream: StreamState, blocks: tuple[BlockState, ...]) -> None:
+        """Note work that ``stream`` captured."""
+        self.uses.append(blocks)
+        clock = self.known.setdefault(stream.timeline, {})
+        clock[stream.timeline] = clock.get(stream.timeline, 0) + 1
+
+    def snapshot(self, stream: StreamState) -> Clock:
+        """Return what an event recorded on ``stream`` now stands for."""
+        return dict(self.known.get(stream.timeline, {}))
+
+    def device_takes_part(self, device: int) -> bool:
+        """Whether a stream of ``device`` is a member."""
+        return any(member.device == device for member in self.members.values())
+
+    @property
+    def unjoined(self) -> bool:
+        """Whether some member captured work that the origin does not come behind."""
+        joined = self.known.get(self.origin.timeline, {})
+        return any(joined.get(timeline, 0) < clock.get(timeline, 0) for timeline, clock in self.known.items())
 
 
 class CaptureModel:
@@ -52,14 +74,19 @@ class CaptureModel:
         """Note the begin of a capture."""
         self._by_member[stream.timeline] = CaptureState(stream, mode, {stream.timeline: stream})
 
-    def join(self, stream: StreamState, capture: CaptureState) -> None:
-        """Note that a stream waited for an event of a capture."""
-        if stream.timeline == capture.origin.timeline:
+    def join(self, stream: StreamState, capture: CaptureState, clock: Clock) -> None:
+        """Note that a stream waited for an event of a capture that stands for ``clock``."""
+        if self.of(capture.origin) is not capture:
             return
-        if stream.timeline not in capture.members:
-            capture.members[stream.timeline] = stream
-            capture.unjoined.add(stream.timeline)
-            self._by_member[stream.timeline] = capture
+        capture.members[stream.timeline] = stream
+        self._by_member[stream.timeline] = capture
+        own = capture.known.setdefault(stream.timeline, {})
+        for timeline, number in clock.items():
+            own[timeline] = max(number, own.get(timeline, 0))
+
+    def involves(self, device: int) -> bool:
+        """Whether a stream of ``device`` is being captured."""
+        return any(capture.device_takes_part(device) for capture in self._by_member.values())
 
     def invalidate_all(self) -> None:
         """Note that a forbidden call made every strict capture invalid."""

@@ -2,6 +2,9 @@
 
 Each stream has a timeline; work on it is numbered from 1. A clock says, for each timeline, up to which number work
 is known to be complete or ordered before. What the host knows to be complete is left out of every other clock.
+
+Beside its work, a stream has *marks*: stalls, records, waits and frees, which may or may not hold it up. They are
+numbered on a timeline of their own: a mark excuses a backend that says "not yet", and never accuses one.
 """
 
 from __future__ import annotations
@@ -13,18 +16,31 @@ Timeline: TypeAlias = int
 Clock: TypeAlias = dict[Timeline, int]
 
 
+def merge(clock: Clock, other: Clock) -> None:
+    """Raise every entry of ``clock`` to at least that of ``other``."""
+    for timeline, number in other.items():
+        if number > clock.get(timeline, 0):
+            clock[timeline] = number
+
+
 @dataclass(slots=True)
 class StreamState:
-    """What is known of one stream."""
+    """What is known of one stream. ``marks`` is the timeline of its marks, of which ``marked`` were made."""
 
     timeline: Timeline
+    marks: Timeline
     name: str
     device: int
     nonblocking: bool = False
     enqueued: int = 0
+    marked: int = 0
     clock: Clock = field(default_factory=dict)
     stalled_from: int | None = None
     """Work numbered above this is certainly pending while the stall holds."""
+    stall_mark: int | None = None
+    """The mark of a stall that nobody is known to have ended."""
+    disturbed_behind: int | None = None
+    """Behind the work of this number somebody may have made the stream wait unseen."""
 
 
 class HappensBefore:
@@ -39,54 +55,126 @@ class HappensBefore:
         self._next: Timeline = 0
 
     def new_stream(self, name: str, device: int, *, nonblocking: bool = False) -> StreamState:
-        """Begin a timeline."""
-        self._next += 1
-        state = StreamState(self._next, name, device, nonblocking)
-        self._streams[state.timeline] = state
+        """Begin a timeline, and one for the marks."""
+        self._next += 2
+        state = StreamState(self._next - 1, self._next, name, device, nonblocking)
+        self._streams[state.timeline] = self._streams[state.marks] = state
         return state
+
+    # -- what streams do -------------------------------------------------------------------------------------------
 
     def enqueue(self, stream: StreamState) -> int:
         """Put work on a stream; return its number."""
-        self._join_default(stream)
+        stream.clock = self._behind_default(stream)
         stream.enqueued += 1
         stream.clock[stream.timeline] = stream.enqueued
         self._unfinished[stream.timeline] = stream
         return stream.enqueued
 
-    def _join_default(self, stream: StreamState) -> None:
+    def mark(self, stream: StreamState) -> int:
+        """Put something on a stream that may hold it up; return its number among the marks."""
+        stream.marked += 1
+        stream.clock[stream.marks] = stream.marked
+        self._unfinished[stream.timeline] = stream
+        return stream.marked
+
+    def _behind_default(self, stream: StreamState) -> Clock:
+        """Return the stream's clock behind what the order of the legacy default stream puts before its next action."""
+        clock = stream.clock
         if not self._legacy or stream.nonblocking:
-            return
-        for other in list(self._unfinished.values()):
+            return clock
+        for other in self._unfinished.values():
             if other is stream or other.device != stream.device or other.nonblocking:
                 continue
             if stream.name == "" or other.name == "":
-                self.join(stream, other.clock)
+                clock = dict(clock) if clock is stream.clock else clock
+                merge(clock, self.unfinished(other.clock))
+        return clock
 
     def snapshot(self, stream: StreamState) -> Clock:
-        """Return what an event recorded on the stream now would stand for."""
-        self._join_default(stream)
+        """Return what an action on the stream would be ordered behind now."""
+        return self.unfinished(self._behind_default(stream))
+
+    def record(self, stream: StreamState) -> Clock:
+        """Return what an event stands for that is recorded on the stream now: to the default stream, an action."""
+        self._act(stream)
         return self.unfinished(stream.clock)
+
+    def freed_behind(self, stream: StreamState | None, uses: Clock) -> Clock:
+        """Return what a free on ``stream`` of a block with these uses may be ordered behind.
+
+        An event recorded now comes behind all that a stream was given since; where it may be stalled, behind that.
+        """
+        behind: Clock = {}
+        streams = [stream] if stream is not None else []
+        for state in {id(each): each for each in (*streams, *(self._streams[user] for user in uses))}.values():
+            if state.stall_mark is not None:
+                self.mark(state)
+            merge(behind, self.snapshot(state))
+        return behind
+
+    def encompassed(self, stream: StreamState) -> Clock:
+        """Return the unfinished work that a query or synchronisation of a stream is about.
+
+        The legacy default stream stands for every blocking one; a blocking stream stands for its own work and not for
+        what the default stream was given since (``hipStreamSynchronize``; CUDA C++ Programming Guide, "Prohibited and
+        Unhandled Operations").
+        """
+        return self.snapshot(stream) if stream.name == "" else self.unfinished(stream.clock)
 
     def join(self, stream: StreamState, clock: Clock) -> None:
         """Order later work of ``stream`` behind ``clock``."""
-        for timeline, number in self.unfinished(clock).items():
-            if number > stream.clock.get(timeline, 0):
-                stream.clock[timeline] = number
+        merge(stream.clock, self.unfinished(clock))
+
+    def wait(self, stream: StreamState, clock: Clock) -> None:
+        """Make later work of ``stream`` wait for ``clock``.
+
+        To the legacy default stream's implicit order a wait is an action like any other (CUDA Runtime API, "Stream
+        synchronization behavior").
+        """
+        self._act(stream)
+        self.join(stream, clock)
+
+    def _act(self, stream: StreamState) -> None:
+        """Apply the legacy default stream's order to an action that is no work."""
+        if self._legacy and not stream.nonblocking:
+            stream.clock = self._behind_default(stream)
+            self.mark(stream)
+            self.disturb(stream)
+
+    # -- what the host knows ---------------------------------------------------------------------------------------
 
     def unfinished(self, clock: Clock) -> Clock:
         """Return the part of a clock that the host does not know to be complete."""
         return {timeline: number for timeline, number in clock.items() if number > self.host.get(timeline, 0)}
 
-    def complete(self, clock: Clock) -> None:
-        """Note that the host knows everything in ``clock`` to be complete; stalls that held it are over."""
+    def work(self, clock: Clock) -> Clock:
+        """Return the unfinished work in a clock, without marks."""
+        return {
+            timeline: number
+            for timeline, number in self.unfinished(clock).items()
+            if self._streams[timeline].timeline == timeline
+        }
+
+    def complete(self, clock: Clock, *, asked: StreamState | None = None) -> None:
+        """Note that the host knows everything in ``clock`` to be complete: it waited, so stalls that held it are over.
+
+        Where it only asked, about the stream ``asked``, that says little of marks: of those of the same stream,
+        if it is not stalled, and of no others.
+        """
         for timeline, number in clock.items():
-            if number > self.host.get(timeline, 0):
-                self.host[timeline] = number
-                stream = self._streams[timeline]
-                if stream.stalled_from is not None and number > stream.stalled_from:
-                    self.release(stream)
-                if number >= stream.enqueued:
-                    self._unfinished.pop(timeline, None)
+            stream = self._streams[timeline]
+            is_mark = timeline == stream.marks
+            if is_mark and asked is not None and (stream is not asked or stream.stall_mark is not None):
+                continue
+            if number <= self.host.get(timeline, 0):
+                continue
+            self.host[timeline] = number
+            begin = stream.stall_mark if is_mark else stream.stalled_from
+            if begin is not None and number >= begin + (not is_mark):
+                self.release(stream)
+            if stream.enqueued <= self.host.get(stream.timeline, 0) and stream.marked <= self.host.get(stream.marks, 0):
+                self._unfinished.pop(stream.timeline, None)
         for stream in self._unfinished.values():
             if len(stream.clock) > 1:
                 stream.clock = self.unfinished(stream.clock)
@@ -100,20 +188,45 @@ class HappensBefore:
             if stream.device == device:
                 self.release(stream)
 
+    # -- stalls ----------------------------------------------------------------------------------------------------
+
     def stall(self, stream: StreamState) -> None:
         """Note that work enqueued on the stream from now on certainly stays pending."""
         if stream.stalled_from is None:
             stream.stalled_from = stream.enqueued
+            stream.stall_mark = self.mark(stream)  # it may count as work, as a kernel that spins does
+            self.disturb(stream)
             self._stalled[stream.timeline] = stream
+
+    @staticmethod
+    def disturb(stream: StreamState) -> None:
+        """Note that the stream may wait, unseen, for something else than its own work."""
+        stream.disturbed_behind = stream.enqueued
 
     def release(self, stream: StreamState) -> None:
         """Note that the stall is over."""
-        stream.stalled_from = None
+        stream.stalled_from = stream.stall_mark = None
         self._stalled.pop(stream.timeline, None)
+
+    def doubt_stall(self, stream: StreamState) -> None:
+        """Note that the stall may be over: it is not certain to hold any more."""
+        stream.stalled_from = None
+
+    def doubt_stalls(self) -> None:
+        """Note that somebody may have waited unseen: no stall is certain to hold any more."""
+        for stream in self._stalled.values():
+            stream.stalled_from = None
+
+    # -- judgements ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether some work is not known to be complete."""
+        return bool(self._unfinished)
 
     def is_ordered(self, clock: Clock, before: StreamState | None) -> bool:
         """Whether everything in ``clock`` is done before later work of ``before`` (None: before the host goes on)."""
-        known = before.clock if before is not None else {}
+        known = self._behind_default(before) if before is not None else {}
         return all(
             number <= self.host.get(timeline, 0) or number <= known.get(timeline, 0)
             for timeline, number in clock.items()
@@ -123,6 +236,6 @@ class HappensBefore:
         """Return a stalled stream that certainly holds some of ``clock`` back, or None."""
         for timeline, number in clock.items():
             stream = self._streams[timeline]
-            if stream.stalled_from is not None and number > stream.stalled_from:
+            if timeline == stream.timeline and stream.stalled_from is not None and number > stream.stalled_from:
                 return stream
         return None

@@ -1,4 +1,7 @@
-"""What memory a request could need at worst, and what could be free for it at worst: the basis of every OOM verdict."""
+"""What memory a request could need at worst, and what could be free for it at worst: the basis of every OOM verdict.
+
+Every bound errs on the allocator's side: what is not known to be free counts as taken.
+"""
 
 from __future__ import annotations
 
@@ -6,60 +9,107 @@ from typing import Final
 
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20
-"""Above this, ``exact-footprint`` holds (every pool of the catalogue that promises it cuts no chunk for such a request)."""
+"""Above this, ``exact-footprint`` holds: no pool of the catalogue that promises it cuts a chunk for such a request."""
+_ON_THE_DEVICE: Final = (MemoryKind.DEVICE, MemoryKind.MANAGED)
 
 
-def worst_footprint(model: Model, size_bytes: int) -> int:
-    """Return the most bytes that a correct backend of this description takes upstream for one request."""
-    granularity = model.profile.granularity_bytes
-    rounded = -(-size_bytes // granularity) * granularity
-    if model.promises(Promise.EXACT_FOOTPRINT) and size_bytes > LARGE_REQUEST_BYTES:
+def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_bytes: int = 0) -> int:
+    """Return the most bytes that a correct backend of this description takes upstream for one request.
+
+    An alignment beyond the backend's own may cost as much again: the allocator may ask for size and alignment.
+    """
+    rounded = _round(model, size_bytes)
+    if alignment_bytes > max(model.description.alignment_bytes, model.profile.alignment_bytes):
+        rounded += _round(model, alignment_bytes)
+    exact = model.promises(Promise.EXACT_FOOTPRINT) and kind in _ON_THE_DEVICE
+    if exact and size_bytes > LARGE_REQUEST_BYTES:
         return rounded
+    return _scale(model, rounded) + model.description.chunk_bytes
+
+
+def worst_class(model: Model, size_bytes: int) -> int:
+    """Return the most bytes that one block takes inside a chunk."""
+    return max(_scale(model, _round(model, size_bytes)), 1 << (size_bytes - 1).bit_length() if size_bytes else 1)
+
+
+def _round(model: Model, size_bytes: int) -> int:
+    granularity = model.profile.granularity_bytes
+    return -(-size_bytes // granularity) * granularity
+
+
+def _scale(model: Model, rounded_bytes: int) -> int:
     factor = model.description.footprint_factor
-    scaled = rounded if factor == 1 else factor * rounded
-    if model.promises(Promise.EXACT_FOOTPRINT) or factor == 1:
-        scaled = max(scaled, 1 << (rounded - 1).bit_length()) if rounded else granularity
-    if model.promises(Promise.RETRIES_SMALLER):
-        return scaled
-    return scaled + model.description.chunk_bytes
+    if factor == 1:  # a request that is not large may still go to a class of a power of two
+        return max(rounded_bytes, 1 << (rounded_bytes - 1).bit_length())
+    return factor * rounded_bytes
 
 
 def certain_room(model: Model, kind: MemoryKind, pool: Slot | None) -> int:
-    """Return the largest contiguous room that is certainly free once everything reclaimable went back upstream.
+    """Return the largest contiguous room that is certainly free once everything cached went back upstream.
 
-    Memory that blocks in the sequence's hands pin is counted at its worst; n pinned ranges leave at least one hole of
-    a (n+1)-th of the rest.
+    n pinned ranges leave at least one hole of a (n+1)-th of the rest. What is in flight counts as taken: a pool may
+    wait for it, and need not.
     """
     capacity = model.profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else model.profile.capacity_bytes
-    limit = model.pools.get(pool) if pool is not None else None
-    if limit is not None:
-        capacity = min(capacity, limit)
-    if model.memory.upstream_seen:
-        pinned, count = _pinned_upstream(model, kind, pool)
+    if model.memory.is_upstream_seen(kind):
+        pinned = _pinned_upstream(model, kind, pool)
     else:
-        pinned, count = _pinned_at_worst(model, kind)
-    if limit is not None and limit <= capacity:
-        return max(0, capacity - pinned)  # a limit counts bytes; the device below it has room to spare or not
-    return max(0, capacity - pinned) // (count + 1)
+        pinned = _pinned_at_worst(model, kind)
+    if pinned is None:
+        return 0
+    taken, count = pinned
+    room = max(0, capacity - taken) // (count + 1)
+    limit = model.pools.get(pool) if pool is not None else None
+    return room if limit is None else min(room, max(0, limit - taken))
 
 
-def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int]:
+def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int] | None:
+    """Return bytes and number of the upstream ranges that cannot go; None where that is not known."""
+    if kind is MemoryKind.PINNED and model.staged:
+        return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_UPSTREAM)
+    kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
     pinned = count = 0
     for start, end, held in model.memory.upstream:
-        if held.kind is not kind:
+        if held.kind not in kinds:
             continue
-        foreign = held.pool != pool and not shared
-        if foreign or model.memory.live.overlapping(start, end):
+        foreign = held.kind is not kind or (held.pool != pool and not shared)
+        if foreign or is_in_use(model, start, end, held):
             pinned += held.size_bytes
             count += 1
     return pinned, count
 
 
-def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int]:
-    blocks = [block for _, _, block in model.memory.live if block.kind is kind]
+def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
+    """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
+    memory, order = model.memory, model.order
+    if memory.live.overlapping(start, end) or order.unfinished(held.freed_behind):
+        return True
+    if any(start <= address < end for address in model.empty_blocks.values()):
+        return True
+    return any(not order.is_ordered(freed.guard, None) for _, _, freed in memory.guarded.overlapping(start, end))
+
+
+def is_anything_in_flight(model: Model) -> bool:
+    """Whether some freed memory may still be used by work."""
+    order = model.order
+    return bool(order.unfinished(model.memory.freed_behind)) or any(
+        not order.is_ordered(freed.guard, None) for _, _, freed in model.memory.guarded
+    )
+
+
+def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int] | None:
+    """Return the same where upstream is not seen, from what the sequence owns alone."""
+    kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
+    if model.empty_blocks or is_anything_in_flight(model) or len(model.kinds_used.intersection(kinds) - {kind}):
+        return None
+    if (model.pools and not model.promises(Promise.SHARES_UPSTREAM)) or (kind is MemoryKind.PINNED and model.staged):
+        return None
+    blocks = [block for _, _, block in model.memory.live if block.kind in kinds]
     chunk = model.description.chunk_bytes
-    return sum(worst_footprint(model, block.size_bytes) + chunk for block in blocks), len(blocks)
+    taken = sum(_scale(model, _round(model, block.size_bytes + block.alignment_bytes)) + chunk for block in blocks)
+    return taken, len(blocks)

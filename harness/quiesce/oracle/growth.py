@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import median
 from typing import Final
 
@@ -28,7 +28,7 @@ def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: 
     A ``cumulative`` gauge is judged on what each iteration adds; counted work may wander by a twentieth of that.
     """
     if cumulative:
-        values = [after - before for before, after in zip(values, values[1:], strict=False)]
+        values = [after - before for before, after in pairwise(values)]
     if len(values) < 2:
         return True
     allowed = Fraction(1)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
 from quiesce.operations import MemoryKind, Slot
-from quiesce.oracle.clocks import Clock, StreamState
+from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.intervals import IntervalIndex
 
 
 @dataclass(slots=True, eq=False)
 class BlockState:
-    """A block that the sequence owns or owned."""
+    """A block that the sequence owns or owned. ``alignment_bytes`` is what was asked for beyond the backend's own."""
 
     slot: Slot
     address: int
@@ -23,7 +23,7 @@ class BlockState:
     pool: Slot | None
     device: int
     made_by: str
-    alive: bool = True
+    alignment_bytes: int = 0
     uses: Clock = field(default_factory=dict)
     inherited: list[Freed] = field(default_factory=list)
     claimed_bytes: int | None = None
@@ -50,9 +50,10 @@ class UpstreamRange:
     address: int
     size_bytes: int
     kind: MemoryKind
+    device: int
     pool: Slot | None
-    last_freed_on: StreamState | None = None
-    """The stream on which a block in it was freed last: the free itself may wait there."""
+    freed_behind: Clock = field(default_factory=dict)
+    """The work that frees in it are ordered behind: until then they have not happened."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,16 +67,25 @@ class Returned:
 
 
 class MemoryModel:
-    """All memory that is known of."""
+    """All memory that is known of. ``ledger``: every upstream allocation and free is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ledger: bool) -> None:
         self.live: IntervalIndex[BlockState] = IntervalIndex()
         self.live_count = 0
         self.live_bytes = 0
         self.guarded: IntervalIndex[Freed] = IntervalIndex()
+        self.freed_behind: Clock = {}
+        self.empty_uses: Clock = {}
+        """The work on blocks of no bytes."""
         self.upstream: IntervalIndex[UpstreamRange] = IntervalIndex()
-        self.upstream_seen = False
-        self.held_bytes: Counter[Slot | None] = Counter()
+        self.held_bytes = 0
+        """How much is held from upstream, as far as it was seen, of all kinds."""
+        self._ledger = ledger
+        self._kinds_seen: set[MemoryKind] = set()
+
+    def is_upstream_seen(self, kind: MemoryKind) -> bool:
+        """Whether all of a kind's memory is seen upstream; a ledger may look at the device's driver alone."""
+        return kind in self._kinds_seen
 
     def add(self, block: BlockState) -> list[BlockState]:
         """Enter a block and return the live blocks that it overlaps."""
@@ -87,11 +97,11 @@ class MemoryModel:
         self.live_bytes += block.size_bytes
         return overlapped
 
-    def remove(self, block: BlockState, guard: Clock, freed_on: StreamState | None) -> None:
-        """Take a block out, freed on a stream; ``guard`` is the work that its memory must wait for."""
+    def remove(self, block: BlockState, guard: Clock, behind: Clock) -> None:
+        """Take a block out. Its memory must wait for ``guard``; the free itself is ordered ``behind`` some work."""
         for _, _, held in self.upstream.overlapping(block.address, block.end):
-            held.last_freed_on = freed_on
-        block.alive = False
+            merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
@@ -99,18 +109,23 @@ class MemoryModel:
             self.guarded.cut(block.address, block.end)
             self.guarded.add(block.address, block.end, Freed(guard, block))
 
+    def remove_empty(self, address: int, behind: Clock) -> None:
+        """Take a block of no bytes out, which may have taken some all the same."""
+        for _, _, held in self.upstream.overlapping(address, address + 1) if address else ():
+            merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
+
     def see_upstream(self, observation: Observation, pool: Slot | None) -> list[Returned]:
         """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along."""
         match observation:
-            case UpstreamAllocated(address, size, kind):
-                self.upstream_seen = True
+            case UpstreamAllocated(address, size, kind, device) if self._ledger:
+                self._kinds_seen.add(kind)
                 if not self.upstream.overlapping(address, address + size):
-                    self.upstream.add(address, address + size, UpstreamRange(address, size, kind, pool))
-                    self.held_bytes[pool] += size
+                    self.upstream.add(address, address + size, UpstreamRange(address, size, kind, device, pool))
+                    self.held_bytes += size
             case UpstreamFreed(address, size):
-                held = self.upstream.remove(address)
-                if held is not None:
-                    self.held_bytes[held.pool] -= held.size_bytes
+                if (held := self.upstream.remove(address)) is not None:
+                    self.held_bytes -= held.size_bytes
                 end = address + size
                 taken = [Returned(observation, block, None) for _, _, block in self.live.overlapping(address, end)]
                 taken += [Returned(observation, freed.block, freed.guard) for freed in self.guarded.cut(address, end)]
@@ -118,3 +133,12 @@ class MemoryModel:
             case _:
                 pass
         return []
+
+    def holding(self, block: BlockState) -> Iterator[UpstreamRange]:
+        """Yield the upstream memory under a block, in order; nothing after the first byte that has none."""
+        reached = block.address
+        for start, end, held in self.upstream.overlapping(block.address, block.end):
+            if start > reached:
+                return
+            reached = end
+            yield held

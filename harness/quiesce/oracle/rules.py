@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from quiesce.findings import Finding, Grade
-from quiesce.oracle.model import Change, Model
+from quiesce.operations import Allocate, Operation, QueryEvent, QueryStream, Stage
+from quiesce.oracle.change import Change
+from quiesce.oracle.model import Model
+
+MAKING_BLOCKS: Final = (Allocate, Stage)
+ASKING: Final = (QueryStream, QueryEvent)
 
 Check: TypeAlias = Callable[[Model, Change], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One rule: its name, one sentence, and the class of the fault catalogue that it sees."""
+    """One rule: its name, one sentence, and the class of the fault catalogue that it sees.
+
+    ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
+    has nothing to say; it is not asked about anything else.
+    """
 
     name: str
     sentence: str
     fault_class: str
     check: Check
+    on: tuple[type[Operation], ...] = get_args(Operation)
+    about: str = ""
 
 
 def found(

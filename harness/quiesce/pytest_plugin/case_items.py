@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from abc import abstractmethod
@@ -17,9 +16,8 @@ from quiesce.cases.parser import identify, parse_case
 from quiesce.errors import CaseError
 from quiesce.execution import run_case
 from quiesce.findings import Finding
-from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, RESULT_ATTRIBUTE
+from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.record import result_record
 from quiesce.reporting.text import clean_line, failure_text
 from quiesce.results import Result, Verdict
 
@@ -38,7 +36,7 @@ NO_BACKEND: Final = "no backend"
 _HEADER_LINE: Final = re.compile(rf"^ *({'|'.join(KEYS)})\s*:".encode(), re.MULTILINE)
 
 
-class CaseFailed(Exception):  # noqa: N818 - a verdict, not an error
+class CaseFailed(Exception):
     """A case failed or is broken; pytest shows its text instead of a traceback."""
 
 
@@ -202,16 +200,3 @@ def pytest_runtest_makereport(
     if report.skipped and isinstance(report.longrepr, tuple):  # pytest names the line of this file that skips
         report.longrepr = (str(item.path), 1, report.longrepr[2])
     return report
-
-
-def attach(result: Result, report: pytest.TestReport) -> None:
-    """Put a result on a report: as a value for whoever writes reports, and as properties for JUnit."""
-    setattr(report, RESULT_ATTRIBUTE, json.dumps(result_record(result)))
-    properties = {
-        "quiesce_verdict": str(result.verdict),
-        BACKEND_PROPERTY: result.backend,
-        "quiesce_upstream": "; ".join(result.upstream),
-        "quiesce_invariants": ", ".join(dict.fromkeys(finding.invariant for finding in result.findings)),
-    }
-    others = [each for each in report.user_properties if each[0] not in properties]  # a rerun leaves its own
-    report.user_properties = others + [(name, clean_line(value)) for name, value in properties.items() if value]

@@ -1,17 +1,16 @@
 """Fixtures that hand backends to ordinary tests; a plugin of its own, in every run, so it imports when it must."""
 
-# ruff: noqa: PLC0415
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quiesce.pytest_plugin.keys import BACKEND_PROPERTY
+from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, CONTEXT_METER, LEAK_FIXTURE, LEAK_MARKER, LEAK_TEST
 
 if TYPE_CHECKING:
     from quiesce.backend import Backend
+    from quiesce.pytest_plugin.leak_tests import LeakTest
 
 
 class ChosenName(str):
@@ -25,25 +24,25 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     """Give each chosen backend in turn, ready to be opened."""
     from quiesce.pytest_plugin.selection import chosen
 
-    return chosen(request.config).backends[request.param]
+    return _watched(request, chosen(request.config).backends[request.param])
 
 
 @pytest.fixture(scope="session")
-def reference_backend() -> Backend:
+def reference_backend(request: pytest.FixtureRequest) -> Backend:
     """Give the reference, ready to be opened."""
-    return _backend_or_skip("reference")
+    return _watched(request, _backend_or_skip("reference"))
 
 
 @pytest.fixture(scope="session")
-def host_backend() -> Backend:
+def host_backend(request: pytest.FixtureRequest) -> Backend:
     """Give the host's own heap, ready to be opened; the test is skipped where it cannot work."""
-    return _backend_or_skip("host")
+    return _watched(request, _backend_or_skip("host"))
 
 
 @pytest.fixture(scope="session")
-def opencl_backend() -> Backend:
+def opencl_backend(request: pytest.FixtureRequest) -> Backend:
     """Give OpenCL, ready to be opened; the test is skipped where it cannot work."""
-    return _backend_or_skip("opencl")
+    return _watched(request, _backend_or_skip("opencl"))
 
 
 def _backend_or_skip(name: str) -> Backend:
@@ -53,6 +52,30 @@ def _backend_or_skip(name: str) -> Backend:
     if isinstance(probed, Unusable):
         pytest.skip(f"backend '{name}' cannot work here: {probed.reason}; {probed.remedy}")
     return probed.backend
+
+
+def _watched(request: pytest.FixtureRequest, given: Backend) -> Backend:
+    """Return a backend whose contexts are watched, in a run that has a test to check for leaks."""
+    meter = request.config.stash.get(CONTEXT_METER, None)
+    return given if meter is None else meter.watch(given)
+
+
+@pytest.fixture
+def leak_check(request: pytest.FixtureRequest) -> LeakTest:
+    """Have the test checked for leaks, and give it ``settle()`` and ``gauge(name, read)``."""
+    test: LeakTest | None = request.node.stash.get(LEAK_TEST, None)
+    if test is not None:
+        return test
+    if LEAK_FIXTURE not in getattr(request.node, "fixturenames", ()):
+        pytest.fail(
+            f"'{LEAK_FIXTURE}' was asked for while the test runs, which is too late for its rounds; "
+            f"make it an argument of the test or of a fixture, or mark the test with @pytest.mark.{LEAK_MARKER}",
+            pytrace=False,
+        )
+    from quiesce.leaks.plan import Plan
+    from quiesce.pytest_plugin.leak_tests import LeakTest
+
+    return LeakTest(Plan())  # the checks are switched off
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

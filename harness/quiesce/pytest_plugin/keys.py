@@ -7,17 +7,29 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from quiesce.leaks.contexts import ContextMeter
+    from quiesce.pytest_plugin.leak_options import LeakSettings
+    from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.options import Settings
     from quiesce.pytest_plugin.selection import Selection
 
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 """In ``config.stash``: what the user asked for."""
 
+LEAK_SETTINGS: Final[pytest.StashKey[LeakSettings]] = pytest.StashKey()
+"""In ``config.stash``: what the user asked of the leak checks."""
+
 SELECTION: Final[pytest.StashKey[Selection]] = pytest.StashKey()
 """In ``config.stash``: the backends of the run, once something needed them."""
 
 FOREIGN_FILES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 """In ``config.stash``: files named ``*.case`` that were left out because they are no cases of quiesce."""
+
+LEAK_MARKER: Final = "leak"
+"""The marker of tests that are checked for leaks, and of every case."""
+
+LEAK_FIXTURE: Final = "leak_check"
+"""The fixture that asks for a leak check."""
 
 RESULT_ATTRIBUTE: Final = "quiesce_result"
 """The attribute of a report that carries the result as JSON; pytest-xdist sends a report's own attributes along."""
@@ -27,3 +39,9 @@ BACKEND_PROPERTY: Final = "quiesce_backend"
 
 NOTES: Final = "quiesce_notes"
 """The key of ``config.workeroutput`` under which a worker of pytest-xdist sends what it left out."""
+
+LEAK_TEST: Final[pytest.StashKey[LeakTest]] = pytest.StashKey()
+"""In ``item.stash``: the leak check of an ordinary test that is to be checked."""
+
+CONTEXT_METER: Final[pytest.StashKey[ContextMeter]] = pytest.StashKey()
+"""In ``config.stash``: what watches the contexts that tests open, in a run that has a test to check."""

@@ -1,14 +1,13 @@
 """The entry module: pytest loads it in every project where quiesce is installed, so it imports next to nothing."""
 
-# ruff: noqa: PLC0415
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quiesce.pytest_plugin.keys import FOREIGN_FILES, SETTINGS
+from quiesce.pytest_plugin.keys import FOREIGN_FILES, LEAK_FIXTURE, LEAK_MARKER, LEAK_SETTINGS, SETTINGS
+from quiesce.pytest_plugin.leak_options import add_leak_options, read_leak_settings
 from quiesce.pytest_plugin.options import add_options, read_settings
 
 if TYPE_CHECKING:
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from quiesce.pytest_plugin.case_items import CaseFile
 
 CASE_SUFFIX = ".case"
-MARKER = "leak"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare options and ini keys."""
     add_options(parser)
+    add_leak_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -34,8 +33,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the settings before anything runs; register the marker, the fixtures and the record of the run."""
-    config.addinivalue_line("markers", f"{MARKER}: memory must be back where it was; 'pytest -m {MARKER}' runs these")
+    config.addinivalue_line("markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges): the test may leave nothing behind")
     config.stash[SETTINGS] = settings = read_settings(config)
+    config.stash[LEAK_SETTINGS] = read_leak_settings(config)
     from quiesce.pytest_plugin import fixtures
     from quiesce.pytest_plugin.run_record import RunRecord
 
@@ -50,17 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _add_corpus(config: pytest.Config) -> None:
-    """Add the corpus to what is collected, unless one of the arguments holds it already."""
+    """Add the corpus to what is collected; pytest itself sees to it that nothing is collected twice."""
     from quiesce.cases.catalogue import corpus_directory
     from quiesce.errors import ConfigurationError
 
     try:
-        corpus = corpus_directory().resolve()
+        config.args.append(str(corpus_directory()))
     except ConfigurationError as error:
         raise pytest.UsageError(f"--quiesce-corpus: {error}") from None
-    given = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
-    if not any(corpus.is_relative_to(path.resolve()) for path in given):
-        config.args.append(str(corpus))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
@@ -80,11 +77,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile |
     return case_items.CaseFile.from_parent(parent, path=file_path)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse arguments of the marker, so that none is ignored in silence."""
-    for marker in item.iter_markers(MARKER):
-        if marker.args or marker.kwargs:
-            shown = ", ".join([*map(repr, marker.args), *(f"{key}={value!r}" for key, value in marker.kwargs.items())])
-            pytest.fail(
-                f"the marker '{MARKER}' takes no arguments, not ({shown}); write @pytest.mark.{MARKER}", pytrace=False
-            )
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Find the tests to check for leaks; where there are none, nothing of the checks is loaded."""
+    config = session.config
+    if config.option.collectonly or config.option.setuponly or config.stash[LEAK_SETTINGS].off:
+        return
+    items = [item for item in getattr(session, "items", ()) if _asks_for_leak_check(item)]
+    if items:
+        from quiesce.pytest_plugin.leak_checks import register_leak_checks
+
+        register_leak_checks(config, items)
+
+
+def _asks_for_leak_check(item: pytest.Item) -> bool:
+    """Whether an ordinary test asks for a check, by the marker or by the fixture."""
+    if LEAK_FIXTURE not in getattr(item, "fixturenames", ()) and item.get_closest_marker(LEAK_MARKER) is None:
+        return False
+    return item.path.suffix != CASE_SUFFIX

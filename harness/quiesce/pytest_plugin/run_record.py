@@ -3,8 +3,6 @@
 It is there in every run of every project, so it imports when it must.
 """
 
-# ruff: noqa: PLC0415
-
 from __future__ import annotations
 
 import json
@@ -91,7 +89,8 @@ class RunRecord:
         """Make a failed result of a case whose worker died."""
         if not crashitem.partition("::")[0].endswith(".case"):
             return
-        from quiesce.pytest_plugin.case_items import attach, crashed_result
+        from quiesce.pytest_plugin.attaching import attach
+        from quiesce.pytest_plugin.case_items import crashed_result
         from quiesce.reporting.text import failure_text
 
         result = crashed_result(crashitem, str(report.longrepr), self._config)
@@ -154,11 +153,19 @@ class RunRecord:
             terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
         for line in empty_warnings(counts):
             terminalreporter.line(line, red=True, bold=True)
+        if self._folder is not None and (note := _page_note()):
+            terminalreporter.line(note)
         if self._write_error:
             terminalreporter.line(
                 f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}", red=True, bold=True
             )
         terminalreporter.line(f"{closing_line(counts)}; seed {self._settings.seed}")
+
+
+def _page_note() -> str:
+    from quiesce.reporting.html import why_unavailable
+
+    return why_unavailable()
 
 
 def _what_ended(session: pytest.Session, exitstatus: int) -> type[BaseException] | None:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """Whoever a block goes back to."""
+    """Whoever a block goes back to, and counts what it has handed out (bytes are footprints)."""
+
+    live_bytes: int
+    live_blocks: int
 
     def free(self, block: Block, stream: Stream) -> None:
         """Take the block back; the free is ordered on ``stream``."""

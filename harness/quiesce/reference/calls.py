@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class CallFailed(Exception):  # noqa: N818 - an answer, not an accident
+class CallFailed(Exception):
     """The root: a call that a real runtime answers with an error code."""
 
 

@@ -1,18 +1,20 @@
 """Stream capture: which streams record into a graph, which calls that forbids, and what the graph holds.
 
-Rules and codes are those that CUDA's and HIP's runtime documentation share ("Stream Management",
-``cudaStreamBeginCapture``, ``cudaThreadExchangeStreamCaptureMode``, ``hipStreamBeginCapture``).
+Rules and codes are those that CUDA and HIP share: CUDA C++ Programming Guide, "Creating a Graph Using
+Stream Capture", with its "Prohibited and Unhandled Operations"; ``cudaThreadExchangeStreamCaptureMode``; the codes'
+own descriptions, which HIP repeats ("Stream Capture Errors").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from quiesce.operations import CaptureMode
 from quiesce.outcomes import (
+    CAPTURE_IMPLICIT,
     CAPTURE_INVALIDATED,
     CAPTURE_ISOLATION,
     CAPTURE_MERGE,
@@ -20,12 +22,17 @@ from quiesce.outcomes import (
     CAPTURE_UNSUPPORTED,
     CAPTURED_EVENT,
     ILLEGAL_STATE,
+    INVALID_VALUE,
 )
 from quiesce.reference.calls import CallRejected
 
 if TYPE_CHECKING:
     from quiesce.reference.blocks import Block
     from quiesce.reference.streams import Event, Stream
+
+
+Progress: TypeAlias = "dict[Stream, int]"
+"""How much captured work of each stream something is ordered behind; streams without any are left out."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,9 +42,41 @@ class Capture:
     origin: Stream
     mode: CaptureMode
     streams: set[Stream] = field(default_factory=set)
-    unjoined: set[Stream] = field(default_factory=set)
     launches: list[tuple[Block, ...]] = field(default_factory=list)
     invalid: bool = False
+    _progress: dict[Stream, Progress] = field(default_factory=dict)
+
+    def launch(self, stream: Stream, launches: Iterable[tuple[Block, ...]]) -> None:
+        """Record launches on ``stream``, each with the blocks that it uses."""
+        self.require_valid()
+        for blocks in launches:
+            self.launches.append(blocks)
+            progress = self._progress.setdefault(stream, {})
+            progress[stream] = progress.get(stream, 0) + 1
+
+    def require_valid(self) -> None:
+        """Refuse further use of streams whose capture was invalidated ("… is invalid and will return an error")."""
+        if self.invalid:
+            raise CallRejected(CAPTURE_INVALIDATED)
+
+    def progress_of(self, stream: Stream) -> Progress:
+        """Return what an event recorded on ``stream`` now stands for."""
+        self.require_valid()
+        return dict(self._progress.get(stream, {}))
+
+    def join(self, stream: Stream, progress: Progress) -> None:
+        """Order what ``stream`` captures from now on behind an event that stands for ``progress``."""
+        self.streams.add(stream)
+        stream.capture = self
+        own = self._progress.setdefault(stream, {})
+        for other, number in progress.items():
+            own[other] = max(number, own.get(other, 0))
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the origin comes behind all captured work; a fork that did nothing leaves nothing to join."""
+        known = self._progress.get(self.origin, {})
+        return all(known.get(stream, 0) >= own.get(stream, 0) for stream, own in self._progress.items())
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +92,8 @@ class Captures:
 
     def __init__(self) -> None:
         self.active: dict[Stream, Capture] = {}  # by origin
+        self.when_over: dict[object, Callable[[], None]] = {}
+        """By owner: what to do each time that no capture is going on any more."""
         self._relaxed = 0
 
     @property
@@ -80,16 +121,23 @@ class Captures:
         self.active[stream] = capture
 
     def end(self, stream: Stream, name: str) -> Graph:
-        """End the capture that began on ``stream``; the graph is called ``name``."""
+        """End the capture that began on ``stream``; the graph is called ``name``.
+
+        However it ends, every stream leaves capture mode ("out of capture mode, but will also return an error").
+        """
         capture = stream.capture
         if capture is None or capture.origin is not stream:
             raise CallRejected(ILLEGAL_STATE)
         self._close(capture)
         if capture.invalid:
             raise CallRejected(CAPTURE_INVALIDATED)
-        if capture.unjoined:
+        if not self.is_joined(capture):
             raise CallRejected(CAPTURE_UNJOINED)
         return Graph(name, tuple(capture.launches))
+
+    def is_joined(self, capture: Capture) -> bool:
+        """Whether all captured work was joined to the origin (``cudaErrorStreamCaptureUnjoined``)."""
+        return capture.is_joined
 
     def abandon(self, stream: Stream) -> None:
         """Give a capture up because its stream is being destroyed."""
@@ -105,9 +153,36 @@ class Captures:
         del self.active[capture.origin]
         for stream in capture.streams:
             stream.capture = None
+        if not self.active:
+            for settle in list(self.when_over.values()):
+                settle()
+
+    def on_device(self, device: int) -> list[Capture]:
+        """Return the captures that a stream of ``device`` takes part in."""
+        return [capture for capture in self.active.values() if any(s.device == device for s in capture.streams)]
+
+    def block_default_of(self, device: int) -> list[Capture]:
+        """Return the captures that make the legacy default stream of ``device`` unusable: those of blocking streams."""
+        return [
+            capture
+            for capture in self.active.values()
+            if any(s.device == device and not s.nonblocking for s in capture.streams)
+        ]
+
+    def forbid_default_of(self, device: int) -> None:
+        """Refuse use of a legacy default stream that would depend on a capture (``cudaErrorStreamCaptureImplicit``)."""
+        blocking = self.block_default_of(device)
+        for capture in blocking:
+            capture.invalid = True
+        if blocking:
+            raise CallRejected(CAPTURE_IMPLICIT)
 
     def forbid_unsafe_call(self) -> None:
-        """Refuse a potentially unsafe call (allocation, event query) unless every capture is relaxed."""
+        """Refuse a potentially unsafe call (allocation, event query) unless every capture is relaxed.
+
+        A thread with "an ongoing capture sequence that was not initiated with" the relaxed mode "is prohibited from
+        potentially unsafe API calls" unless its own mode is relaxed (``cudaThreadExchangeStreamCaptureMode``).
+        """
         if self._relaxed:
             return
         strict = [capture for capture in self.active.values() if capture.mode is not CaptureMode.RELAXED]
@@ -123,28 +198,32 @@ class Captures:
             raise CallRejected(CAPTURE_UNSUPPORTED)
 
     def forbid_captured(self, event: Event) -> None:
-        """Refuse a query or synchronisation of an event last recorded in a capture that is still going on."""
+        """Refuse a query or synchronisation of an event last recorded in a capture (``cudaErrorCapturedEvent``)."""
         if event.capture is not None:
-            if event.capture.origin in self.active:
-                event.capture.invalid = True
+            event.capture.invalid = True
             raise CallRejected(CAPTURED_EVENT)
 
     def wait(self, stream: Stream, event: Event) -> None:
         """Make ``stream`` depend on ``event`` where a capture is concerned: it joins the event's capture."""
-        capture = event.capture
-        if capture is None:
-            if stream.capture is not None and event.record is not None and not event.record.complete:
+        if stream.capture is not None:
+            stream.capture.require_valid()
+        if event.capture is None:
+            if stream.capture is not None and event.record is not None:
                 stream.capture.invalid = True
                 raise CallRejected(CAPTURE_ISOLATION)
             return
-        if stream.capture is not None and stream.capture is not capture:
+        self._join(stream, event, event.capture)
+
+    def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
+        if capture.origin not in self.active or self.active[capture.origin] is not capture:
+            raise CallRejected(CAPTURED_EVENT)
+        if stream.capture not in (None, capture):
+            assert stream.capture is not None
             stream.capture.invalid = capture.invalid = True
             raise CallRejected(CAPTURE_MERGE)
-        if capture.origin not in self.active:
-            raise CallRejected(CAPTURED_EVENT)
-        if stream is capture.origin:
-            capture.unjoined.discard(event.last_stream)
-        elif stream not in capture.streams:
-            capture.streams.add(stream)
-            capture.unjoined.add(stream)
-            stream.capture = capture
+        if capture.invalid:  # "an idle waiter on an invalidated capture" (ROCm/rocm-systems#11589, as CUDA answers)
+            raise CallRejected(INVALID_VALUE)
+        if stream.is_default:  # it cannot be captured, so it cannot join one
+            capture.invalid = True
+            raise CallRejected(CAPTURE_IMPLICIT)
+        capture.join(stream, event.captured)

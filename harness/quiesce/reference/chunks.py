@@ -17,7 +17,7 @@ CHUNK_BYTES_MAX: Final = 1 << 30
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """One upstream allocation, cut into ``count`` blocks of ``class_bytes``; ``carved`` were handed out at least once."""
+    """One upstream allocation, cut into ``count`` blocks of ``class_bytes``; ``carved`` were handed out before."""
 
     address: int
     footprint_bytes: int
@@ -51,7 +51,7 @@ class Growth:
         previous = self._previous.get(class_bytes)
         if previous is None:
             return FIRST_BLOCKS
-        return max(1, min(previous * 3 // 2, CHUNK_BYTES_MAX // class_bytes))
+        return max(1, min(previous + max(1, previous // 2), CHUNK_BYTES_MAX // class_bytes))
 
     def grew(self, class_bytes: int, count: int) -> None:
         """Remember the last chunk."""

@@ -6,12 +6,13 @@ freed it needs no wait for that stream's own work; reuse anywhere else waits for
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quiesce.reference.ledger import Ledger
+from quiesce.reference.bag import Bag
 from quiesce.reference.guards import Guard
+from quiesce.reference.ledger import Ledger
+from quiesce.reference.size_index import SizeIndex
 from quiesce.reference.streams import Stream
 
 if TYPE_CHECKING:
@@ -30,12 +31,6 @@ class CachedBlock:
     chunk: Chunk
     stream: Stream
     guards: tuple[Guard, ...] = ()
-    gone: bool = False
-
-
-@dataclass(slots=True)
-class _Class:
-    by_stream: dict[Stream, list[CachedBlock]] = field(default_factory=dict)
 
 
 class FreeLists:
@@ -43,51 +38,39 @@ class FreeLists:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._classes: dict[int, _Class] = {}
-        self._sizes: list[int] = []
+        self._by_size: SizeIndex[CachedBlock] = SizeIndex()
+        self._by_stream: dict[tuple[int, Stream], Bag[CachedBlock]] = {}
 
     def put(self, block: CachedBlock) -> None:
         """Keep a block."""
         self._ledger.step()
-        size = block.footprint_bytes
-        if size not in self._classes:
-            self._classes[size] = _Class()
-            insort(self._sizes, size)
-        self._classes[size].by_stream.setdefault(block.stream, []).append(block)
+        self._by_size.add(block.footprint_bytes, block)
+        self._by_stream.setdefault((block.footprint_bytes, block.stream), Bag()).add(block)
+
+    def discard(self, block: CachedBlock) -> None:
+        """Forget a block. Raises :class:`KeyError` where it is not kept."""
+        self._ledger.step()
+        key = (block.footprint_bytes, block.stream)
+        bag = self._by_stream[key]
+        bag.remove(block)
+        if not bag.things:
+            del self._by_stream[key]
+        self._by_size.remove(block.footprint_bytes, block)
 
     def take(self, size_bytes: int, stream: Stream) -> CachedBlock | None:
-        """Return a block of exactly ``size_bytes``: one that ``stream`` freed, else any other; None where none is kept."""
-        lists = self._classes.get(size_bytes)
-        if lists is None:
+        """Return a block of exactly ``size_bytes``: one that ``stream`` freed, else any other; None if none is kept."""
+        own = self._by_stream.get((size_bytes, stream))
+        blocks = own.things if own is not None else self._by_size.of_size(size_bytes)
+        if not blocks:
             return None
-        block = self._pop(lists, stream)
-        while block is None and lists.by_stream:
-            block = self._pop(lists, next(iter(lists.by_stream)))
-        if not lists.by_stream:
-            del self._classes[size_bytes]
-            del self._sizes[bisect_left(self._sizes, size_bytes)]
+        block = blocks[-1]
+        self.discard(block)
         return block
 
     def take_oversized(self, size_bytes: int, stream: Stream) -> CachedBlock | None:
         """Return the smallest kept block that holds ``size_bytes`` and is not much larger."""
-        index = bisect_left(self._sizes, size_bytes)
-        while index < len(self._sizes):
-            self._ledger.step()
-            size = self._sizes[index]
-            if size // size_bytes >= OVERSIZED_RATIO_MAX:
-                return None
-            block = self.take(size, stream)
-            if block is not None:
-                return block
-        return None
-
-    def _pop(self, lists: _Class, stream: Stream) -> CachedBlock | None:
-        entries = lists.by_stream.get(stream)
-        while entries:
-            self._ledger.step()
-            block = entries.pop()
-            if not entries:
-                del lists.by_stream[stream]
-            if not block.gone:  # its chunk went back upstream meanwhile
-                return block
-        return None
+        self._ledger.step()
+        size = next(self._by_size.sizes_from(size_bytes), None)
+        if size is None or size // size_bytes >= OVERSIZED_RATIO_MAX:
+            return None
+        return self.take(size, stream)

@@ -1,23 +1,18 @@
-"""The address space of one memory: best fit by segregated size, neighbours merged at once.
+"""The address space of one memory: best fit, neighbours merged at once.
 
-Free ranges are kept in bins of sixteen sizes to each power of two, so that a request looks at a bounded number of
-bins, however many blocks live; only when every larger bin is empty is the request's own bin searched, which makes
-the answer exact: ``None`` means that no free range fits.
+The answer is exact: ``None`` means that no free range fits. It is found in logarithmic time however many blocks live,
+except that a request aligned beyond where ranges begin may have to look at ranges that are just too short for it.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from quiesce.reference.ledger import Ledger
+from quiesce.reference.size_index import SizeIndex
 
-_SUBBINS = 16
-
-
-def _bin_of(size_bytes: int) -> int:
-    """Return the index of the bin whose sizes include ``size_bytes``."""
-    exponent = size_bytes.bit_length() - 1
-    if exponent < 4:
-        return size_bytes
-    return (exponent << 4) | ((size_bytes >> (exponent - 4)) & (_SUBBINS - 1))
+_TRIES_MAX: Final = 8
+"""How many ranges a request looks at before it takes one that holds it wherever it begins."""
 
 
 class Heap:
@@ -28,8 +23,7 @@ class Heap:
         self._used: dict[int, int] = {}
         self._free_by_start: dict[int, int] = {}
         self._free_by_end: dict[int, int] = {}
-        self._bins: dict[int, dict[int, None]] = {}
-        self._occupied = 0  # bit i is set where bin i holds a range
+        self._free: SizeIndex[int] = SizeIndex()  # starts by length
         if capacity_bytes:
             self._insert(base, capacity_bytes)
 
@@ -40,7 +34,7 @@ class Heap:
             return None
         start, length = found
         self._remove(start, length)
-        address = -(-start // alignment_bytes) * alignment_bytes
+        address = _aligned(start, alignment_bytes)
         if address > start:
             self._insert(start, address - start)
         tail = start + length - (address + size_bytes)
@@ -67,49 +61,32 @@ class Heap:
         return size
 
     def _find(self, size_bytes: int, alignment_bytes: int) -> tuple[int, int] | None:
-        # A range one alignment longer than the request holds it wherever the range begins.
-        sure = _bin_of(size_bytes + alignment_bytes - 1) + 1
-        larger = self._occupied >> sure
-        exact = self._search(_bin_of(size_bytes), size_bytes, alignment_bytes, at_most=8)
-        if exact is not None:
-            return exact
-        if larger:
-            self._ledger.step()
-            index = sure + (larger & -larger).bit_length() - 1
-            start = next(iter(self._bins[index]))
-            return start, self._free_by_start[start]
-        for index in range(_bin_of(size_bytes), sure):
-            found = self._search(index, size_bytes, alignment_bytes, at_most=None)
-            if found is not None:
-                return found
-        return None
-
-    def _search(
-        self, index: int, size_bytes: int, alignment_bytes: int, at_most: int | None
-    ) -> tuple[int, int] | None:
-        for seen, start in enumerate(self._bins.get(index, ())):
-            if at_most is not None and seen >= at_most:
-                return None
-            self._ledger.step()
-            length = self._free_by_start[start]
-            if start + length >= -(-start // alignment_bytes) * alignment_bytes + size_bytes:
-                return start, length
+        """Return the start and length of a free range that holds the request, the shortest where that is quick."""
+        tries = 0
+        sure = size_bytes + alignment_bytes - 1  # so long a range holds the request wherever it begins
+        for length in self._free.sizes_from(size_bytes):
+            for start in self._free.of_size(length):
+                self._ledger.step()
+                if _aligned(start, alignment_bytes) + size_bytes <= start + length:
+                    return start, length
+                tries += 1
+                if tries == _TRIES_MAX and (certain := next(self._free.sizes_from(sure), None)) is not None:
+                    self._ledger.step()
+                    return self._free.of_size(certain)[0], certain
         return None
 
     def _insert(self, start: int, length: int) -> None:
         self._ledger.step()
         self._free_by_start[start] = length
         self._free_by_end[start + length] = start
-        index = _bin_of(length)
-        self._bins.setdefault(index, {})[start] = None
-        self._occupied |= 1 << index
+        self._free.add(length, start)
 
     def _remove(self, start: int, length: int) -> None:
         self._ledger.step()
         del self._free_by_start[start]
         del self._free_by_end[start + length]
-        index = _bin_of(length)
-        entries = self._bins[index]
-        del entries[start]
-        if not entries:
-            self._occupied &= ~(1 << index)
+        self._free.remove(length, start)
+
+
+def _aligned(address: int, alignment_bytes: int) -> int:
+    return -(-address // alignment_bytes) * alignment_bytes

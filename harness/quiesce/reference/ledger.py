@@ -24,9 +24,9 @@ class Ledger:
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []
-        self.held_bytes: Counter[MemoryKind] = Counter()
+        self.held_bytes = Counter(dict.fromkeys(MemoryKind, 0))
         self.allocations = 0
-        self.handles: Counter[HandleKind] = Counter()
+        self.handles = Counter(dict.fromkeys(HandleKind, 0))
         self.upstream_calls = 0
         self.steps = 0
 

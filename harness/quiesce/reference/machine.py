@@ -10,7 +10,7 @@ from quiesce.backend import Closing, DeviceProfile, Reply
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import HandleKind
 from quiesce.operations import MemoryKind, Operation
-from quiesce.outcomes import Outcome, OutOfMemory, Rejected
+from quiesce.outcomes import INVALID_VALUE, Outcome, OutOfMemory, Rejected
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.memory_calls import MemoryCalls
 from quiesce.reference.order_calls import OrderCalls
@@ -35,6 +35,25 @@ MACHINE_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.RETAINED: frozenset({Source.LEDGER}),
 }
 """The gauges that a machine reads, and who counts them."""
+
+
+_READ: Final = (
+    (Gauge.LIVE, Source.CLAIM),
+    (Gauge.BLOCKS, Source.CLAIM),
+    (Gauge.RESERVED, Source.CLAIM),
+    (Gauge.RESERVED, Source.LEDGER),
+    (Gauge.PINNED, Source.CLAIM),
+    (Gauge.PINNED, Source.LEDGER),
+    (Gauge.STREAMS, Source.LEDGER),
+    (Gauge.EVENTS, Source.LEDGER),
+    (Gauge.GRAPHS, Source.LEDGER),
+    (Gauge.INSTANCES, Source.LEDGER),
+    (Gauge.NODES, Source.CLAIM),
+    (Gauge.UPSTREAM_CALLS, Source.LEDGER),
+    (Gauge.COST, Source.LEDGER),
+    (Gauge.RETAINED, Source.LEDGER),
+)
+"""What one reading holds, in the order in which it is counted; made once, because it is read after every operation."""
 
 
 class Machine:
@@ -91,8 +110,10 @@ class Machine:
         }
 
     def perform(self, operation: Operation) -> Reply:
-        """Perform one operation; a failing call becomes an outcome."""
+        """Perform one operation; a failing call becomes an outcome, and after ``close`` everything is refused."""
         outcome: Outcome
+        if self._closed:
+            return Reply(Rejected(INVALID_VALUE))
         try:
             outcome = self._handlers[type(operation)](operation)
         except MemoryExhausted:
@@ -104,27 +125,33 @@ class Machine:
     def readings(self) -> Readings:
         """Read the gauges: claims from the components, the rest from the ledger."""
         world, ledger = self._world, self._world.ledger
-        pools = world.every_pool()
-        owners = [*pools, world.pinned_pool, world.pageable]
+        pinned_pool, pageable = world.pinned_pool, world.pageable
+        live_bytes = pinned_pool.live_bytes + pageable.live_bytes
+        live_blocks = pinned_pool.live_blocks + pageable.live_blocks
+        held_bytes = 0
+        for pool in world.every_pool():
+            live_bytes += pool.live_bytes
+            live_blocks += pool.live_blocks
+            held_bytes += pool.held_bytes
         nodes = world.tape.count()
         handles = ledger.handles
-        return {
-            (Gauge.LIVE, Source.CLAIM): sum(owner.live_bytes for owner in owners),
-            (Gauge.BLOCKS, Source.CLAIM): sum(owner.live_blocks for owner in owners),
-            (Gauge.RESERVED, Source.CLAIM): sum(pool.held_bytes for pool in pools),
-            (Gauge.RESERVED, Source.LEDGER): ledger.held_bytes[MemoryKind.DEVICE]
-            + ledger.held_bytes[MemoryKind.MANAGED],
-            (Gauge.PINNED, Source.CLAIM): world.pinned_pool.held_bytes,
-            (Gauge.PINNED, Source.LEDGER): ledger.held_bytes[MemoryKind.PINNED],
-            (Gauge.STREAMS, Source.LEDGER): handles[HandleKind.STREAM],
-            (Gauge.EVENTS, Source.LEDGER): handles[HandleKind.EVENT],
-            (Gauge.GRAPHS, Source.LEDGER): handles[HandleKind.GRAPH],
-            (Gauge.INSTANCES, Source.LEDGER): handles[HandleKind.INSTANCE],
-            (Gauge.NODES, Source.CLAIM): nodes,
-            (Gauge.UPSTREAM_CALLS, Source.LEDGER): ledger.upstream_calls,
-            (Gauge.COST, Source.LEDGER): ledger.steps,
-            (Gauge.RETAINED, Source.LEDGER): ledger.allocations + sum(handles.values()) + nodes,
-        }
+        counted = (
+            live_bytes,
+            live_blocks,
+            held_bytes,
+            ledger.held_bytes[MemoryKind.DEVICE] + ledger.held_bytes[MemoryKind.MANAGED],
+            pinned_pool.held_bytes,
+            ledger.held_bytes[MemoryKind.PINNED],
+            handles[HandleKind.STREAM],
+            handles[HandleKind.EVENT],
+            handles[HandleKind.GRAPH],
+            handles[HandleKind.INSTANCE],
+            nodes,
+            ledger.upstream_calls,
+            ledger.steps,
+            ledger.allocations + sum(handles.values()) + nodes,
+        )
+        return dict(zip(_READ, counted, strict=True))
 
     def close(self) -> Closing:
         """Release what the components hold for themselves; what the sequence still owns stays and is seen."""
@@ -132,6 +159,8 @@ class Machine:
             self._closed = True
             world = self._world
             world.captures.abandon_all()
+            for device in range(world.profile.devices):
+                world.streams.synchronize_device(device)
             world.launcher.release()
             for pool in world.every_pool():
                 pool.release()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quiesce import operations as ops
 from quiesce.observations import CopyEnqueued
 from quiesce.operations import MemoryKind
@@ -20,14 +22,20 @@ class MemoryCalls:
         self._world = world
 
     def allocate(self, operation: ops.Allocate) -> Outcome:
-        """Allocate; zero bytes succeed at address 0 and own nothing (``cudaMalloc`` with size 0)."""
+        """Allocate; zero bytes own nothing: "no memory is allocated, *ptr returns nullptr" (``hipMalloc``)."""
         world = self._world
         stream = world.stream(operation.stream)
+        world.streams.require(stream)
+        if operation.pool is not None:
+            world.pool(operation.pool)
+        alignment = 1 if operation.alignment_bytes is None else operation.alignment_bytes
+        if operation.size_bytes < 0 or alignment < 1 or alignment & (alignment - 1):
+            raise CallRejected(INVALID_VALUE)
         if operation.size_bytes == 0:
+            world.empty_slots.add(operation.slot)
             return Allocated(world.device_pools[world.device].empty_address())
-        alignment = operation.alignment_bytes or 1
         block = self._allocate_from(operation, alignment, stream)
-        world.blocks[operation.slot] = block
+        world.keep(operation.slot, block)
         return Allocated(block.address)
 
     def _allocate_from(self, operation: ops.Allocate, alignment: int, stream: Stream) -> Block:
@@ -47,6 +55,9 @@ class MemoryCalls:
     def free(self, operation: ops.Free) -> Outcome:
         """Free a block on a stream: the one named, else the one it was allocated on, else the default stream."""
         world = self._world
+        if operation.slot in world.empty_slots:  # freeing null performs no operation (``cudaFree``, ``hipFree``)
+            world.empty_slots.remove(operation.slot)
+            return Done()
         block = world.blocks.get(operation.slot) or world.freed.get(operation.slot)
         if block is None:
             raise CallRejected(INVALID_VALUE)
@@ -89,9 +100,10 @@ class MemoryCalls:
         size = operation.size_bytes
         if size is None:
             size = min(source.size_bytes, destination.size_bytes)
-        if size > min(source.size_bytes, destination.size_bytes):
+        if not 0 <= size <= min(source.size_bytes, destination.size_bytes):
             raise CallRejected(INVALID_VALUE)
-        # Pageable memory is not in use once the call has returned: it was read, or the copy is complete.
+        # Pageable memory is not in use once the call has returned: it was read, or the copy is complete
+        # (CUDA Runtime API, "API synchronization behavior").
         self._use([block for block in (source, destination) if block.kind is not MemoryKind.PAGEABLE], stream)
         world.ledger.see(CopyEnqueued(source.address, destination.address, size, stream.name))
         if destination.kind is MemoryKind.PAGEABLE and stream.capture is None:
@@ -103,10 +115,13 @@ class MemoryCalls:
         world = self._world
         source = world.block(operation.source)
         stream = world.stream(operation.stream)
+        world.streams.require(stream)
+        if stream.is_default:
+            world.captures.forbid_default_of(stream.device)
         if source.kind is MemoryKind.DEVICE:
             raise CallRejected(INVALID_VALUE)
         block = world.stager.stage(source, world.device_pools[world.device], stream)
-        world.blocks[operation.slot] = block
+        world.keep(operation.slot, block)
         return Allocated(block.address)
 
     def fill(self, operation: ops.Fill) -> Outcome:
@@ -117,7 +132,8 @@ class MemoryCalls:
     def launch(self, operation: ops.Launch) -> Outcome:
         """Launch a kernel on a stream, or on an instance's stream."""
         world = self._world
-        blocks = [world.block(slot) for slot in (*operation.reads, *operation.writes)]
+        named = (*operation.reads, *operation.writes)
+        blocks = [world.block(slot) for slot in named if slot not in world.empty_slots]  # a kernel may be given null
         if operation.instance is not None:
             stream = world.instance(operation.instance).stream
         else:
@@ -129,14 +145,9 @@ class MemoryCalls:
             memory.release(stream)
         return Done()
 
-    def _use(self, blocks: list[Block] | tuple[Block, ...], stream: Stream) -> None:
-        streams = self._world.streams
-        if stream.capture is not None:
-            stream.capture.launches.append(tuple(blocks))
-        for block in blocks:
-            use(block, streams, stream)
-        if not blocks and stream.capture is None:
-            streams.enqueue(stream)
+    def _use(self, blocks: Sequence[Block], stream: Stream) -> None:
+        self._world.streams.require(stream)
+        use(blocks, self._world.streams, stream)
 
     def create_pool(self, operation: ops.CreatePool) -> Outcome:
         """Create a pool above the current device's memory."""
@@ -157,5 +168,7 @@ class MemoryCalls:
 
     def inject(self, operation: ops.InjectFailure) -> Outcome:
         """Arm a failure."""
+        if operation.nth < 1:
+            raise CallRejected(INVALID_VALUE)
         self._world.injector.arm(operation.point, operation.nth, operation.error)
         return Done()

@@ -6,6 +6,7 @@ from quiesce import operations as ops
 from quiesce.observations import HandleCreated, HandleDestroyed, HandleKind
 from quiesce.outcomes import INVALID_VALUE, NOT_READY, Done, Outcome, Rejected
 from quiesce.reference.calls import CallRejected
+from quiesce.reference.staging import use
 from quiesce.reference.world import World
 
 
@@ -67,7 +68,7 @@ class OrderCalls:
         self._world.streams.synchronize_event(self._world.event(operation.slot))
         return Done()
 
-    def synchronize_device(self, operation: ops.SynchronizeDevice) -> Outcome:  # noqa: ARG002 - uniform handlers
+    def synchronize_device(self, operation: ops.SynchronizeDevice) -> Outcome:
         """Wait for the current device."""
         self._world.streams.synchronize_device(self._world.device)
         return Done()
@@ -104,13 +105,8 @@ class OrderCalls:
         graph = world.graph(operation.slot)
         stream = world.stream(operation.stream)
         world.streams.require(stream)
-        if stream.capture is not None:
-            stream.capture.launches.extend(graph.launches)
-            return Done()
-        for blocks in graph.launches:
-            world.streams.enqueue(stream)
-            for block in blocks:
-                block.uses[stream] = None
+        for blocks in graph.launches or ((),):
+            use(blocks, world.streams, stream)
         return Done()
 
     def destroy_graph(self, operation: ops.DestroyGraph) -> Outcome:
@@ -123,7 +119,7 @@ class OrderCalls:
 
     def select_device(self, operation: ops.SelectDevice) -> Outcome:
         """Make a device current."""
-        if operation.ordinal >= self._world.profile.devices:
+        if not 0 <= operation.ordinal < self._world.profile.devices:
             raise CallRejected(INVALID_VALUE)
         self._world.device = operation.ordinal
         return Done()

@@ -49,8 +49,9 @@ class PinnedPool:
         self.live_bytes = 0
         self.live_blocks = 0
         self.free_by_size: dict[int, list[int]] = {}
-        self.in_flight: dict[Stream, deque[InFlight]] = {}
+        self.in_flight: dict[Stream, deque[tuple[Guard, InFlight]]] = {}
         self._deferred: list[Block] = []
+        streams.captures.when_over[self] = self.settle_deferred
 
     def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
         """Return a pinned block. Raises :class:`MemoryExhausted` where none fits even after waiting for copies."""
@@ -71,7 +72,7 @@ class PinnedPool:
         """Return the bytes that a request takes."""
         return pinned_footprint(size_bytes)
 
-    def free(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - host memory knows no stream
+    def free(self, block: Block, stream: Stream) -> None:
         """Take a block back; it is handed out again when the last copy that uses it is complete."""
         self.live_bytes -= block.footprint_bytes
         self.live_blocks -= 1
@@ -80,15 +81,21 @@ class PinnedPool:
         else:
             self.put(InFlight(block.address, block.footprint_bytes, self.make_guards(block)))
 
-    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the contract of an owner
+    def free_again(self, block: Block, stream: Stream) -> None:
         """Refuse a block that was freed before."""
         raise CallRejected(INVALID_VALUE)
 
+    def settle_deferred(self) -> None:
+        """File what was freed during a capture; no capture is going on any more."""
+        waiting, self._deferred = self._deferred, []
+        for block in waiting:
+            self.put(InFlight(block.address, block.footprint_bytes, self.make_guards(block)))
+
     def put(self, entry: InFlight) -> None:
-        """File a block under the stream that it waits for, or as free where it waits for nothing."""
-        if entry.guards:
-            self.in_flight.setdefault(entry.guards[0].stream, deque()).append(entry)
-        else:
+        """File each guard of a block under its stream, in the order of the records; without any, the block is free."""
+        for guard in entry.guards:
+            self.in_flight.setdefault(guard.stream, deque()).append((guard, entry))
+        if not entry.guards:
             self.free_by_size.setdefault(entry.footprint_bytes, []).append(entry.address)
 
     def make_guards(self, block: Block) -> deque[Guard]:
@@ -99,21 +106,20 @@ class PinnedPool:
         """Free the blocks whose work is complete. A capture forbids asking, so then none are."""
         if self.streams.captures.any_active:
             return
-        waiting_for_capture, self._deferred = self._deferred, []
-        for block in waiting_for_capture:
-            self.put(InFlight(block.address, block.footprint_bytes, self.make_guards(block)))
         for stream in list(self.in_flight):
             waiting = self.in_flight[stream]
-            while waiting and self.streams.is_complete(waiting[0].guards[0].event):
+            while waiting and self.streams.is_complete(waiting[0][0].event):
                 self.ledger.step()
-                self.pass_guard(waiting.popleft())
+                self.pass_guard(*waiting.popleft())
             if not waiting:
                 del self.in_flight[stream]
 
-    def pass_guard(self, entry: InFlight) -> None:
-        """File a block whose first guard is complete."""
-        self.streams.destroy_event(entry.guards.popleft().event)
-        self.put(entry)
+    def pass_guard(self, guard: Guard, entry: InFlight) -> None:
+        """Take a complete guard off its block, which is free behind its last one."""
+        self.streams.destroy_event(guard.event)
+        entry.guards.remove(guard)
+        if not entry.guards:
+            self.put(entry)
 
     def trim(self) -> None:
         """Give every free block back upstream, those whose work has just completed included."""
@@ -125,7 +131,7 @@ class PinnedPool:
         for size, addresses in self.free_by_size.items():
             for address in addresses:
                 self.ledger.step()
-                self.held_bytes -= size
+                self.held_bytes -= self.upstream.footprint(size)
                 with self.streams.captures.relaxed():
                     self.upstream.free(address)
         self.free_by_size.clear()
@@ -141,8 +147,10 @@ class PinnedPool:
         while self.in_flight:
             stream = next(iter(self.in_flight))
             waiting = self.in_flight[stream]
-            self.streams.synchronize_event(waiting[0].guards[0].event)
-            self.pass_guard(waiting.popleft())
+            guard, entry = waiting.popleft()
+            if not self.streams.is_complete(guard.event):
+                self.streams.synchronize_event(guard.event)
+            self.pass_guard(guard, entry)
             if not waiting:
                 del self.in_flight[stream]
 
@@ -164,5 +172,5 @@ class PinnedPool:
         """Take memory from upstream."""
         with self.streams.captures.relaxed():
             address = self.upstream.allocate(size, PINNED_UNIT_BYTES)
-        self.held_bytes += size
+        self.held_bytes += self.upstream.footprint(size)
         return address

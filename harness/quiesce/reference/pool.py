@@ -25,15 +25,16 @@ _Result = TypeVar("_Result")
 
 
 class CachingPool:
-    """A pool above one :class:`Upstream`. ``limit_bytes`` caps what it holds; cached bytes never count against a request.
+    """A pool above one :class:`Upstream`.
 
-    Methods raise :class:`MemoryExhausted` and whatever upstream raises.
+    ``limit_bytes`` caps what it holds; cached bytes never count against a request. Methods raise
+    :class:`MemoryExhausted` and whatever upstream raises.
     """
 
     growth_type: type[Growth] = Growth
     free_lists_type: type[FreeLists] = FreeLists
 
-    def __init__(  # noqa: D107
+    def __init__(
         self,
         upstream: Upstream,
         streams: Streams,
@@ -59,20 +60,26 @@ class CachingPool:
         self._open: dict[int, Chunk] = {}  # by class: the chunk that still has blocks to carve
         self.deferred: list[Block] = []
         upstream.register(self, self.squeeze)
+        streams.captures.when_over[self] = self.settle_deferred
 
     # -- requests --------------------------------------------------------------------------------------------------
 
     def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
         """Return a block for ``stream``. ``size_bytes`` is at least 1."""
-        self.settle_deferred()
         alignment = max(alignment_bytes, self.alignment_bytes)
         size_class = class_of(size_bytes, alignment)
         if size_class is None:
             cached = self._oversized(size_bytes, alignment, stream)
         else:
             cached = self._classed(size_class, stream)
-        block = Block(cached.address, size_bytes, cached.footprint_bytes, self.upstream.kind, stream, self, cached.chunk)
-        self._order_after_guards(block, cached, stream)
+        block = Block(
+            cached.address, size_bytes, cached.footprint_bytes, self.upstream.kind, stream, self, cached.chunk
+        )
+        try:
+            self._order_after_guards(block, cached, stream)
+        except CallRejected:
+            self._keep(cached)
+            raise
         self.count_allocated(block)
         return block
 
@@ -85,12 +92,17 @@ class CachingPool:
             self.cache(block, stream)
 
     def must_defer(self, block: Block, stream: Stream) -> bool:
-        """Whether the block waits for a capture to end: events recorded in a capture could never be asked."""
+        """Whether the block waits for a capture to end.
+
+        It does where a capture uses it on another stream, and where no event can be recorded behind a use: on a
+        captured stream it could never be asked, on a destroyed one, or on a legacy default stream that a capture
+        blocks, recording is refused (upstream: pytorch/pytorch#155398 defers no more than that).
+        """
         if not self.streams.captures.any_active:
             return False
-        return not block.captured_on <= {stream} or any(user.capture is not None or not user.alive for user in block.uses)
+        return not block.captured_on <= {stream} or not all(self.streams.runs_work(user) for user in block.uses)
 
-    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - variants take it
+    def free_again(self, block: Block, stream: Stream) -> None:
         """Refuse a block that was freed before."""
         raise CallRejected(INVALID_VALUE)
 
@@ -100,21 +112,23 @@ class CachingPool:
 
     def trim(self) -> None:
         """Give every idle chunk whose work is complete back upstream; work in flight is not waited for."""
-        self.settle_deferred()
         self.give_back(self.ready_chunks())
 
     def squeeze(self) -> None:
         """Give every idle chunk back upstream, waiting for work in flight where its memory could serve a request."""
-        self.settle_deferred()
         self.give_back(self.ready_chunks())
         if not self.streams.captures.any_active:
             self.give_back(list(self.idle))
 
     def release(self) -> None:
-        """Give everything back, blocks in the sequence's hands included: the pool is being destroyed."""
-        self.upstream.unregister(self)
-        self.deferred.clear()
+        """Give everything back, blocks in the sequence's hands included: the pool is being destroyed.
+
+        It waits for the device, which a capture forbids: then the pool stays as it is.
+        """
         self.streams.synchronize_device(self.upstream.device)
+        self.upstream.unregister(self)
+        del self.streams.captures.when_over[self]
+        self.deferred.clear()
         self.give_back(list(self.chunks))
 
     def count_allocated(self, block: Block) -> None:
@@ -130,7 +144,7 @@ class CachingPool:
     # -- finding a block -------------------------------------------------------------------------------------------
 
     def _classed(self, size_class: int, stream: Stream) -> CachedBlock:
-        cached = self.free_lists.take(size_class, stream)
+        cached = self._if_usable(self.free_lists.take(size_class, stream), stream)
         if cached is None:
             cached = self._carve(size_class, stream)
         if cached is None:
@@ -139,6 +153,18 @@ class CachingPool:
             assert cached is not None
         self._take_from_chunk(cached)
         return cached
+
+    def _if_usable(self, cached: CachedBlock | None, stream: Stream) -> CachedBlock | None:
+        """Return a cached block, or keep it where ``stream`` would have to wait for it and cannot.
+
+        It is captured, or a legacy default stream that a capture blocks, and work outside still uses the block: "only
+        implicit in-stream ordering dependencies are allowed to cross the boundary" of a capture
+        (``cudaErrorStreamCaptureIsolation``), and a graph runs behind none of them.
+        """
+        if cached is None or self.streams.runs_work(stream) or all(self.is_done(guard) for guard in cached.guards):
+            return cached
+        self.free_lists.put(cached)
+        return None
 
     def _take_from_chunk(self, cached: CachedBlock) -> None:
         cached.chunk.cached.pop(cached, None)
@@ -167,7 +193,7 @@ class CachingPool:
             return
         raise MemoryExhausted
 
-    def chunk_counts(self, size_class: int, usual: int) -> Iterator[int]:  # noqa: ARG002 - variants read the class
+    def chunk_counts(self, size_class: int, usual: int) -> Iterator[int]:
         """Yield the chunk sizes to try, in blocks: the usual one, then halves down to a single block."""
         while usual:
             yield usual
@@ -175,7 +201,7 @@ class CachingPool:
 
     def _oversized(self, size_bytes: int, alignment: int, stream: Stream) -> CachedBlock:
         size = self.upstream.footprint(size_bytes)
-        cached = self.take_oversized(size, alignment, stream)
+        cached = self._if_usable(self.take_oversized(size, alignment, stream), stream)
         if cached is None:
             chunk = self._new_chunk(size, alignment, size, 1)
             chunk.carved = 1
@@ -198,12 +224,13 @@ class CachingPool:
 
     def obtain(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
         """Take a chunk from upstream. Its bookkeeping comes first, so that no failure can orphan it."""
-        if self.limit_bytes is not None and self.held_bytes + size_bytes > self.limit_bytes:
+        footprint = self.upstream.footprint(size_bytes)
+        if self.limit_bytes is not None and self.held_bytes + footprint > self.limit_bytes:
             raise MemoryExhausted
         self.injector.meet(FailurePoint.BOOKKEEPER)
         with self.streams.captures.relaxed():
             address = self.upstream.allocate(size_bytes, alignment)
-        return self.adopt(Chunk(address, self.upstream.footprint(size_bytes), class_bytes, count))
+        return self.adopt(Chunk(address, footprint, class_bytes, count))
 
     def adopt(self, chunk: Chunk) -> Chunk:
         """Put a chunk into the books."""
@@ -246,7 +273,7 @@ class CachingPool:
             self.ledger.step()
             self.wait_for_work(chunk)
             for cached in chunk.cached:
-                cached.gone = True
+                self.free_lists.discard(cached)
                 self.destroy_guards(cached)
             if self._open.get(chunk.class_bytes) is chunk:
                 del self._open[chunk.class_bytes]
@@ -254,6 +281,7 @@ class CachingPool:
             self.idle.pop(chunk, None)
             self.chunks_of_class[chunk.class_bytes] -= 1
             if not self.chunks_of_class[chunk.class_bytes]:
+                del self.chunks_of_class[chunk.class_bytes]
                 self.growth.forget(chunk.class_bytes)
             self.held_bytes -= chunk.footprint_bytes
             with self.streams.captures.relaxed():
@@ -263,33 +291,41 @@ class CachingPool:
         """Block until no work uses the chunk; only then may its memory go."""
         for cached in chunk.cached:
             for guard in cached.guards:
-                self.streams.synchronize_event(guard.event)
+                if not self.is_done(guard):  # or its stream may be gone, and there is nothing to wait for
+                    self.streams.synchronize_event(guard.event)
 
     # -- stream order ----------------------------------------------------------------------------------------------
 
     def cache(self, block: Block, stream: Stream) -> None:
         """Put a freed block on the list of ``stream``."""
         assert isinstance(block.origin, Chunk)
-        cached = CachedBlock(block.address, block.footprint_bytes, block.origin, stream, self.make_guards(block, stream))
-        block.origin.cached[cached] = None
-        if block.origin.idle:
-            self.idle[block.origin] = None
+        cached = CachedBlock(
+            block.address, block.footprint_bytes, block.origin, stream, self.make_guards(block, stream)
+        )
+        self._keep(cached)
+
+    def _keep(self, cached: CachedBlock) -> None:
+        chunk = cached.chunk
+        chunk.cached[cached] = None
+        if chunk.idle:
+            self.idle[chunk] = None
         self.free_lists.put(cached)
 
-    def make_guards(self, block: Block, stream: Stream) -> tuple[Guard, ...]:  # noqa: ARG002 - variants read the stream
+    def make_guards(self, block: Block, stream: Stream) -> tuple[Guard, ...]:
         """Record an event behind the work of every stream that uses the block."""
         return tuple(record_guards(block, self.streams, self.ledger))
 
     def _order_after_guards(self, block: Block, cached: CachedBlock, stream: Stream) -> None:
-        for guard in cached.guards:
-            if not self.is_ordered_already(guard, stream) and not self.is_done(guard):
+        pending = [guard for guard in cached.guards if not self.is_done(guard)]
+        for guard in pending:
+            if not self.is_ordered_already(guard, stream):
                 self.wait_for_guard(stream, guard)
-        if cached.guards:
+        if pending:
             self.inherit(block, stream)
         self.destroy_guards(cached)
 
     def is_ordered_already(self, guard: Guard, stream: Stream) -> bool:
-        """Whether work on ``stream`` comes behind the guarded work anyway: it is the same stream, not just its handle."""
+        """Whether work on ``stream`` comes behind the guarded work anyway: the same stream, not just its handle."""
         return guard.stream is stream
 
     def is_done(self, guard: Guard) -> bool:
@@ -312,9 +348,7 @@ class CachingPool:
         cached.guards = ()
 
     def settle_deferred(self) -> None:
-        """Cache what was freed during a capture, once no capture is going on."""
-        if self.streams.captures.any_active or not self.deferred:
-            return
+        """Cache what was freed during a capture; no capture is going on any more."""
         waiting, self.deferred = self.deferred, []
         for block in waiting:
             self.cache(block, block.stream if block.stream.alive else self.streams.defaults[block.stream.device])

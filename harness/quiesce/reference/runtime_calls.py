@@ -13,12 +13,12 @@ class RuntimeCalls:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def initialize(self, operation: ops.Initialize) -> Outcome:  # noqa: ARG002 - uniform handlers
+    def initialize(self, operation: ops.Initialize) -> Outcome:
         """Initialise the runtime."""
         self._world.lifecycle.initialize()
         return Done()
 
-    def finalize(self, operation: ops.Finalize) -> Outcome:  # noqa: ARG002 - uniform handlers
+    def finalize(self, operation: ops.Finalize) -> Outcome:
         """Finalise the runtime."""
         self._world.lifecycle.finalize()
         return Done()
@@ -82,11 +82,11 @@ class RuntimeCalls:
         self._world.tape.backward(operation.slot)
         return Done()
 
-    def collect(self, operation: ops.Collect) -> Outcome:  # noqa: ARG002 - uniform handlers
+    def collect(self, operation: ops.Collect) -> Outcome:
         """Free what nobody can reach."""
         self._world.tape.collect()
         return Done()
 
-    def mark(self, operation: ops.Mark) -> Outcome:  # noqa: ARG002 - uniform handlers
+    def mark(self, operation: ops.Mark) -> Outcome:
         """Nothing to do: marks are remembered by whoever drives the backend."""
         return Done()

@@ -6,23 +6,29 @@ a pageable one goes through a pinned buffer of the library's own, because the ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quiesce.observations import CopyEnqueued
 from quiesce.operations import MemoryKind
+from quiesce.outcomes import CAPTURE_UNSUPPORTED
 from quiesce.reference.blocks import Block
-from quiesce.reference.calls import CallFailed
+from quiesce.reference.calls import CallFailed, CallRejected
 from quiesce.reference.ledger import Ledger
 from quiesce.reference.pinned_pool import PinnedPool
 from quiesce.reference.pool import CachingPool
 from quiesce.reference.streams import Stream, Streams
 
 
-def use(block: Block, streams: Streams, stream: Stream) -> None:
-    """Enqueue work on ``stream`` that uses ``block``; in a capture it is recorded instead of run."""
+def use(blocks: Sequence[Block], streams: Streams, stream: Stream) -> None:
+    """Enqueue work on ``stream`` that uses ``blocks``; in a capture it is recorded instead of run."""
     if stream.capture is not None:
-        block.captured_on.add(stream)
+        stream.capture.launch(stream, [tuple(blocks)])
+        for block in blocks:
+            block.captured_on.add(stream)
         return
     streams.enqueue(stream)
-    block.uses[stream] = None
+    for block in blocks:
+        block.uses[stream] = None
 
 
 class Stager:
@@ -55,14 +61,21 @@ class Stager:
             self.through_buffer(source, destination, stream)
 
     def through_buffer(self, source: Block, destination: Block, stream: Stream) -> None:
-        """Copy by way of a pinned buffer, which goes back to its pool behind the copy."""
+        """Copy by way of a pinned buffer, which goes back to its pool behind the copy.
+
+        A capture is refused before anything happens, as CuPy refuses it: the graph would read the buffer whenever it
+        runs, and the source long after the caller may have overwritten it.
+        """
+        if stream.capture is not None:
+            raise CallRejected(CAPTURE_UNSUPPORTED)
         buffer = self.pinned_pool.allocate(source.size_bytes, 1, stream)
-        self.copy(buffer, destination, stream)
-        self.pinned_pool.free(buffer, stream)
+        try:
+            self.copy(buffer, destination, stream)
+        finally:
+            self.pinned_pool.free(buffer, stream)
 
     def copy(self, source: Block, destination: Block, stream: Stream) -> None:
         """Enqueue the copy; both blocks are in use until it is done."""
-        use(source, self.streams, stream)
-        use(destination, self.streams, stream)
+        use((source, destination), self.streams, stream)
         size = min(source.size_bytes, destination.size_bytes)
         self.ledger.see(CopyEnqueued(source.address, destination.address, size, stream.name))

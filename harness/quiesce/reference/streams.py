@@ -23,9 +23,9 @@ from quiesce.observations import (
     HandleKind,
     StreamSynchronized,
 )
-from quiesce.outcomes import CAPTURE_IMPLICIT, CAPTURE_UNSUPPORTED, INVALID_HANDLE
+from quiesce.outcomes import CAPTURE_UNSUPPORTED, INVALID_HANDLE
 from quiesce.reference.calls import CallRejected
-from quiesce.reference.captures import Capture, Captures
+from quiesce.reference.captures import Capture, Captures, Progress
 from quiesce.reference.ledger import Ledger
 
 
@@ -66,7 +66,7 @@ class Stream:
     nonblocking: bool = False
     alive: bool = True
     queue: deque[_Item] = field(default_factory=deque)
-    gates: list[_Gate] = field(default_factory=list)
+    gates: dict[_Gate, None] = field(default_factory=dict)
     capture: Capture | None = None
 
     @property
@@ -86,6 +86,8 @@ class Event:
     record: Record | None = None
     last_stream: Stream | None = None
     capture: Capture | None = None
+    captured: Progress = field(default_factory=dict)
+    """What of its capture a recording in one stands for."""
 
 
 class Streams:
@@ -112,7 +114,9 @@ class Streams:
     def destroy_stream(self, stream: Stream) -> None:
         """Destroy a stream; its pending work still completes, and its handle may be handed out again.
 
-        CUDA returns at once and destroys later; HIP "may wait for all commands queued" (``hipStreamDestroy``): it does.
+        CUDA returns "immediately and the resources associated with stream will be released automatically once the
+        device has completed all work in stream" (``cudaStreamDestroy``); HIP "may wait for all commands queued to
+        the stream before destroying it" (``hipStreamDestroy``), and here it does.
         """
         self.require(stream)
         self.captures.abandon(stream)
@@ -156,14 +160,24 @@ class Streams:
         self.order_with_default(stream)
         self._push(stream, _Work())
 
+    def runs_work(self, stream: Stream) -> bool:
+        """Whether work enqueued on ``stream`` now would be accepted and run, rather than refused or captured."""
+        blocked = stream.is_default and self.captures.block_default_of(stream.device)
+        return stream.alive and stream.capture is None and not blocked
+
     def order_with_default(self, stream: Stream) -> None:
-        """Apply the legacy default stream's implicit ordering."""
+        """Apply the implicit order of the legacy default stream before an action on ``stream``.
+
+        "The legacy stream first waits on all blocking streams, the action is queued in the legacy stream, and then
+        all blocking streams wait on the legacy stream" (CUDA Runtime API, "Stream synchronization behavior"; HIP's
+        null stream is the same). While a blocking stream is captured "any attempted use of the legacy stream is
+        invalid" (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
+        """
         if stream.nonblocking or stream.capture is not None:
             return
         if stream.is_default:
-            if any(capture.origin.device == stream.device for capture in self.captures.active.values()):
-                self._forbid_implicit(stream)
-            others = [s for s in self._busy if s.device == stream.device and not s.nonblocking and s is not stream]
+            self.captures.forbid_default_of(stream.device)
+            others = [busy for busy in self.encompassed_by(stream) if busy is not stream]
         else:
             default = self.defaults[stream.device]
             others = [default] if default in self._busy else []
@@ -171,11 +185,9 @@ class Streams:
             self._ledger.step()
             self._wait_for(stream, self._mark(other))
 
-    def _forbid_implicit(self, default: Stream) -> None:
-        for capture in self.captures.active.values():
-            if any(s.device == default.device and not s.nonblocking for s in capture.streams):
-                capture.invalid = True
-                raise CallRejected(CAPTURE_IMPLICIT)
+    def encompassed_by(self, default: Stream) -> list[Stream]:
+        """Return the busy streams that the legacy default stream of their device stands for, itself included."""
+        return [busy for busy in self._busy if busy.device == default.device and not busy.nonblocking]
 
     def _mark(self, stream: Stream) -> Record:
         record = Record(stream)
@@ -190,29 +202,45 @@ class Streams:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def record(self, event: Event, stream: Stream) -> None:
-        """Record ``event`` behind the work of ``stream``. Both must be on one device."""
+        """Record ``event`` behind the work of ``stream``.
+
+        Both "must be on the same CUDA context", here: device (``cudaEventRecord``).
+        """
         self.require(stream)
         if not event.alive or event.device != stream.device:
             raise CallRejected(INVALID_HANDLE)
-        event.last_stream = stream
-        event.capture = stream.capture
         if stream.capture is None:
             self.order_with_default(stream)
             event.record = self._mark(stream)
+        else:
+            event.captured = stream.capture.progress_of(stream)
+        event.last_stream = stream
+        event.capture = stream.capture
         self._ledger.see(EventRecorded(event.name, stream.name))
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """Make later work of ``stream`` wait for the event's last recording; one never recorded holds nothing."""
+        """Make later work of ``stream`` wait for the event's last recording.
+
+        One never recorded holds nothing: the call "acts as if the record has already completed, and so is a
+        functional no-op" (``cuStreamWaitEvent``). Otherwise it is an action in the order of the default stream.
+        """
         self.require(stream)
         if not event.alive:
             raise CallRejected(INVALID_HANDLE)
         self.captures.wait(stream, event)
+        if stream.is_default:
+            self.captures.forbid_default_of(stream.device)
+        if event.last_stream is not None:
+            self.order_with_default(stream)
         self._see_wait(event, stream.name)
         if event.capture is None and event.record is not None:
             self._wait_for(stream, event.record)
 
     def is_complete(self, event: Event) -> bool:
-        """Ask whether the event's last recording is complete. Illegal while a capture is not relaxed."""
+        """Ask whether the event's last recording is complete; one never recorded is (``cudaEventQuery``).
+
+        Illegal while a capture is not relaxed: a query from outside breaks it (upstream: pytorch/pytorch#146924).
+        """
         if not event.alive:
             raise CallRejected(INVALID_HANDLE)
         self.captures.forbid_captured(event)
@@ -239,26 +267,41 @@ class Streams:
     # -- synchronisation -------------------------------------------------------------------------------------------
 
     def is_idle(self, stream: Stream) -> bool:
-        """Ask whether everything enqueued on ``stream`` is complete."""
+        """Ask whether everything enqueued on ``stream`` is complete.
+
+        The legacy default stream "at all times encompasses" the blocking streams: "querying it or synchronizing it
+        would query or synchronize" them (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
+        """
         self.require(stream)
         self.captures.forbid_on(stream)
-        return not stream.queue
+        if not stream.is_default:
+            return not stream.queue
+        self.captures.forbid_default_of(stream.device)
+        return not self.encompassed_by(stream)
 
     def synchronize_stream(self, stream: Stream) -> None:
-        """Block until ``stream`` is idle."""
+        """Block until ``stream`` is idle; the null stream waits "for other streams on the same device" as well.
+
+        A blocking stream's own operations are waited for and no others (``hipStreamSynchronize``,
+        ``cudaStreamSynchronize``): later work of the default stream is none of them.
+        """
         self.require(stream)
         self.captures.forbid_on(stream)
-        if stream.is_default and self.captures.any_active:
-            raise CallRejected(CAPTURE_UNSUPPORTED)
-        self.order_with_default(stream)
+        if stream.is_default:
+            self.order_with_default(stream)
         self._ledger.see(StreamSynchronized(stream.name))
         if stream.queue:
             self._force(self._mark(stream))
 
     def synchronize_device(self, device: int) -> None:
-        """Block until every stream of ``device`` is idle."""
-        if self.captures.any_active:
-            for capture in self.captures.active.values():
+        """Block until every stream of ``device`` is idle.
+
+        It is invalid for "a broader handle which encompasses an active stream capture" (CUDA C++ Programming Guide),
+        in every mode, and it breaks the captures of that device and no other (ROCm/rocm-systems#8338, run on CUDA).
+        """
+        captures = self.captures.on_device(device)
+        if captures:
+            for capture in captures:
                 capture.invalid = True
             raise CallRejected(CAPTURE_UNSUPPORTED)
         self._ledger.see(DeviceSynchronized(device))
@@ -269,8 +312,9 @@ class Streams:
     def stall(self, stream: Stream) -> None:
         """Hold ``stream``: what is enqueued from now on stays pending."""
         self.require(stream)
+        self.order_with_default(stream)
         gate = _Gate()
-        stream.gates.append(gate)
+        stream.gates[gate] = None
         self._push(stream, gate)
 
     def release(self, stream: Stream) -> None:
@@ -292,8 +336,7 @@ class Streams:
             match stream.queue[0]:
                 case _Gate() as gate:
                     gate.open = True
-                    if gate in stream.gates:
-                        stream.gates.remove(gate)
+                    stream.gates.pop(gate, None)
                     self._advance(stream)
                 case _Wait(awaited) if not awaited.complete:
                     needed.append(awaited)

@@ -1,4 +1,4 @@
-"""Upstream: what an allocator takes memory from. It has a capacity, rounds to a granularity, and can be made to fail."""
+"""Upstream: what an allocator takes memory from. It has a capacity, rounds to a granularity, can be made to fail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FailureInjector:
 class Upstream:
     """One memory of one device: ``kind``, a capacity, and the pools that draw on it."""
 
-    def __init__(  # noqa: D107
+    def __init__(
         self,
         heap: Heap,
         kind: MemoryKind,

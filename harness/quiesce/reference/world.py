@@ -55,6 +55,7 @@ class World:
         self.tape = parts.tape(self.ledger)
         self.blocks: dict[Slot, Block] = {}
         self.freed: dict[Slot, Block] = {}
+        self.empty_slots: set[Slot] = set()
         self.pools: dict[Slot, CachingPool] = {}
         self.stream_slots: dict[Slot, Stream] = {}
         self.event_slots: dict[Slot, Event] = {}
@@ -62,6 +63,7 @@ class World:
         self.instances: dict[Slot, Instance] = {}
 
     def _upstream(self, kind: MemoryKind, base: int, capacity_bytes: int, device: int) -> Upstream:
+        pageable = kind is MemoryKind.PAGEABLE  # the host's own allocator, which no capture concerns
         return Upstream(
             Heap(base, capacity_bytes, self.ledger),
             kind,
@@ -69,7 +71,7 @@ class World:
             self.profile.granularity_bytes,
             self.ledger,
             self.injector,
-            self.captures.forbid_unsafe_call,
+            _permit if pageable else self.captures.forbid_unsafe_call,
         )
 
     def new_pool(self, upstream: Upstream, limit_bytes: int | None) -> CachingPool:
@@ -81,6 +83,11 @@ class World:
     def every_pool(self) -> list[CachingPool]:
         """Return the default pools and those that the sequence created."""
         return [*self.device_pools, self.managed_pool, *self.pools.values()]
+
+    def keep(self, slot: Slot, block: Block) -> None:
+        """Give a block that was allocated to the sequence."""
+        self.blocks[slot] = block
+        self.empty_slots.discard(slot)
 
     def block(self, slot: Slot) -> Block:
         """Look a live block up."""
@@ -109,6 +116,10 @@ class World:
         return _look_up(self.graphs, slot, INVALID_HANDLE)
 
 
+def _permit() -> None:
+    """Refuse nothing."""
+
+
 def _look_up(table: dict[Slot, _Thing], slot: Slot, code: str) -> _Thing:
     thing = table.get(slot)
     if thing is None:
@@ -133,10 +144,10 @@ class _PageableHeap:
         self.live_blocks += 1
         return Block(address, size_bytes, size, MemoryKind.PAGEABLE, stream, self)
 
-    def free(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the host's own memory knows no stream
+    def free(self, block: Block, stream: Stream) -> None:
         self.live_bytes -= block.footprint_bytes
         self.live_blocks -= 1
         self._upstream.free(block.address)
 
-    def free_again(self, block: Block, stream: Stream) -> None:  # noqa: ARG002 - the contract of an owner
+    def free_again(self, block: Block, stream: Stream) -> None:
         raise CallRejected(INVALID_VALUE)

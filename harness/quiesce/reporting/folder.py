@@ -1,4 +1,4 @@
-"""One folder of reports: the journal while the run lasts, the JSON and JUnit files when it ends, however it ends."""
+"""One folder of reports: the journal while the run lasts, the others when it ends, however it ends."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from types import TracebackType
 from typing import Final, Self
 
 from quiesce.errors import ConfigurationError
+from quiesce.reporting.html import why_unavailable, write_html
 from quiesce.reporting.journal import Journal, read_journal
 from quiesce.reporting.json_report import write_json
 from quiesce.reporting.junit import write_junit
+from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
 
 JSON_NAME: Final = "report.json"
 JUNIT_NAME: Final = "junit.xml"
+HTML_NAME: Final = "report.html"
 JOURNAL_NAME: Final = "results.jsonl"
-ENDED: Final = "ended"
-"""The key of ``run`` that says how a run ended: ``completed``, ``interrupted``, ``failed``, or ``rebuilt``."""
 
 
 class ReportFolder:
@@ -35,7 +36,7 @@ class ReportFolder:
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
-        for name in (JSON_NAME, JUNIT_NAME):
+        for name in (JSON_NAME, JUNIT_NAME, HTML_NAME):
             (self._directory / name).unlink(missing_ok=True)
         self._journal = Journal(self._directory / JOURNAL_NAME, seed=self._seed, run=self._run)
         return self
@@ -60,9 +61,14 @@ def _how_it_ended(kind: type[BaseException] | None) -> str:
 
 
 def write_reports(report: Report, directory: Path) -> None:
-    """Write ``report.json`` and ``junit.xml`` into an existing folder. Raises :class:`OSError`."""
+    """Write ``report.json``, ``junit.xml`` and, where its libraries are there, ``report.html`` into an existing folder.
+
+    :func:`quiesce.reporting.html.why_unavailable` says why the last one was not written. Raises :class:`OSError`.
+    """
     write_json(report, directory / JSON_NAME)
     write_junit(report, directory / JUNIT_NAME)
+    if not why_unavailable():
+        write_html(report, directory / HTML_NAME)
 
 
 def rebuild_reports(directory: Path) -> Report:

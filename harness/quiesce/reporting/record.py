@@ -15,12 +15,16 @@ VERSION: Final = 1
 """The version of the shape; it rises when a reader of the old shape would misread the new one."""
 
 
+TIMELINE_VERDICTS: Final = frozenset({Verdict.FAILED, Verdict.BROKEN_CASE, Verdict.KNOWN_UPSTREAM})
+"""The verdicts whose timeline is kept: it is what makes a report large."""
+
+
 class RecordError(ValueError):
     """A JSON value does not have the shape of a result; the text names the key."""
 
 
 def result_record(result: Result) -> dict[str, Any]:
-    """Return a result as JSON values. The timeline is kept for failures only: it is what makes a report large."""
+    """Return a result as JSON values, with its timeline where the verdict is one of :data:`TIMELINE_VERDICTS`."""
     record: dict[str, Any] = {
         "backend": _encodable(result.backend),
         "case": _encodable(result.case),
@@ -34,7 +38,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "upstream": [_encodable(text) for text in result.upstream],
         "verdict": str(result.verdict),
     }
-    if result.verdict.is_failure and result.timeline:
+    if result.verdict in TIMELINE_VERDICTS and result.timeline:
         record["timeline"] = [_sample_record(sample) for sample in result.timeline]
     return record
 

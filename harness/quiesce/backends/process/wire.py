@@ -13,7 +13,7 @@ from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import Operation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
-from quiesce.requests import format_request
+from quiesce.request_format import format_request
 
 PROTOCOL: Final = 1
 LINE_BYTES_MAX: Final = 64 << 10
@@ -31,7 +31,7 @@ _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}\Z")
 _OUTCOMES: Final = ("allocated", "done", "out of memory", "rejected", "unsupported")
 
 
-class UnsendableRequest(ValueError):  # noqa: N818 - the word for it
+class UnsendableRequest(ValueError):
     """A request cannot be said in one line of the protocol; the text says why."""
 
 

@@ -7,11 +7,16 @@ from typing import Final
 
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Source, best_reading
-from quiesce.oracle.model import Change, Model
+from quiesce.operations import MemoryKind
+from quiesce.oracle.change import Change
+from quiesce.oracle.model import Model
 from quiesce.oracle.rules import Invariant, found
+from quiesce.outcomes import Done
+
+_HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
 
 
-def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001 - uniform checks
+def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:
     """Nothing counts below zero."""
     if not change.after or min(change.after.values()) >= 0:
         return
@@ -20,38 +25,45 @@ def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]: 
             yield found("gauges_are_not_negative", f"{gauge} of at least 0", f"{value} by its {source}")
 
 
-def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterator[Finding]:
     """Where both a claim and a ledger count the same thing, they agree."""
-    for (gauge, source), claim in change.after.items():
-        if source is Source.LEDGER:
-            continue
-        ledger = change.after.get((gauge, Source.LEDGER))
-        if ledger is not None and claim != ledger:
+    for gauge in model.counted_twice:
+        claim, ledger = change.after.get((gauge, Source.CLAIM)), change.after.get((gauge, Source.LEDGER))
+        if claim is not None and ledger is not None and claim != ledger:
             yield found("claims_agree_with_the_ledger", f"{gauge} of {ledger}, as the ledger says", f"{claim} claimed")
 
 
 def block_count_follows_the_sequence(model: Model, change: Change) -> Iterator[Finding]:
-    """The backend counts as many live blocks as the sequence owns (those of no bytes may or may not count)."""
+    """The backend counts as many live blocks as the sequence owns.
+
+    Those of no bytes may or may not count, and those of host memory only where an allocator of its own has them.
+    """
     counted = best_reading(change.after, Gauge.BLOCKS)
     if counted is None:
         return
     owned = model.memory.live_count
-    if not owned <= counted <= owned + len(model.empty_blocks):
+    if owned <= counted <= owned + len(model.empty_blocks):
+        return
+    elsewhere = sum(block.kind in _HOST for block in model.blocks.values()) if counted < owned else 0
+    if not owned - elsewhere <= counted <= owned:
         yield found("block_count_follows_the_sequence", f"{owned} blocks", f"{counted} blocks")
 
 
 def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterator[Finding]:
-    """A block's free takes from ``live`` what its allocation added, which is at least its size."""
-    before, after = (best_reading(readings, Gauge.LIVE) for readings in (change.before, change.after))
+    """A block's free takes from ``live`` what its allocation added, which is at least its size.
+
+    Host memory adds nothing where an allocator of its own has it.
+    """
+    before, after = best_reading(change.before, Gauge.LIVE), best_reading(change.after, Gauge.LIVE)
     if before is None or after is None:
         return
     rose = after - before
     if change.made is not None:
         change.made.claimed_bytes = rose
-        if rose < change.made.size_bytes:
+        if rose < change.made.size_bytes and (rose or change.made.kind not in _HOST):
             size = change.made.size_bytes
             yield found("live_bytes_return_to_where_they_were", f"live to rise by at least {size}", f"rose by {rose}")
-    elif change.freed is not None:
+    elif change.freed is not None and isinstance(change.outcome, Done):
         added = change.freed.claimed_bytes
         if added is not None and rose != -added:
             yield found(
@@ -67,10 +79,11 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterat
 INVARIANTS: Final = (
     Invariant("gauges_are_not_negative", "Gauges are not negative.", "CNT", gauges_are_not_negative),
     Invariant("claims_agree_with_the_ledger", "Claims agree with the ledger.", "CNT", claims_agree_with_the_ledger),
+    Invariant("block_count_follows_the_sequence", "Blocks are counted right.", "CNT", block_count_follows_the_sequence),
     Invariant(
-        "block_count_follows_the_sequence", "Blocks are counted right.", "CNT", block_count_follows_the_sequence
-    ),
-    Invariant(
-        "live_bytes_return_to_where_they_were", "Live bytes are counted right.", "CNT", live_bytes_return_to_where_they_were
+        "live_bytes_return_to_where_they_were",
+        "Live bytes are counted right.",
+        "CNT",
+        live_bytes_return_to_where_they_were,
     ),
 )

@@ -9,10 +9,11 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding
 from quiesce.operations import MemoryKind, Operation
+from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import certain_room, worst_footprint
-from quiesce.oracle.model import Change, Model
+from quiesce.oracle.model import Model
 from quiesce.oracle.permits import Permitted
-from quiesce.oracle.rules import Invariant, found
+from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, describe
 
 FITS: Final = "request_fits_but_out_of_memory"
@@ -57,33 +58,45 @@ def judge_expectation(expected: str, matches: bool, outcome: Outcome) -> Iterato
 def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Finding]:
     """A pool that reclaims before it fails does not fail a request that fits, at its worst, what is certainly free."""
     operation = change.operation
-    if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate | ops.Stage):
+    if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate):
         return
     if not model.promises(Promise.RECLAIMS_BEFORE_OOM) or not model.can(Capability.CAPACITY):
         return
-    if model.failure_armed or model.captures.any_active or isinstance(operation, ops.Stage):
+    if change.armed is not None or model.captures.any_active or not operation.size_bytes:
         return
     if operation.kind is MemoryKind.PAGEABLE:
         return
-    need = max(worst_footprint(model, operation.size_bytes), operation.alignment_bytes or 1)
+    need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
     if need <= room:
         yield found(FITS, f"allocated: it takes at most {need} bytes and {room} are certainly free", "out of memory")
 
 
 def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
-    """A backend that promises a capacity limit does not hand out more than its capacity."""
+    """No more is handed out than there is: than a pool's limit, and than the capacity where that is promised."""
     made = change.made
-    if made is None or not model.promises(Promise.CAPACITY_LIMIT) or made.kind is not MemoryKind.DEVICE:
+    if made is None or made.kind is not MemoryKind.DEVICE:
         return
     capacity = model.profile.capacity_bytes * model.profile.devices
-    if model.memory.live_bytes > capacity:
-        live = sum(block.size_bytes for _, _, block in model.memory.live if block.kind is MemoryKind.DEVICE)
+    if model.promises(Promise.CAPACITY_LIMIT) and model.memory.live_bytes > capacity:
+        live = sum(block.size_bytes for block in model.blocks.values() if block.kind is MemoryKind.DEVICE)
         if live > capacity:
             yield found(ENFORCED, f"at most {capacity} bytes handed out", f"{live} bytes are")
+    limit = model.pools.get(made.pool) if made.pool is not None else None
+    if limit is not None:
+        live = sum(block.size_bytes for block in model.blocks.values() if block.pool == made.pool)
+        if live > limit:
+            yield found(ENFORCED, f"at most {limit} bytes handed out by pool '{made.pool}'", f"{live} bytes are")
+
+
+def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[Finding]:
+    """A call below that fails with anything else than out of memory fails the request: nothing was there to reclaim."""
+    if change.swallowed:
+        yield found(REFUSED, "the error of the call below", describe(change.outcome))
 
 
 INVARIANTS: Final = (
-    Invariant(FITS, "No out of memory for what fits.", "RETRY", request_fits_but_out_of_memory),
-    Invariant(ENFORCED, "The capacity is a limit.", "LIM", capacity_is_enforced),
+    Invariant(FITS, "No out of memory for what fits.", "RETRY", request_fits_but_out_of_memory, MAKING_BLOCKS),
+    Invariant(ENFORCED, "Capacities and limits hold.", "LIM", capacity_is_enforced, MAKING_BLOCKS, "made"),
+    Invariant(REFUSED, "Foreign errors pass through.", "ROLL", foreign_errors_are_not_swallowed, about="swallowed"),
 )

@@ -31,5 +31,8 @@ def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
     left_upstream = sum(end - start for start, end, _ in model.memory.upstream)
     if left_upstream and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
         yield found(
-            NOTHING_LEFT, "every upstream allocation given back", f"{left_upstream} bytes were not", grade=Grade.LIVE_LEAK
+            NOTHING_LEFT,
+            "every upstream allocation given back",
+            f"{left_upstream} bytes were not",
+            grade=Grade.LIVE_LEAK,
         )

@@ -7,34 +7,46 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.findings import Finding
-from quiesce.oracle.model import Change, Model
-from quiesce.oracle.rules import Invariant, found
+from quiesce.operations import MemoryKind
+from quiesce.oracle.change import Change
+from quiesce.oracle.memory import BlockState, UpstreamRange
+from quiesce.oracle.model import Model
+from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Allocated
 
 ADDRESS_SPACE_END: Final = 1 << 64
 
 
-def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001 - uniform checks
+def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding]:
     """Two blocks that the sequence owns share no byte, and a block of no bytes does not name another block's."""
     for other in change.overlapped:
-        made = change.made
-        where = f"[{made.address:#x}, {made.end:#x})" if made else "its address"
+        address = change.outcome.address if isinstance(change.outcome, Allocated) else other.address
+        size = change.made.size_bytes if change.made else 0
         yield found(
             "live_blocks_do_not_overlap",
-            f"memory outside '{other.slot}' [{other.address:#x}, {other.end:#x})",
-            f"{where} overlaps it",
+            f"memory outside the {other.size_bytes} bytes of '{other.slot}'",
+            f"{size} bytes that begin {_distance(address - other.address)} its first",
             other.made_by,
         )
 
 
-def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def _distance(offset: int) -> str:
+    """Say where a byte lies beside another without its address, which differs from run to run."""
+    if offset == 0:
+        return "at"
+    return f"{abs(offset)} bytes {'behind' if offset > 0 else 'before'}"
+
+
+def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterator[Finding]:
     """A block is not null and does not wrap round the end of the address space."""
     made = change.made
-    if made is not None and (made.address == 0 or made.end > ADDRESS_SPACE_END):
+    if made is not None and (made.address <= 0 or made.end > ADDRESS_SPACE_END):
         yield found(
             "blocks_lie_in_the_address_space",
             f"{made.size_bytes} bytes above 0 and below 2^64",
-            f"[{made.address:#x}, {made.end:#x})",
+            "a block at null"
+            if made.address <= 0
+            else f"a block that ends {made.end - ADDRESS_SPACE_END} bytes beyond it",
         )
 
 
@@ -48,43 +60,93 @@ def addresses_are_aligned(model: Model, change: Change) -> Iterator[Finding]:
         yield found(
             "addresses_are_aligned",
             f"a multiple of {alignment}",
-            f"{change.made.address:#x} is {change.made.address % alignment} beyond one",
+            f"an address {change.made.address % alignment} beyond one",
         )
 
 
 def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterator[Finding]:
-    """Where upstream is observed, every byte of a block belongs to one upstream allocation that is held."""
+    """Where upstream is observed, every byte of a block belongs to held memory of its kind, and of its device.
+
+    Neighbouring upstream allocations may carry one block together, as mapped pages do.
+    """
     made = change.made
-    if made is None or not model.memory.upstream_seen:
+    if made is None or not model.memory.is_upstream_seen(made.kind):
         return
-    holding = model.memory.upstream.overlapping(made.address, made.end)
-    if not any(start <= made.address and made.end <= end for start, end, _ in holding):
-        ranges = ", ".join(f"[{start:#x}, {end:#x})" for start, end, _ in holding[:3]) or "none there"
+    holding = list(model.memory.holding(made))
+    reached = max((held.address + held.size_bytes for held in holding), default=made.address)
+    if reached < made.end:
+        where = f"{reached - made.address} of them" if holding else "none of them"
         yield found(
             "blocks_lie_within_upstream_memory",
-            "a block inside one upstream allocation",
-            f"[{made.address:#x}, {made.end:#x}) with upstream {ranges}",
+            f"{made.size_bytes} bytes inside upstream memory",
+            f"{where} are inside",
+        )
+    elif wrong := [held for held in holding if not _may_carry(held, made)]:
+        yield found(
+            "blocks_lie_within_upstream_memory",
+            f"{made.kind} memory of device {made.device}",
+            f"{wrong[0].kind} memory of device {wrong[0].device}",
         )
 
 
-def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
+    if block.kind is MemoryKind.DEVICE and held.kind is MemoryKind.DEVICE:
+        # A pool belongs to the device where it was made, and a stream's memory may be that of the stream's device.
+        return held.device == block.device or block.pool is not None or block.stream.device != block.device
+    host = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
+    return held.kind is block.kind or (held.kind in host and block.kind in host)
+
+
+def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:
     """Memory does not go back upstream while a block in it is owned."""
     for returned in change.returned:
         if returned.guard is None:
             yield found(
                 "owned_memory_stays_upstream",
                 f"'{returned.block.slot}' keeps its memory until it is freed",
-                f"upstream memory at {returned.freed.address:#x} was given back under it",
+                f"{returned.freed.size_bytes} upstream bytes were given back under it",
                 returned.block.made_by,
             )
 
 
 INVARIANTS: Final = (
-    Invariant("live_blocks_do_not_overlap", "Live blocks share no byte.", "OVL", live_blocks_do_not_overlap),
-    Invariant("blocks_lie_in_the_address_space", "Blocks neither are null nor wrap.", "SIZE", blocks_lie_in_the_address_space),
-    Invariant("addresses_are_aligned", "Addresses are aligned as asked and guaranteed.", "ALN", addresses_are_aligned),
     Invariant(
-        "blocks_lie_within_upstream_memory", "Blocks lie in upstream memory.", "OVL", blocks_lie_within_upstream_memory
+        "live_blocks_do_not_overlap",
+        "Live blocks share no byte.",
+        "OVL",
+        live_blocks_do_not_overlap,
+        MAKING_BLOCKS,
+        "overlapped",
     ),
-    Invariant("owned_memory_stays_upstream", "Owned memory is not given back.", "TEAR", owned_memory_stays_upstream),
+    Invariant(
+        "blocks_lie_in_the_address_space",
+        "Blocks neither are null nor wrap.",
+        "SIZE",
+        blocks_lie_in_the_address_space,
+        MAKING_BLOCKS,
+        "made",
+    ),
+    Invariant(
+        "addresses_are_aligned",
+        "Addresses are aligned as asked and guaranteed.",
+        "ALN",
+        addresses_are_aligned,
+        MAKING_BLOCKS,
+        "made",
+    ),
+    Invariant(
+        "blocks_lie_within_upstream_memory",
+        "Blocks lie in upstream memory.",
+        "OVL",
+        blocks_lie_within_upstream_memory,
+        MAKING_BLOCKS,
+        "made",
+    ),
+    Invariant(
+        "owned_memory_stays_upstream",
+        "Owned memory is not given back.",
+        "TEAR",
+        owned_memory_stays_upstream,
+        about="returned",
+    ),
 )

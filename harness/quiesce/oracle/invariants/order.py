@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.findings import Finding
-from quiesce.oracle.model import Change, Model
-from quiesce.oracle.rules import Invariant, found
+from quiesce.oracle.change import Change
+from quiesce.oracle.model import Model
+from quiesce.oracle.rules import ASKING, Invariant, found
 from quiesce.outcomes import Done
 
 
-def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> Iterator[Finding]:
     """Whoever uses memory again is ordered behind all work that its earlier owner left on it."""
     for conflict in change.conflicts:
         pending = f", certainly pending on stalled stream '{conflict.stalled.name}'" if conflict.stalled else ""
@@ -24,24 +25,23 @@ def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> It
         return
 
 
-def memory_in_flight_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def memory_in_flight_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:
     """Memory does not go back upstream before the work that uses it is known to be complete."""
     for returned in change.returned:
         if returned.guard is not None:
             yield found(
                 "memory_in_flight_stays_upstream",
                 f"the work on freed '{returned.block.slot}' is complete before its memory goes back",
-                f"upstream memory at {returned.freed.address:#x} was given back without waiting for it",
+                f"{returned.freed.size_bytes} upstream bytes were given back without waiting for it",
                 returned.block.made_by,
             )
             return
 
 
-def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
-    """Nobody waits for an event whose last stream was destroyed once there is nothing to wait for.
+def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]:
+    """Nobody waits for an event whose last stream was destroyed, where the runtime reads the stream to answer.
 
-    HIP's runtime reads the destroyed stream to answer (upstream: kokkos#8006, ROCm#4670), so there no such wait is
-    legal; CUDA defers the destruction, so there one is legal while the work may still be in flight.
+    HIP's does (upstream: kokkos#8006, ROCm#4670); CUDA keeps what it needs, so there such a wait is legal.
     """
     for wait in change.needless:
         waiter = "the host" if wait.waiter is None else f"stream '{wait.waiter}'"
@@ -52,7 +52,7 @@ def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]: 
         )
 
 
-def completion_is_not_reported_early(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def completion_is_not_reported_early(model: Model, change: Change) -> Iterator[Finding]:
     """A query does not answer yes while a stalled stream certainly holds the work back."""
     if change.early is not None and not change.conflicts:
         yield found(
@@ -62,7 +62,7 @@ def completion_is_not_reported_early(model: Model, change: Change) -> Iterator[F
         )
 
 
-def known_completion_is_reported(model: Model, change: Change) -> Iterator[Finding]:  # noqa: ARG001
+def known_completion_is_reported(model: Model, change: Change) -> Iterator[Finding]:
     """A query does not answer no once the host has waited for all that it asks about."""
     if change.certain_completion and not isinstance(change.outcome, Done):
         yield found("known_completion_is_reported", "done: the host waited for it", "not ready")
@@ -74,13 +74,32 @@ INVARIANTS: Final = (
         "Reuse is ordered behind earlier work.",
         "ORD",
         memory_is_reused_only_after_its_last_use,
+        about="conflicts",
     ),
     Invariant(
-        "memory_in_flight_stays_upstream", "Memory in flight is not given back.", "ORD", memory_in_flight_stays_upstream
+        "memory_in_flight_stays_upstream",
+        "Memory in flight is not given back.",
+        "ORD",
+        memory_in_flight_stays_upstream,
+        about="returned",
     ),
-    Invariant("waits_name_live_streams", "No wait on a destroyed stream.", "SID", waits_name_live_streams),
     Invariant(
-        "completion_is_not_reported_early", "Queries do not say done early.", "ORD", completion_is_not_reported_early
+        "waits_name_live_streams", "No wait on a destroyed stream.", "SID", waits_name_live_streams, about="needless"
     ),
-    Invariant("known_completion_is_reported", "Queries say done at last.", "PEND", known_completion_is_reported),
+    Invariant(
+        "completion_is_not_reported_early",
+        "Queries do not say done early.",
+        "ORD",
+        completion_is_not_reported_early,
+        ASKING,
+        "early",
+    ),
+    Invariant(
+        "known_completion_is_reported",
+        "Queries say done at last.",
+        "PEND",
+        known_completion_is_reported,
+        ASKING,
+        "certain_completion",
+    ),
 )

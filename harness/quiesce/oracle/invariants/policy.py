@@ -9,14 +9,20 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
-from quiesce.observations import CopyEnqueued, UpstreamAllocated, UpstreamRefused
+from quiesce.observations import CopyEnqueued, UpstreamRefused
 from quiesce.operations import MemoryKind
+from quiesce.oracle.change import Change
+from quiesce.oracle.footprints import is_anything_in_flight, is_in_use, worst_class
 from quiesce.oracle.memory import UpstreamRange
-from quiesce.oracle.model import Change, Model
+from quiesce.oracle.model import Model
 from quiesce.oracle.rules import Invariant, found
 from quiesce.outcomes import Done
 
-_KINDS: Final = {MemoryKind.DEVICE: Gauge.RESERVED, MemoryKind.PINNED: Gauge.PINNED}
+_KINDS: Final = {
+    MemoryKind.DEVICE: Gauge.RESERVED,
+    MemoryKind.MANAGED: Gauge.RESERVED,
+    MemoryKind.PINNED: Gauge.PINNED,
+}
 
 
 def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Finding]:
@@ -24,16 +30,20 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     operation = change.operation
     if not isinstance(operation, ops.Trim) or not isinstance(change.outcome, Done):
         return
-    if not model.promises(Promise.TRIMS_TO_ZERO) or model.captures.any_active:
+    if not model.promises(Promise.TRIMS_TO_ZERO) or model.captures.any_active or model.completion_in_doubt:
         return
-    if model.memory.upstream_seen:
-        kept = [held for held in model.memory.upstream if _is_trimmed(operation, held[2].kind, held[2].pool)]
-        idle = [(start, end) for start, end, held in kept if not _in_use(model, start, end, held)]
-        observed = sum(end - start for start, end in idle)
-    else:
-        if operation.kind not in _KINDS or any(True for _ in model.memory.live) or _any_in_flight(model):
-            return
+    if operation.kind is MemoryKind.PINNED and _may_be_staging(model):
+        return
+    if model.memory.is_upstream_seen(operation.kind):
+        observed = sum(
+            held.size_bytes
+            for start, end, held in model.memory.upstream
+            if _is_trimmed(model, operation, held) and not is_in_use(model, start, end, held)
+        )
+    elif _is_alone(model, operation):
         observed = best_reading(change.after, _KINDS[operation.kind]) or 0
+    else:
+        return
     if observed:
         yield found(
             "trim_returns_what_nobody_uses",
@@ -43,24 +53,25 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
         )
 
 
-def _is_trimmed(operation: ops.Trim, kind: MemoryKind, pool: str | None) -> bool:
+def _may_be_staging(model: Model) -> bool:
+    return model.staged and model.is_any_stream_busy()
+
+
+def _is_trimmed(model: Model, operation: ops.Trim, held: UpstreamRange) -> bool:
     if operation.pool is not None:
-        return pool == operation.pool
-    return kind is operation.kind and pool is None
+        return held.pool == operation.pool
+    elsewhere = held.kind is MemoryKind.DEVICE and held.device != model.device
+    return held.kind is operation.kind and held.pool is None and not elsewhere
 
 
-def _in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
-    if held.kind is MemoryKind.DEVICE and held.last_freed_on is not None and held.last_freed_on.stalled_from is not None:
-        return True  # a free ordered on a stalled stream has not happened yet
-    if model.memory.live.overlapping(start, end):
-        return True
-    return any(
-        not model.order.is_ordered(freed.guard, None) for _, _, freed in model.memory.guarded.overlapping(start, end)
-    )
-
-
-def _any_in_flight(model: Model) -> bool:
-    return any(not model.order.is_ordered(freed.guard, None) for _, _, freed in model.memory.guarded)
+def _is_alone(model: Model, operation: ops.Trim) -> bool:
+    """Whether the gauge counts nothing else than what the trim is about, and nobody uses any of that."""
+    if operation.kind not in _KINDS or operation.pool is not None or model.pools or model.profile.devices > 1:
+        return False
+    counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
+    others = model.kinds_used.intersection(counted) - {operation.kind}
+    owned = any(block.kind in counted for block in model.blocks.values())
+    return not (others or owned or model.empty_blocks or is_anything_in_flight(model))
 
 
 def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
@@ -68,41 +79,45 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
     operation = change.operation
     if not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
         return
-    size_class = max(operation.size_bytes - 1, 0).bit_length()
-    key = (operation.pool, size_class)
-    held = model.memory.held_bytes[operation.pool]
-    for observation in change.observations:
-        if not isinstance(observation, UpstreamAllocated | UpstreamRefused) or observation.kind is not operation.kind:
-            continue
-        size = observation.size_bytes
-        if isinstance(observation, UpstreamAllocated):
-            held -= size
-        first = model.first_chunk_bytes.setdefault(key, size)
-        if held <= 0 and size > max(first, 2 << size_class):
+    size_class = max(operation.size_bytes - 1, (operation.alignment_bytes or 1) - 1, 0).bit_length()
+    key = (operation.pool, operation.kind, size_class)
+    for ask in change.asks:
+        seen = ask.observation
+        if seen.kind is not operation.kind or ask.held_bytes:
+            continue  # what others hold may make the first chunk a small one
+        first = model.first_chunk_bytes.setdefault(key, seen.size_bytes)
+        if seen.size_bytes > max(first, 2 << size_class):
             yield found(
                 "growth_starts_over_after_squeeze",
                 f"a chunk of at most {first} bytes, as for the first such request",
-                f"{size} bytes asked of upstream with nothing held",
+                f"{seen.size_bytes} bytes asked of upstream with nothing held",
             )
             return
 
 
 def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
-    """A pool that cannot get its usual chunk asks for a smaller one before it gives up."""
-    if not model.promises(Promise.RETRIES_SMALLER) or not isinstance(change.operation, ops.Allocate):
+    """A pool that cannot get its usual chunk asks for a smaller one before it gives up.
+
+    It is known to have a smaller one where it asked for one before.
+    """
+    operation = change.operation
+    if not model.promises(Promise.RETRIES_SMALLER) or not isinstance(operation, ops.Allocate):
         return
-    refused = [o.size_bytes for o in change.observations if isinstance(o, UpstreamRefused)]
-    grew = any(isinstance(o, UpstreamAllocated) for o in change.observations)
-    if not refused or grew or change.made is not None or model.failure_armed:
+    key = (operation.pool, operation.kind)
+    sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
+    if not sizes:
         return
-    granularity = model.profile.granularity_bytes
-    rounded = -(-change.operation.size_bytes // granularity) * granularity
-    least = max(granularity, 1 << (rounded - 1).bit_length()) if rounded else granularity
-    if min(refused) > 2 * least:
+    known = model.smallest_chunk_bytes.get(key, max(sizes))
+    model.smallest_chunk_bytes[key] = min(known, *sizes)
+    refused = all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks)
+    if not refused or change.made is not None or change.armed is not None:
+        return
+    least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
+    if min(sizes) > max(least, known):
         yield found(
             "pool_falls_back_to_a_smaller_chunk",
-            f"a last attempt of about {least} bytes",
-            f"gave up after asking for {min(refused)}",
+            f"a last attempt of at most {max(least, known)} bytes",
+            f"gave up after asking for {min(sizes)}",
         )
 
 
@@ -119,29 +134,53 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
     grew = (after or 0) - (before or 0)
     if through or grew > 0:
         observed = f"pinned memory grew by {grew} bytes" if grew > 0 else "the copy reads another buffer"
-        yield found(
-            "pinned_source_is_copied_directly", f"a copy from '{source.slot}' itself", observed, source.made_by
-        )
+        yield found("pinned_source_is_copied_directly", f"a copy from '{source.slot}' itself", observed, source.made_by)
 
 
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
-    """Once a pool is destroyed, everything that it took from upstream is back."""
+    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight."""
     operation = change.operation
     if not isinstance(operation, ops.DestroyPool) or not isinstance(change.outcome, Done):
         return
-    held = model.memory.held_bytes[operation.slot]
+    held = sum(
+        held.size_bytes
+        for start, end, held in model.memory.upstream
+        if held.pool == operation.slot and not is_in_use(model, start, end, held)
+    )
     if held:
         yield found("destroyed_pools_own_nothing", "0 bytes held", f"{held} bytes held", grade=Grade.LIVE_LEAK)
 
 
 INVARIANTS: Final = (
-    Invariant("destroyed_pools_own_nothing", "A destroyed pool holds nothing.", "UP", destroyed_pools_own_nothing),
     Invariant(
-        "growth_starts_over_after_squeeze", "Growth starts over.", "RETRY", growth_starts_over_after_squeeze
+        "destroyed_pools_own_nothing",
+        "A destroyed pool holds nothing.",
+        "UP",
+        destroyed_pools_own_nothing,
+        (ops.DestroyPool,),
     ),
     Invariant(
-        "pool_falls_back_to_a_smaller_chunk", "Smaller chunks are tried.", "RETRY", pool_falls_back_to_a_smaller_chunk
+        "growth_starts_over_after_squeeze",
+        "Growth starts over.",
+        "RETRY",
+        growth_starts_over_after_squeeze,
+        (ops.Allocate,),
     ),
-    Invariant("trim_returns_what_nobody_uses", "Trim returns the unused.", "UP", trim_returns_what_nobody_uses),
-    Invariant("pinned_source_is_copied_directly", "Pinned is staged directly.", "PEND", pinned_source_is_copied_directly),
+    Invariant(
+        "pool_falls_back_to_a_smaller_chunk",
+        "Smaller chunks are tried.",
+        "RETRY",
+        pool_falls_back_to_a_smaller_chunk,
+        (ops.Allocate,),
+    ),
+    Invariant(
+        "trim_returns_what_nobody_uses", "Trim returns the unused.", "UP", trim_returns_what_nobody_uses, (ops.Trim,)
+    ),
+    Invariant(
+        "pinned_source_is_copied_directly",
+        "Pinned is staged directly.",
+        "PEND",
+        pinned_source_is_copied_directly,
+        (ops.Stage,),
+    ),
 )

@@ -9,7 +9,8 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
-from quiesce.oracle.model import Change, Model
+from quiesce.oracle.change import Change
+from quiesce.oracle.model import Model
 from quiesce.oracle.rules import Invariant, found
 from quiesce.outcomes import Done
 
@@ -21,9 +22,7 @@ def finalized_runtime_owns_nothing(model: Model, change: Change) -> Iterator[Fin
     kept = best_reading(change.after, Gauge.INSTANCES)
     owned = len(model.instances)
     if kept is not None and kept > owned:
-        yield found(
-            "finalized_runtime_owns_nothing", f"{owned} instances", f"{kept} instances", grade=Grade.LIVE_LEAK
-        )
+        yield found("finalized_runtime_owns_nothing", f"{owned} instances", f"{kept} instances", grade=Grade.LIVE_LEAK)
 
 
 def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Finding]:
@@ -45,9 +44,17 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
 
 INVARIANTS: Final = (
     Invariant(
-        "finalized_runtime_owns_nothing", "Nothing is left at finalise.", "FIN", finalized_runtime_owns_nothing
+        "finalized_runtime_owns_nothing",
+        "Nothing is left at finalise.",
+        "FIN",
+        finalized_runtime_owns_nothing,
+        (ops.Finalize,),
     ),
     Invariant(
-        "unreachable_nodes_are_collected", "The tape frees the unreachable.", "RES", unreachable_nodes_are_collected
+        "unreachable_nodes_are_collected",
+        "The tape frees the unreachable.",
+        "RES",
+        unreachable_nodes_are_collected,
+        (ops.Collect,),
     ),
 )

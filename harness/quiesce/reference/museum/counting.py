@@ -57,7 +57,9 @@ def _counter(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) 
 
 
 FAULTS: Final = (
-    _counter("subtracts_requested_size", "pytorch/pytorch#135726", "A free subtracts another size.", _SubtractsRequestedSize),
+    _counter(
+        "subtracts_requested_size", "pytorch/pytorch#135726", "A free subtracts another size.", _SubtractsRequestedSize
+    ),
     _counter("forgets_blocks", "NVIDIA/TensorRT-LLM#12834", "The block count is not updated.", _ForgetsBlocks),
     _counter("held_never_falls", "LLNL/Umpire#539", "Returned memory is still counted.", _HeldNeverFalls),
     _counter("held_falls_twice", "rapidsai/rmm#2404", "A counter underflows.", _HeldFallsTwice),

@@ -48,7 +48,7 @@ class _ForeignCapture(Launcher):
 
 
 class _RecordsInCapture(Launcher):
-    def may_use_constant_memory(self, stream: Stream) -> bool:  # noqa: ARG002 - that is the bug
+    def may_use_constant_memory(self, stream: Stream) -> bool:
         return True
 
 

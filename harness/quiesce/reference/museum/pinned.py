@@ -30,7 +30,7 @@ class _TrimDoesNotLook(PinnedPool):
 
 
 class _NoReference(PinnedPool):
-    def make_guards(self, block: Block) -> deque[Guard]:  # noqa: ARG002 - that is the bug
+    def make_guards(self, block: Block) -> deque[Guard]:
         return deque()
 
 
@@ -38,10 +38,10 @@ class _HeadOfLine(PinnedPool):
     """One queue for all streams: whoever waits at its head holds the rest up."""
 
     def put(self, entry: InFlight) -> None:
-        if entry.guards:
-            first = next(iter(self.in_flight), entry.guards[0].stream)
-            self.in_flight.setdefault(first, deque()).append(entry)
-        else:
+        for guard in entry.guards:
+            first = next(iter(self.in_flight), guard.stream)
+            self.in_flight.setdefault(first, deque()).append((guard, entry))
+        if not entry.guards:
             super().put(entry)
 
 
@@ -58,8 +58,8 @@ class _NoReclaim(PinnedPool):
 class _AsksDuringCapture(PinnedPool):
     def collect(self) -> None:
         for waiting in list(self.in_flight.values()):
-            while waiting and self.streams.is_complete(waiting[0].guards[0].event):
-                self.pass_guard(waiting.popleft())
+            while waiting and self.streams.is_complete(waiting[0][0].event):
+                self.pass_guard(*waiting.popleft())
         self.in_flight = {stream: waiting for stream, waiting in self.in_flight.items() if waiting}
 
 
@@ -71,11 +71,17 @@ FAULTS: Final = (
         "A failed request is not rolled back.",
         Parts(stager=_KeepsFailedDestination),
     ),
-    Fault("pinned.deferred_release", "cupy/cupy#8845", "A trim misses done copies.", Parts(pinned_pool=_TrimDoesNotLook)),
+    Fault(
+        "pinned.deferred_release", "cupy/cupy#8845", "A trim misses done copies.", Parts(pinned_pool=_TrimDoesNotLook)
+    ),
     Fault("pinned.in_flight_reuse", "cupy/cupy#8789", "A copy holds no reference.", Parts(pinned_pool=_NoReference)),
     Fault("pinned.head_of_line", "cupy/cupy#8845", "The first copy holds the rest up.", Parts(pinned_pool=_HeadOfLine)),
-    Fault("pinned.rounds_to_units", "cupy/cupy#8090", "Sizes are rounded otherwise.", Parts(pinned_pool=_RoundsToUnits)),
-    Fault("pinned.no_reclaim", "pytorch/pytorch#19222", "A full cache is out of memory.", Parts(pinned_pool=_NoReclaim)),
+    Fault(
+        "pinned.rounds_to_units", "cupy/cupy#8090", "Sizes are rounded otherwise.", Parts(pinned_pool=_RoundsToUnits)
+    ),
+    Fault(
+        "pinned.no_reclaim", "pytorch/pytorch#19222", "A full cache is out of memory.", Parts(pinned_pool=_NoReclaim)
+    ),
     Fault(
         "pinned.asks_during_capture",
         "pytorch/pytorch#146924",

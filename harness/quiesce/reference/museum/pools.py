@@ -32,7 +32,7 @@ class _SkipsPending(CachingPool):
 
 
 class _NoSmallerChunk(CachingPool):
-    def chunk_counts(self, size_class: int, usual: int) -> Iterator[int]:  # noqa: ARG002 - the signature of the part
+    def chunk_counts(self, size_class: int, usual: int) -> Iterator[int]:
         yield usual
 
 
@@ -82,6 +82,7 @@ class _SqueezesOnAnyError(CachingPool):
 class _DestructorForgetsCached(CachingPool):
     def release(self) -> None:
         self.upstream.unregister(self)
+        del self.streams.captures.when_over[self]
         self.give_back([chunk for chunk in self.chunks if not chunk.idle])
 
 
@@ -122,7 +123,7 @@ class _CarvesPastTheChunk(CachingPool):
 
 
 class _IgnoresAlignment(CachingPool):
-    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:  # noqa: ARG002 - that is the bug
+    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
         return super().allocate(size_bytes, 1, stream)
 
 
@@ -164,14 +165,25 @@ def _pool(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) -> 
 FAULTS: Final = (
     _pool("no_squeeze", "NVIDIA/cccl#4222", "Out of memory is reported with the cache still full.", _NoSqueeze),
     _pool("no_sharing", "NVIDIA/cccl#4420", "A neighbour's cache on the same upstream is left alone.", _NoSharing),
-    _pool("skips_pending", "pytorch/pytorch#189504", "Freed blocks with work in flight are not waited for.", _SkipsPending),
+    _pool(
+        "skips_pending", "pytorch/pytorch#189504", "Freed blocks with work in flight are not waited for.", _SkipsPending
+    ),
     _pool("no_smaller_chunk", "NVIDIA/cccl#4420", "Only the usual chunk size is tried.", _NoSmallerChunk),
     _pool("growth_ratchet", "NVIDIA/cccl#4420", "The next chunk's size survives the squeeze.", _RatchetingPool),
-    _pool("bookkeeper_orphan", "NVIDIA/cccl#4420", "Bookkeeping fails behind the allocation.", _OrphansOnBookkeeperFailure),
+    _pool(
+        "bookkeeper_orphan", "NVIDIA/cccl#4420", "Bookkeeping fails behind the allocation.", _OrphansOnBookkeeperFailure
+    ),
     _pool("cached_counts_against_limit", "cupy/cupy#7678", "Cached bytes count as used.", _CachedCountsAgainstLimit),
     _pool("ignores_limit", "tensorflow/tensorflow#59176", "The limit is checked nowhere.", _IgnoresLimit),
-    _pool("squeezes_on_any_error", "NVIDIA/cccl#4420", "Any exception is taken for out of memory.", _SqueezesOnAnyError),
-    _pool("destructor_forgets_cached", "NVIDIA/DALI#3402", "Free lists are not in the destructor.", _DestructorForgetsCached),
+    _pool(
+        "squeezes_on_any_error", "NVIDIA/cccl#4420", "Any exception is taken for out of memory.", _SqueezesOnAnyError
+    ),
+    _pool(
+        "destructor_forgets_cached",
+        "NVIDIA/DALI#3402",
+        "Free lists are not in the destructor.",
+        _DestructorForgetsCached,
+    ),
     _pool("trim_forgets_oversized", "rapidsai/rmm#757", "Large cached blocks survive a trim.", _TrimForgetsOversized),
     _pool("managed_survives_trim", "cupy/cupy#4015", "Managed memory survives a trim.", _ManagedSurvivesTrim),
     _pool("trims_owned_chunks", "kokkos/kokkos#9443", "Memory goes before its last owner.", _TrimsOwnedChunks),

@@ -66,7 +66,9 @@ FAULTS: Final = (
     _reuse("ignores_guards", "microsoft/onnxruntime#12913", "Reuse waits for nobody.", _IgnoresGuards),
     _reuse("drops_dependency", "rapidsai/rmm#2489", "A merged list forgets the donor's event.", _DropsDependency),
     _reuse("compares_handles", "rapidsai/rmm#2251", "A recycled handle passes for the old stream.", _ComparesHandles),
-    _reuse("guards_free_stream_only", "numba/numba#3508", "Uses on other streams are forgotten.", _GuardsFreeStreamOnly),
+    _reuse(
+        "guards_free_stream_only", "numba/numba#3508", "Uses on other streams are forgotten.", _GuardsFreeStreamOnly
+    ),
     _reuse("returns_in_flight", "ggml-org/llama.cpp#22155", "A flush gives memory in use back.", _ReturnsInFlight),
     _reuse("events_on_first_device", "rapidsai/rmm#1306", "Events are made on the wrong device.", _EventsOnFirstDevice),
     _reuse("leaks_events", "LLNL/camp#71", "Events are erased and never destroyed.", _LeaksEvents),

@@ -7,7 +7,7 @@ from typing import Final
 from quiesce.backend import Flavour
 from quiesce.outcomes import CAPTURE_UNSUPPORTED
 from quiesce.reference.calls import CallRejected
-from quiesce.reference.captures import Captures, Graph
+from quiesce.reference.captures import Capture, Captures
 from quiesce.reference.ledger import Ledger
 from quiesce.reference.museum.fault import Fault
 from quiesce.reference.parts import Parts
@@ -23,6 +23,9 @@ class _QueryLies(Streams):
 class _NoLegacyOrder(Streams):
     def order_with_default(self, stream: Stream) -> None:
         pass
+
+    def encompassed_by(self, default: Stream) -> list[Stream]:
+        return [busy for busy in super().encompassed_by(default) if busy is default]
 
 
 class _NotReadySticks(Streams):
@@ -48,16 +51,18 @@ class _WrongCode(Captures):
 
 
 class _AcceptsUnjoined(Captures):
-    def end(self, stream: Stream, name: str) -> Graph:
-        if stream.capture is not None:
-            stream.capture.unjoined.clear()
-        return super().end(stream, name)
+    def is_joined(self, capture: Capture) -> bool:
+        return True
 
 
 FAULTS: Final = (
     Fault("stream.query_lies", "ROCm/rocm-systems#10943", "A stream says idle too early.", Parts(streams=_QueryLies)),
-    Fault("stream.no_legacy_order", "NVIDIA/cub#373", "The default stream orders nothing.", Parts(streams=_NoLegacyOrder)),
-    Fault("stream.not_ready_sticks", "pytorch/pytorch#71616", "Not ready is remembered.", Parts(streams=_NotReadySticks)),
+    Fault(
+        "stream.no_legacy_order", "NVIDIA/cub#373", "The default stream orders nothing.", Parts(streams=_NoLegacyOrder)
+    ),
+    Fault(
+        "stream.not_ready_sticks", "pytorch/pytorch#71616", "Not ready is remembered.", Parts(streams=_NotReadySticks)
+    ),
     Fault(
         "capture.synchronizes",
         "pytorch/pytorch#159594",

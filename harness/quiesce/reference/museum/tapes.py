@@ -155,5 +155,10 @@ FAULTS: Final = (
         Parts(tape=_LongLivedParent),
     ),
     Fault("tape.drains_one_level", "tracel-ai/burn#4039", "A dead chain drains slowly.", Parts(tape=_DrainsOneLevel)),
-    Fault("tape.scans_everything", "tracel-ai/burn#2487", "Each pass costs as much as is kept.", Parts(tape=_ScansEverything)),
+    Fault(
+        "tape.scans_everything",
+        "tracel-ai/burn#2487",
+        "Each pass costs as much as is kept.",
+        Parts(tape=_ScansEverything),
+    ),
 )

@@ -1,0 +1,97 @@
+"""``quiesce explore``: generated sequences on one backend; what fails is shrunk and saved as a case file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from quiesce.cases.case import Case
+from quiesce.cases.writer import write_case
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.selection import choose_backends
+from quiesce.errors import ConfigurationError
+from quiesce.generation.campaign import CampaignResult, run_campaign
+from quiesce.generation.saving import save
+from quiesce.reporting.text import clean_line, plural
+
+OPERATIONS_DEFAULT: Final = 100_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("--backend", required=True, metavar="NAME", help="the backend to explore")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument(
+        "--operations",
+        type=int,
+        default=OPERATIONS_DEFAULT,
+        metavar="N",
+        help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,})",
+    )
+    parser.add_argument("--hostile", action="store_true", help="also misuse: double frees, foreign pointers, …")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="write a failing sequence as a case file here")
+    parser.add_argument("--coverage", action="store_true", help="show which operation met which state how often")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    if arguments.operations < 1:
+        raise ConfigurationError(f"--operations {arguments.operations} performs nothing; write at least 1")
+    usable = choose_backends([arguments.backend]).usable[0]
+
+    def keep(case: Case) -> None:
+        if arguments.save is not None:
+            save(case, arguments.save)
+
+    try:
+        result = run_campaign(
+            usable.backend,
+            seed=arguments.seed,
+            operations=arguments.operations,
+            hostile=arguments.hostile,
+            found=keep,
+            progress=console.progress,
+            name=usable.name,
+        )
+    finally:
+        console.end_progress()
+    console.write(render(result))
+    if arguments.coverage:
+        console.write("\n" + result.coverage.table())
+    if result.discovery is not None:
+        case = result.discovery.case
+        if arguments.save is not None:
+            console.write(f"\nsaved as {clean_line(save(case, arguments.save).as_posix())}\n")
+        else:
+            console.write("\n" + write_case(case))
+        return ExitCode.FINDINGS
+    return ExitCode.NOTHING_FOUND if result.operations else ExitCode.COULD_NOT_RUN
+
+
+def render(result: CampaignResult) -> str:
+    """Return what a campaign did and found, in a few lines."""
+    kind = "hostile" if result.hostile else "valid"
+    lines = [
+        f"{clean_line(result.backend)}: {plural(result.operations, 'operation')} "
+        f"in {plural(result.sequences, f'{kind} sequence')}, seed {result.seed}"
+    ]
+    lines += [
+        f"{plural(count, 'sequence')} ended early: {clean_line(why)}"
+        for why, count in sorted(result.unsupported.items())
+    ]
+    discovery = result.discovery
+    if discovery is None:
+        return "\n".join([*lines, "nothing found" if result.operations else "nothing could be performed"]) + "\n"
+    lines += [
+        f"{discovery.shrunk.invariant} is broken in sequence {discovery.number}",
+        f"  expected: {clean_line(discovery.shrunk.expected)}",
+        f"  observed: {clean_line(discovery.shrunk.observed)}",
+        f"  shrunk to {plural(len(discovery.case.body), 'line')} in {plural(discovery.trials, 'trial')}",
+    ]
+    if not discovery.trials:
+        lines.append(
+            "  it did not fail a second time, so it is not shrunk: the backend depends on something else as well"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,46 @@
+"""``quiesce shrink``: a case that fails on a backend becomes a shorter one that breaks the same invariant there."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from quiesce.cases.parser import parse_case
+from quiesce.cases.writer import write_case
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.selection import choose_backends
+from quiesce.generation.saving import named_case, save
+from quiesce.generation.shrinking import TRIALS_MAX, shrink
+from quiesce.reporting.text import clean_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("file", type=Path, metavar="CASE", help="the case file")
+    parser.add_argument("--backend", required=True, metavar="NAME", help="the backend that it fails on")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="write the shorter case here (default: show it)")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
+    case = parse_case(arguments.file)
+    usable = choose_backends([arguments.backend]).usable[0]
+    try:
+        shrunk = shrink(
+            usable.backend,
+            case,
+            progress=lambda trials, lines: console.progress(trials, TRIALS_MAX, f"{lines} lines left"),
+        )
+    finally:
+        console.end_progress()
+    if shrunk is None:
+        console.write(f"{clean_line(case.path)} finds nothing on {clean_line(usable.name)}\n")
+        return ExitCode.NOTHING_FOUND
+    name = f"{case.identifier.rpartition('/')[2]}_shrunk"
+    short = named_case(shrunk.case, shrunk.finding, usable.description, found_by=f"shrinking {case.path}", name=name)
+    if arguments.save is None:
+        console.write(write_case(short))
+    else:
+        console.write(f"saved as {clean_line(save(short, arguments.save).as_posix())}\n")
+    return ExitCode.FINDINGS

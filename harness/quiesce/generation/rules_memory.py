@@ -1,0 +1,209 @@
+"""Rules that propose legal operations on memory. Each takes the writer and the three bytes of its record."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability
+from quiesce.generation.things import Block
+from quiesce.generation.writer import Writer, newest, pick
+from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Slot
+
+POOLS_MAX: Final = 3
+TOUCHED_BYTES_MAX: Final = 1 << 20
+"""A fill or copy touches no more: real memory is slow, and the rest of a block is like its beginning."""
+BURST_MAX: Final = 20
+"""Allocations of one size at once: more than the first chunk of any pool of the catalogue holds (Thrust's: 16)."""
+_ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
+_INJECTIONS: Final = (
+    (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
+    (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
+    (FailurePoint.UPSTREAM, InjectedError.FOREIGN),
+    (FailurePoint.BOOKKEEPER, InjectedError.OUT_OF_MEMORY),
+)
+
+
+def allocate(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate device memory; with the hands full, free instead."""
+    if writer.state.live_bytes > writer.full_bytes and a & 3:
+        free(writer, a, b, c)
+        return
+    stream = writer.stream(b)
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), stream=stream.slot, pool=_pool_slot(writer, c)))
+
+
+def _pool_slot(writer: Writer, byte: int) -> Slot | None:
+    pools = [pool for pool in writer.state.pools.values() if pool.device == writer.state.device]
+    if not pools or byte % 4 == 0:
+        return None
+    return pools[byte // 4 % len(pools)].slot
+
+
+def allocate_aligned(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate with an alignment."""
+    alignment = _ALIGNMENTS[c % len(_ALIGNMENTS)]
+    stream = writer.stream(b)
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), alignment_bytes=alignment, stream=stream.slot))
+
+
+def allocate_burst(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate many blocks of one size: a chunk fills up, and the next one begins."""
+    size = writer.size(a)
+    stream = writer.stream(b).slot
+    pool = _pool_slot(writer, c >> 2)
+    for _ in range(2 + c % BURST_MAX):
+        writer.write(ops.Allocate(writer.fresh("b"), size, stream=stream, pool=pool))
+        if writer.state.live_bytes > writer.full_bytes:
+            return
+
+
+def allocate_pinned(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate pinned host memory."""
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), MemoryKind.PINNED))
+
+
+def allocate_pageable(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate pageable host memory."""
+    writer.write(ops.Allocate(writer.fresh("b"), min(writer.size(a), TOUCHED_BYTES_MAX), MemoryKind.PAGEABLE))
+
+
+def allocate_managed(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate managed memory."""
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), MemoryKind.MANAGED))
+
+
+def free(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free a block, mostly where it was allocated, sometimes on another stream."""
+    block = newest(writer.state.blocks.values(), b)
+    if block is None:
+        allocate(writer, a, 0, 0)
+    elif c % 3 == 2 and block.kind is MemoryKind.DEVICE and block.device == writer.state.device:
+        free_on_stream(writer, block, c // 3)
+    else:
+        free_block(writer, block)
+
+
+def free_block(writer: Writer, block: Block) -> None:
+    """Free a block on its own stream, if that can be legal."""
+    stream = block.stream
+    if stream.alive and (stream.slot is not None or not writer.state.captures) and writer.order_free(block, stream):
+        writer.write(ops.Free(block.slot))
+        writer.dead_blocks.append(block.slot)
+
+
+def free_on_stream(writer: Writer, block: Block, byte: int) -> None:
+    """Free a block on a stream of the sequence's own, if that can be legal."""
+    stream = writer.named_stream(byte)
+    if stream is None:
+        free_block(writer, block)
+    elif writer.order_free(block, stream):
+        writer.write(ops.Free(block.slot, stream.slot))
+        writer.dead_blocks.append(block.slot)
+
+
+def free_alternate(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free every other of the newest blocks: what is left pins its chunks."""
+    blocks = list(writer.state.blocks.values())[-2 * (2 + a % BURST_MAX) :: 2]
+    if len(blocks) < 2:
+        allocate_burst(writer, a, b, c)
+        return
+    for block in blocks:
+        free_block(writer, block)
+
+
+def free_all(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free everything, oldest or newest first."""
+    blocks = list(writer.state.blocks.values())
+    for block in blocks if a & 1 else reversed(blocks):
+        free_block(writer, block)
+
+
+def trim(writer: Writer, a: int, b: int, c: int) -> None:
+    """Trim the default allocators of a kind, or one pool."""
+    pool = pick(list(writer.state.pools.values()), b)
+    if a % 3 == 1 and pool is not None:
+        writer.write(ops.Trim(pool=pool.slot))
+    elif a % 3 == 2 and writer.can(Capability.PINNED):
+        writer.write(ops.Trim(MemoryKind.PINNED))
+    elif a % 4 == 3 and writer.can(Capability.MANAGED):
+        writer.write(ops.Trim(MemoryKind.MANAGED))
+    else:
+        writer.write(ops.Trim())
+
+
+def copy(writer: Writer, a: int, b: int, c: int) -> None:
+    """Copy between two blocks."""
+    source, destination = writer.block(a), writer.block(b)
+    stream = writer.working_stream(c)
+    if source is None or destination is None or source is destination:
+        allocate(writer, a, c, 0)
+        return
+    pageable = MemoryKind.PAGEABLE in (source.kind, destination.kind)
+    smaller = min(source.size_bytes, destination.size_bytes)
+    size = None if smaller <= TOUCHED_BYTES_MAX else TOUCHED_BYTES_MAX
+    if pageable and writer.state.captures:
+        return
+    if writer.order_use(source, stream) and writer.order_use(destination, stream):
+        writer.write(ops.Copy(source.slot, destination.slot, size, stream.slot))
+
+
+def fill(writer: Writer, a: int, b: int, c: int) -> None:
+    """Fill a block."""
+    block, stream = writer.kernel_block(a), writer.working_stream(b)
+    if block is None or block.size_bytes > TOUCHED_BYTES_MAX:
+        launch(writer, a, b, c)
+    elif writer.order_use(block, stream):
+        writer.write(ops.Fill(block.slot, c, stream.slot))
+
+
+def launch(writer: Writer, a: int, b: int, c: int) -> None:
+    """Launch a kernel that uses a block or two, or none."""
+    stream = writer.working_stream(b)
+    if not writer.can(Capability.LAUNCH):
+        return
+    block, other = writer.kernel_block(a), writer.kernel_block(c // 4)
+    writes = (block.slot,) if block is not None and writer.order_use(block, stream) else ()
+    reads: tuple[Slot, ...] = ()
+    if c % 4 == 1 and other is not None and other is not block and writer.order_use(other, stream):
+        reads = (other.slot,)
+    writer.write(ops.Launch(reads, writes, stream=stream.slot))
+
+
+def stage(writer: Writer, a: int, b: int, c: int) -> None:
+    """Stage a host block; make one where there is none."""
+    kinds = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
+    source = newest([block for block in writer.state.host_blocks.values() if block.kind in kinds], a)
+    if source is None:
+        (allocate_pinned if writer.can(Capability.PINNED) else allocate_pageable)(writer, a, b, c)
+    else:
+        writer.write(ops.Stage(writer.fresh("b"), source.slot, writer.stream(b).slot))
+
+
+def create_pool(writer: Writer, a: int, b: int, c: int) -> None:
+    """Create a pool, with or without a limit; allocate where there are enough of them."""
+    if len(writer.state.pools) >= POOLS_MAX:
+        allocate(writer, a, b, c | 1)
+        return
+    limited = a % 2 == 1 and writer.can(Capability.POOL_LIMIT)
+    limit = writer.state.profile.capacity_bytes >> (1 + b % 4) if limited else None
+    writer.write(ops.CreatePool(writer.fresh("p"), limit))
+
+
+def destroy_pool(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a pool, after freeing what is out."""
+    pool = pick(list(writer.state.pools.values()), a)
+    if pool is None:
+        create_pool(writer, a, b, c)
+        return
+    for block in [block for block in writer.state.blocks.values() if block.pool is pool]:
+        free_block(writer, block)
+    if not pool.blocks:
+        writer.write(ops.DestroyPool(pool.slot))
+
+
+def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let the next call below the allocator fail, and ask it for something."""
+    point, error = _INJECTIONS[a % len(_INJECTIONS)]
+    writer.write(ops.InjectFailure(point, 1, error))
+    allocate(writer, b & ~3, c, 0)

@@ -1,0 +1,196 @@
+"""Rules that propose legal operations on streams, events, captures and devices."""
+
+from __future__ import annotations
+
+from quiesce import operations as ops
+from quiesce.backend import Capability
+from quiesce.generation.rules_memory import launch
+from quiesce.generation.things import Stream
+from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick
+from quiesce.operations import CaptureMode
+
+_MODES = (CaptureMode.GLOBAL, CaptureMode.RELAXED, CaptureMode.THREAD_LOCAL)
+
+
+def create_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Create a stream; work on one where there are enough of them."""
+    if len(writer.state.streams) >= STREAMS_MAX:
+        launch(writer, a, b | 1, c)
+    else:
+        writer.write(ops.CreateStream(writer.fresh("s"), nonblocking=a % 4 == 1))
+
+
+def destroy_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a stream that nothing the sequence owns belongs to."""
+    state = writer.state
+    stream = newest([stream for stream in state.streams.values() if not state.is_needed(stream)], a)
+    if stream is None or stream.slot is None:
+        create_stream(writer, a, b, c)
+    else:
+        writer.write(ops.DestroyStream(stream.slot))
+        writer.dead_streams.append(stream.slot)
+
+
+def synchronize_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Wait for a stream."""
+    writer.write(ops.SynchronizeStream(writer.stream(a).slot))
+
+
+def query_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Ask a stream."""
+    writer.write(ops.QueryStream(writer.stream(a).slot))
+
+
+def synchronize_device(writer: Writer, a: int, b: int, c: int) -> None:
+    """Wait for the current device."""
+    writer.write(ops.SynchronizeDevice())
+
+
+def create_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Create an event."""
+    writer.event(7)
+
+
+def destroy_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy an event."""
+    writer.write(ops.DestroyEvent(writer.event(a & ~7 | a % 7).slot))
+
+
+def record_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Record an event."""
+    writer.write(ops.RecordEvent(writer.event(a).slot, writer.working_stream(b).slot))
+
+
+def wait_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a stream wait for an event whose stream still exists."""
+    event = pick([event for event in writer.state.events.values() if _is_waitable(event.recorded_on)], a)
+    stream = writer.stream(b)
+    if event is None or event.capture is not None or stream.capture is not None:
+        record_event(writer, a, b, c)
+    else:
+        writer.write(ops.WaitEvent(event.slot, stream.slot))
+
+
+def _is_waitable(stream: Stream | None) -> bool:
+    return stream is None or stream.alive
+
+
+def query_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Ask an event."""
+    event = pick([e for e in writer.state.events.values() if e.capture is None and _is_waitable(e.recorded_on)], a)
+    if event is None:
+        record_event(writer, a, b, c)
+    else:
+        writer.write(ops.QueryEvent(event.slot))
+
+
+def synchronize_event(writer: Writer, a: int, b: int, c: int) -> None:
+    """Wait for an event."""
+    event = pick([e for e in writer.state.events.values() if e.capture is None and _is_waitable(e.recorded_on)], a)
+    if event is None:
+        record_event(writer, a, b, c)
+    else:
+        writer.write(ops.SynchronizeEvent(event.slot))
+
+
+def merge(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let one stream come behind two others that have work: three streams and a merge."""
+    while len([s for s in writer.state.streams.values() if s.device == writer.state.device]) < 2:
+        create_stream(writer, a >> 2 << 2, b, c)
+        if len(writer.state.streams) >= STREAMS_MAX:
+            return
+    target = writer.stream(a)
+    for byte in (b, c):
+        launch(writer, byte, byte, 0)
+        other = writer.stream(byte)
+        if other is not target:
+            event = writer.event(byte & 6)
+            writer.write(ops.RecordEvent(event.slot, other.slot))
+            writer.write(ops.WaitEvent(event.slot, target.slot))
+    launch(writer, c, a, 0)
+
+
+def stall(writer: Writer, a: int, b: int, c: int) -> None:
+    """Hold a stream, and give it work that stays pending."""
+    stream = writer.named_stream(a)
+    if stream is None or stream.slot is None:
+        create_stream(writer, a, b, c)
+        return
+    writer.write(ops.Stall(stream.slot))
+    if b & 1:
+        block = writer.kernel_block(c)
+        if block is not None and writer.can(Capability.LAUNCH) and writer.order_use(block, stream):
+            writer.write(ops.Launch(writes=(block.slot,), stream=stream.slot))
+
+
+def release(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a stalled stream go."""
+    stream = pick([stream for stream in writer.state.streams.values() if stream.stalled], a)
+    if stream is None or stream.slot is None:
+        stall(writer, a, b, c)
+    else:
+        writer.write(ops.Release(stream.slot))
+
+
+def begin_capture(writer: Writer, a: int, b: int, c: int) -> None:
+    """Begin to capture a stream."""
+    stream = writer.named_stream(a)
+    if stream is None or stream.slot is None:
+        create_stream(writer, a, b, c)
+    else:
+        writer.write(ops.BeginCapture(stream.slot, _MODES[b % 3]))
+
+
+def fork_capture(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let another stream join the capture."""
+    capture = writer.state.captures[0]
+    device = capture.origin.device
+    outside = [s for s in writer.state.streams.values() if s.capture is None and s.device == device and not s.stalled]
+    stream = pick(outside, a)
+    if stream is None or writer.state.device != device or capture.spoiled or len(capture.members) > 2:
+        launch(writer, a, b | 1, c)
+        return
+    event = writer.event(b)
+    writer.write(ops.RecordEvent(event.slot, capture.members[c % len(capture.members)].slot))
+    writer.write(ops.WaitEvent(event.slot, stream.slot))
+
+
+def end_capture(writer: Writer, a: int, b: int, c: int) -> None:
+    """Join what was forked, and end the capture."""
+    capture = writer.state.captures[0]
+    for member in list(capture.unjoined):
+        if writer.state.device == capture.origin.device and not capture.spoiled:
+            event = writer.event(b)
+            writer.write(ops.RecordEvent(event.slot, member.slot))
+            writer.write(ops.WaitEvent(event.slot, capture.origin.slot))
+    if capture.origin.slot is not None:
+        writer.write(ops.EndCapture(writer.fresh("g"), capture.origin.slot))
+
+
+def launch_graph(writer: Writer, a: int, b: int, c: int) -> None:
+    """Run a graph whose blocks are all still owned."""
+    state = writer.state
+    whole = [g for g in state.graphs.values() if g.device == state.device and all(block.alive for block in g.blocks)]
+    graph, stream = newest(whole, a), writer.stream(b)
+    if graph is None:
+        begin_capture(writer, a, b, c)
+    elif all(writer.order_use(block, stream) for block in graph.blocks):
+        writer.write(ops.LaunchGraph(graph.slot, stream.slot))
+
+
+def destroy_graph(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a graph."""
+    graph = pick(list(writer.state.graphs.values()), a)
+    if graph is None:
+        begin_capture(writer, a, b, c)
+    else:
+        writer.write(ops.DestroyGraph(graph.slot))
+
+
+def select_device(writer: Writer, a: int, b: int, c: int) -> None:
+    """Make another device current."""
+    devices = writer.state.profile.devices
+    if devices > 1:
+        writer.write(ops.SelectDevice((writer.state.device + 1 + a % (devices - 1)) % devices))
+    else:
+        writer.write(ops.SelectDevice(0))

@@ -1,0 +1,130 @@
+"""Rules that propose legal operations on a parallel runtime, its instances, and an autodiff tape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability
+from quiesce.generation.legality import Legality, judge
+from quiesce.generation.writer import Writer, newest, pick
+
+INSTANCES_MAX: Final = 4
+NODES_MAX: Final = 40
+_ARGUMENT_BYTES: Final = (1024, 512, 511, 32767, 32768, 64, 4096, 0)
+
+
+def initialize(writer: Writer, a: int, b: int, c: int) -> None:
+    """Initialise the runtime, or finalise it where it is up."""
+    state = writer.state
+    if state.initialized:
+        finalize(writer, a, b, c)
+    elif judge(state, ops.Initialize()) is Legality.LEGAL:
+        writer.write(ops.Initialize())
+
+
+def finalize(writer: Writer, a: int, b: int, c: int) -> None:
+    """Finalise the runtime, its instances first."""
+    state = writer.state
+    for slot in list(state.instances):
+        writer.write(ops.DestroyInstance(slot))
+    if state.initialized:
+        writer.write(ops.Finalize())
+    else:
+        initialize(writer, a, b, c)
+
+
+def create_policy(writer: Writer, a: int, b: int, c: int) -> None:
+    """Create and drop a policy."""
+    if not writer.state.initialized:
+        initialize(writer, a, b, c)
+        return
+    instance = pick(list(writer.state.instances.values()), a >> 1) if a & 1 else None
+    writer.write(ops.CreatePolicy(None if instance is None else instance.slot))
+
+
+def partition(writer: Writer, a: int, b: int, c: int) -> None:
+    """Partition the default instance or another."""
+    state = writer.state
+    if not state.initialized:
+        initialize(writer, a, b, c)
+    elif len(state.instances) < INSTANCES_MAX:
+        instance = pick(list(state.instances.values()), b) if b & 1 else None
+        slots = tuple(writer.fresh("x") for _ in range(1 + a % 3))
+        writer.write(ops.Partition(slots, None if instance is None else instance.slot))
+    else:
+        destroy_instance(writer, a, b, c)
+
+
+def create_instance(writer: Writer, a: int, b: int, c: int) -> None:
+    """Create an instance, on a stream of its own or on one of the sequence's."""
+    state = writer.state
+    if writer.can(Capability.LIFECYCLE) and not state.initialized:
+        initialize(writer, a, b, c)
+    if len(state.instances) >= INSTANCES_MAX or (writer.can(Capability.LIFECYCLE) and not state.initialized):
+        launch_instance(writer, a, b, c)
+        return
+    stream = writer.named_stream(b) if a & 1 else None
+    writer.write(ops.CreateInstance(writer.fresh("x"), None if stream is None else stream.slot))
+
+
+def destroy_instance(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy an instance."""
+    instance = newest(writer.state.instances.values(), a)
+    if instance is None:
+        create_instance(writer, a, b, c)
+    else:
+        writer.write(ops.DestroyInstance(instance.slot))
+
+
+def launch_instance(writer: Writer, a: int, b: int, c: int) -> None:
+    """Launch a kernel with arguments on an instance, or on a stream."""
+    instance = pick([x for x in writer.state.instances.values() if x.stream.capture is None], b)
+    size = _ARGUMENT_BYTES[a % len(_ARGUMENT_BYTES)]
+    if instance is None or b % 2 == 1 or writer.state.captures:
+        writer.write(ops.Launch(argument_bytes=size, stream=writer.working_stream(c).slot))
+    else:
+        writer.write(ops.Launch(argument_bytes=size, instance=instance.slot))
+
+
+def add_node(writer: Writer, a: int, b: int, c: int) -> None:
+    """Add a node below none, one or two of those that are held."""
+    nodes = list(writer.state.nodes.values())
+    if len(nodes) > NODES_MAX:
+        drop(writer, a, b, c)
+        return
+    parents = dict.fromkeys(node.slot for node in (newest(nodes, b), newest(nodes, c)) if node is not None)
+    slots = tuple(parents)[: a % 3]
+    writer.write(ops.Node(writer.fresh("n"), slots))
+
+
+def hold(writer: Writer, a: int, b: int, c: int) -> None:
+    """Hold a node once more."""
+    node = newest(writer.state.nodes.values(), a)
+    if node is None:
+        add_node(writer, a, b, c)
+    else:
+        writer.write(ops.Hold(node.slot))
+
+
+def drop(writer: Writer, a: int, b: int, c: int) -> None:
+    """Give up a hold."""
+    node = newest(writer.state.nodes.values(), a)
+    if node is None:
+        add_node(writer, a, b, c)
+    else:
+        writer.write(ops.Drop(node.slot))
+
+
+def backward(writer: Writer, a: int, b: int, c: int) -> None:
+    """Run a backward pass."""
+    node = newest(writer.state.nodes.values(), a)
+    if node is None:
+        add_node(writer, a, b, c)
+    else:
+        writer.write(ops.Backward(node.slot))
+
+
+def collect(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free what nobody can reach."""
+    writer.write(ops.Collect())

@@ -1,0 +1,126 @@
+"""A failing sequence becomes a case file: named, commented, with what it needs, and failing again when it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Description, DeviceProfile, Promise
+from quiesce.cases.case import Case, CaseKind
+from quiesce.cases.expansion import PerformStep, expand
+from quiesce.cases.parser import CASE_SUFFIX, parse_text
+from quiesce.cases.writer import write_case
+from quiesce.findings import Finding
+from quiesce.generation.editing import leaves, numbered, with_short_names
+from quiesce.generation.legality import Legality, worst_legality
+from quiesce.operations import MemoryKind, Operation
+
+FOLDER: Final = "found"
+_TITLE_CHARACTERS_MAX: Final = 70
+
+_NEEDS: Final[Mapping[type[Operation], Capability]] = {
+    ops.Trim: Capability.POOL,
+    ops.Copy: Capability.COPY,
+    ops.Stage: Capability.STAGING,
+    ops.Fill: Capability.FILL,
+    ops.Launch: Capability.LAUNCH,
+    ops.CreatePool: Capability.POOLS,
+    ops.CreateStream: Capability.STREAMS,
+    ops.CreateEvent: Capability.EVENTS,
+    ops.Stall: Capability.STALL,
+    ops.BeginCapture: Capability.CAPTURE,
+    ops.SelectDevice: Capability.DEVICES,
+    ops.Initialize: Capability.LIFECYCLE,
+    ops.Partition: Capability.LIFECYCLE,
+    ops.CreatePolicy: Capability.LIFECYCLE,
+    ops.CreateInstance: Capability.INSTANCES,
+    ops.Node: Capability.TAPE,
+    ops.InjectFailure: Capability.INJECTION,
+}
+_KINDS: Final = {
+    MemoryKind.DEVICE: Capability.MEMORY,
+    MemoryKind.PINNED: Capability.PINNED,
+    MemoryKind.PAGEABLE: Capability.PAGEABLE,
+    MemoryKind.MANAGED: Capability.MANAGED,
+}
+_PROMISES: Final[Mapping[str, Promise]] = {
+    "request_fits_but_out_of_memory": Promise.RECLAIMS_BEFORE_OOM,
+    "capacity_is_enforced": Promise.CAPACITY_LIMIT,
+    "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,
+    "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
+    "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
+    "pinned_source_is_copied_directly": Promise.STAGES_PINNED_DIRECTLY,
+    "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
+    "cost_per_iteration_stays_flat": Promise.FLAT_COST,
+}
+"""The promise behind each invariant of policy."""
+
+
+def named_case(case: Case, finding: Finding, description: Description, *, found_by: str, name: str) -> Case:
+    """Return a shrunk case with everything that a case file says; ``name`` is its identifier's last part.
+
+    The result is what its own text reads as, so that what is saved is what is returned.
+    """
+    body = with_short_names(case.body)
+    operations = [step.operation for step in expand(replace(case, body=body)) if isinstance(step, PerformStep)]
+    promises = {_PROMISES[finding.invariant]} if finding.invariant in _PROMISES else set()
+    if Promise.TRACKS_USES in description.promises and _relies_on_tracking(description, case.device, operations):
+        promises.add(Promise.TRACKS_USES)
+    count = sum(1 for _ in leaves(body))
+    title = f"{finding.invariant} is broken after {count} line{'' if count == 1 else 's'}"
+    named = replace(
+        case,
+        body=numbered(body),
+        title=title[:_TITLE_CHARACTERS_MAX],
+        kind=CaseKind.FOUND,
+        upstream=(f"found by {found_by}",),
+        fault="",
+        finds=finding.invariant,
+        needs=needs_of(operations, case.device) & description.capabilities,
+        promises=frozenset(promises) & description.promises,
+        comments=(),
+    )
+    read = parse_text(write_case(named), f"{FOLDER}/{name}{CASE_SUFFIX}", f"{FOLDER}/{name}")
+    last = max((statement.line for statement in leaves(read.body)), default=1)
+    return replace(
+        read, comments=((last + 1, f"expected: {finding.expected}"), (last + 2, f"observed: {finding.observed}"))
+    )
+
+
+def needs_of(operations: Iterable[Operation], device: DeviceProfile) -> frozenset[Capability]:
+    """Return the capabilities that a backend needs to perform the operations."""
+    needs: set[Capability] = set()
+    for operation in operations:
+        if type(operation) in _NEEDS:
+            needs.add(_NEEDS[type(operation)])
+        if getattr(operation, "stream", None) is not None:
+            needs.add(Capability.STREAMS)
+        match operation:
+            case ops.Allocate(kind=kind, alignment_bytes=alignment):
+                needs.add(_KINDS[kind])
+                needs |= {Capability.ALIGNMENT} if alignment is not None else set()
+            case ops.Launch(argument_bytes=size, instance=instance) if size or instance is not None:
+                needs.add(Capability.INSTANCES)
+            case ops.CreatePool(limit_bytes=int()):
+                needs.add(Capability.POOL_LIMIT)
+    if device.capacity_bytes != DeviceProfile().capacity_bytes:
+        needs.add(Capability.CAPACITY)
+    if device.devices > 1:
+        needs.add(Capability.DEVICES)
+    return frozenset(needs)
+
+
+def _relies_on_tracking(description: Description, device: DeviceProfile, operations: list[Operation]) -> bool:
+    without = replace(description, promises=description.promises - {Promise.TRACKS_USES})
+    return worst_legality(without, device, operations) is Legality.RACE
+
+
+def save(case: Case, directory: Path) -> Path:
+    """Write a case below ``directory`` and return where. A file of the same name is replaced."""
+    path = directory / f"{case.identifier.rpartition('/')[2]}{CASE_SUFFIX}"
+    directory.mkdir(parents=True, exist_ok=True)
+    path.write_text(write_case(replace(case, path=path.as_posix())), encoding="utf-8", newline="\n")
+    return path

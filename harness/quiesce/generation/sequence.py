@@ -1,0 +1,88 @@
+"""A generated sequence as a value: the device it asks for, its operations, and a loop whose cost is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from quiesce.backend import DeviceProfile
+from quiesce.cases.case import Case, CaseKind, ExpectGrowth, Repeat, Request, Statement
+from quiesce.cases.expansion import PerformStep, Step, expand
+from quiesce.gauges import Gauge
+from quiesce.operations import Operation
+from quiesce.request_format import format_request
+
+
+class Printer(Protocol):
+    """What Hypothesis shows examples with."""
+
+    def text(self, text: str) -> None:
+        """Show a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Request templates that are repeated ``count`` times, and the gauge that then grows by 0 per iteration."""
+
+    count: int
+    templates: tuple[str, ...]
+    gauge: Gauge
+    after: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GeneratedSequence:
+    """One sequence. ``hostile`` says whether it may contain misuse; no sequence contains a race of its own."""
+
+    device: DeviceProfile
+    operations: tuple[Operation, ...]
+    loop: Loop | None = None
+    hostile: bool = False
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what lockstep performs."""
+        for number, operation in enumerate(self.operations, 1):
+            yield PerformStep(operation, None, number)
+        if self.loop is not None:
+            yield from expand(replace(self.case(), body=self._loop_statements(len(self.operations) + 1)))
+
+    def case(self) -> Case:
+        """Return the sequence as the body of a nameless case."""
+        body: list[Statement] = [
+            Request(format_request(operation), None, number) for number, operation in enumerate(self.operations, 1)
+        ]
+        body += self._loop_statements(len(body) + 1)
+        return Case(
+            identifier="",
+            path="",
+            title="",
+            kind=CaseKind.FOUND,
+            upstream=(),
+            fault="",
+            finds="",
+            needs=frozenset(),
+            promises=frozenset(),
+            device=self.device,
+            known=(),
+            body=tuple(body),
+        )
+
+    def _loop_statements(self, line: int) -> tuple[Statement, ...]:
+        loop = self.loop
+        if loop is None:
+            return ()
+        inner = tuple(Request(template, None, number) for number, template in enumerate(loop.templates, line + 1))
+        growth = ExpectGrowth(loop.gauge, 0, loop.after, line + len(inner) + 1)
+        return (Repeat(loop.count, "i", inner, line), growth)
+
+    def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
+        """Show the request lines, where Hypothesis would show the fields."""
+        printer.text("..." if cycle else repr(self))
+
+    def __repr__(self) -> str:
+        lines = [format_request(operation) for operation in self.operations]
+        if self.loop is not None:
+            lines += [f"repeat {self.loop.count}:", *(f"    {template}" for template in self.loop.templates)]
+        shown = "\n    ".join(lines) or "(nothing)"
+        return f"{'hostile' if self.hostile else 'valid'} sequence on {self.device}:\n    {shown}\n"

@@ -1,0 +1,210 @@
+"""Shrinking: a case that breaks an invariant becomes a short one that breaks the same invariant.
+
+Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in pairs; what is left is simplified, slots
+are merged, and a large block is tried in the place of many small ones. A candidate counts only if it is no less
+legal than the case it came from: a shorter sequence with a race of its own would blame the backend for nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Backend, DeviceProfile
+from quiesce.cases.case import Case, Request
+from quiesce.cases.expansion import PerformStep, expand
+from quiesce.cases.slots import check_slots
+from quiesce.errors import CaseError
+from quiesce.findings import Finding
+from quiesce.generation.editing import Body, keep, leaves, makings, numbered, read, rename, replace_at, select
+from quiesce.generation.legality import worst_legality
+from quiesce.generation.simplification import larger_sizes, simpler_devices, simpler_operations
+from quiesce.lockstep import run_lockstep
+
+TRIALS_MAX: Final = 6000
+PAIRS_MAX: Final = 30
+"""With more lines left, they are not removed two by two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The shortest case that was found, how it fails, and how many candidates were run."""
+
+    case: Case
+    finding: Finding
+    trials: int
+
+
+def shrink(
+    backend: Backend, case: Case, *, trials_max: int = TRIALS_MAX, progress: Callable[[int, int], None] | None = None
+) -> Shrunk | None:
+    """Return the case shortened, or None where it finds nothing on ``backend``.
+
+    Raises :class:`quiesce.errors.BackendUnavailable` where the backend cannot be opened. ``progress`` is told the
+    number of trials and of lines left.
+    """
+    shrinker = _Shrinker(backend, replace(case, comments=()), trials_max, progress)
+    return shrinker.run()
+
+
+class _Shrinker:
+    def __init__(
+        self, backend: Backend, case: Case, trials_max: int, progress: Callable[[int, int], None] | None
+    ) -> None:
+        self._backend = backend
+        self._description = backend.describe()
+        self._case = replace(case, body=numbered(case.body))
+        self._left = trials_max
+        self._trials_max = trials_max
+        self._progress = progress
+        self._seen: set[tuple[DeviceProfile, Body]] = set()
+        operations = [step.operation for step in expand(case) if isinstance(step, PerformStep)]
+        self._legality = worst_legality(self._description, case.device, operations)
+        self._finding: Finding | None = None
+
+    def run(self) -> Shrunk | None:
+        self._finding = self._find(self._case)
+        if self._finding is None:
+            return None
+        self._truncate()
+        before: Case | None = None
+        while before != self._case and self._left > 0:
+            before = self._case
+            self._remove_chunks()
+            self._simplify_device()
+            self._simplify_operations()
+            self._merge_slots()
+            self._remove_pairs()
+            if before == self._case:
+                self._inflate()
+        assert self._finding is not None
+        return Shrunk(self._case, self._finding, self._trials_max - self._left)
+
+    # -- trials ----------------------------------------------------------------------------------------------------
+
+    def _find(self, case: Case) -> Finding | None:
+        """Return how a case breaks the invariant in question (the first time: any), or None."""
+        self._left -= 1
+        steps = list(expand(case))
+        operations = [step.operation for step in steps if isinstance(step, PerformStep)]
+        if worst_legality(self._description, case.device, operations) > self._legality:
+            return None
+        trial = run_lockstep(self._backend, case.device, steps, timeline=False)
+        wanted = self._finding.invariant if self._finding is not None else None
+        return next((found for found in trial.findings if wanted in (None, found.invariant)), None)
+
+    def _accept(self, case: Case) -> bool:
+        """Take a candidate if it still fails."""
+        case = replace(case, body=numbered(case.body))
+        key = (case.device, case.body)
+        if self._left <= 0 or key in self._seen or not case.body:
+            return False
+        self._seen.add(key)
+        try:
+            check_slots(case.body, case.path)
+            finding = self._find(case)
+        except CaseError:
+            return False
+        if finding is None:
+            return False
+        self._case, self._finding = case, finding
+        if self._progress is not None:
+            self._progress(self._trials_max - self._left, self._size)
+        return True
+
+    @property
+    def _size(self) -> int:
+        return sum(1 for _ in leaves(self._case.body))
+
+    def _with_body(self, body: Body) -> Case:
+        return replace(self._case, body=body)
+
+    # -- fewer lines -----------------------------------------------------------------------------------------------
+
+    def _truncate(self) -> None:
+        line = self._finding.line if self._finding is not None else None
+        if line is not None:
+            kept = {position for position, each in enumerate(leaves(self._case.body)) if each.line <= line}
+            self._accept(self._with_body(keep(self._case.body, kept)))
+
+    def _remove_chunks(self) -> None:
+        length = max(1, self._size // 2)
+        while length:
+            end = self._size
+            while end > 0:
+                removed = range(max(0, end - length), end)
+                if self._remove(removed):
+                    end = min(end, self._size)
+                else:
+                    end -= length
+            length //= 2
+
+    def _remove(self, removed: range | tuple[int, ...]) -> bool:
+        kept = set(range(self._size)).difference(removed)
+        return self._accept(self._with_body(keep(self._case.body, kept)))
+
+    def _remove_pairs(self) -> None:
+        size = self._size
+        if size > PAIRS_MAX:
+            return
+        for pair in itertools.combinations(range(size), 2):
+            if self._left <= 0 or self._remove(pair):
+                return
+
+    # -- simpler lines ---------------------------------------------------------------------------------------------
+
+    def _operations(self) -> Iterator[tuple[int, ops.Operation]]:
+        for position, statement in enumerate(leaves(self._case.body)):
+            operation = read(statement) if isinstance(statement, Request) else None
+            if operation is not None:
+                yield position, operation
+
+    def _simplify_operations(self) -> None:
+        for position in range(self._size):
+            tried = True
+            while tried:
+                operation = dict(self._operations()).get(position)
+                variants = simpler_operations(operation) if operation is not None else ()
+                tried = any(self._accept(self._with_body(replace_at(self._case.body, position, v))) for v in variants)
+
+    def _simplify_device(self) -> None:
+        simplified = True
+        while simplified:
+            devices = [device for device in simpler_devices(self._case.device) if device != self._case.device]
+            simplified = any(self._accept(replace(self._case, device=device)) for device in devices)
+
+    def _merge_slots(self) -> None:
+        """Let one thing do the work of two."""
+        made = makings(self._case.body)
+        for later, earlier in itertools.combinations(reversed(made), 2):
+            if later.kind is earlier.kind and self._left > 0:
+                self._merge(later.slot, earlier.slot)
+
+    def _merge(self, later: str, earlier: str) -> None:
+        kept = {
+            position
+            for position, statement in enumerate(leaves(self._case.body))
+            if not (isinstance(statement, Request) and statement.template.startswith(f"{later} = "))
+        }
+        if len(kept) < self._size:
+            renamed = rename(select(self._case.body, kept), {later: earlier})
+            self._accept(self._with_body(keep(renamed, range(len(kept)))))
+
+    def _inflate(self) -> None:
+        """Try one large block in the place of many small ones."""
+        if self._size < 5:
+            return
+        for position, operation in list(self._operations()):
+            if not isinstance(operation, ops.Allocate):
+                continue
+            for size in larger_sizes(operation.size_bytes, self._case.device.capacity_bytes):
+                before, finding = self._case, self._finding
+                larger = replace_at(before.body, position, replace(operation, size_bytes=size))
+                if self._left > 0 and self._accept(self._with_body(larger)):
+                    self._remove_chunks()
+                    if self._size < sum(1 for _ in leaves(before.body)):
+                        return
+                    self._case, self._finding = before, finding

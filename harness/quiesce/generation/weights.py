@@ -1,0 +1,192 @@
+"""Which rules a sequence draws from, and how often: a theme, a swarm and the backend's capabilities decide.
+
+A *theme* weights the rules so that some deep state is likely. The *swarm* switches rules off for a whole sequence
+(Groce et al. 2012): what never happens lets other things pile up. Outside and inside a capture the tables differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from quiesce.backend import Capability
+from quiesce.generation import rules_hostile, rules_memory, rules_order, rules_runtime
+from quiesce.generation.writer import Writer
+
+RuleFunction: TypeAlias = Callable[[Writer, int, int, int], None]
+Table: TypeAlias = tuple[RuleFunction, ...]
+
+OPCODES: Final = 256
+"""A record's first byte chooses its rule; 0 is a record that does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: what it needs of a backend, and its weight in every theme and in its own."""
+
+    function: RuleFunction
+    needs: frozenset[Capability]
+    theme: str
+    weight: int
+    own_weight: int
+    in_capture: bool = False
+    keeps: bool = False
+    """Whether the swarm leaves it on: without it a sequence goes nowhere."""
+
+
+def _rule(
+    function: RuleFunction,
+    theme: str,
+    weights: tuple[int, int],
+    *needs: Capability,
+    capture: bool = False,
+    keeps: bool = False,
+) -> Rule:
+    return Rule(function, frozenset(needs), theme, *weights, in_capture=capture, keeps=keeps)
+
+
+_C = Capability
+_M, _O, _R = rules_memory, rules_order, rules_runtime
+
+LEGAL_RULES: Final = (
+    _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
+    _rule(_M.free, "memory", (22, 22), _C.MEMORY, capture=True, keeps=True),
+    _rule(_M.allocate_burst, "memory", (2, 6), _C.MEMORY),
+    _rule(_M.free_alternate, "memory", (1, 4), _C.MEMORY),
+    _rule(_M.free_all, "memory", (1, 3), _C.MEMORY),
+    _rule(_M.allocate_aligned, "memory", (1, 8), _C.MEMORY, _C.ALIGNMENT),
+    _rule(_M.trim, "memory", (3, 8), _C.POOL),
+    _rule(_M.create_pool, "pools", (1, 6), _C.POOLS),
+    _rule(_M.destroy_pool, "pools", (1, 4), _C.POOLS),
+    _rule(_M.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
+    _rule(_M.allocate_pinned, "host", (2, 14), _C.PINNED),
+    _rule(_M.allocate_pageable, "host", (1, 6), _C.PAGEABLE),
+    _rule(_M.allocate_managed, "host", (1, 8), _C.MANAGED),
+    _rule(_M.stage, "host", (2, 12), _C.STAGING),
+    _rule(_M.copy, "host", (3, 8), _C.MEMORY, _C.COPY, capture=True),
+    _rule(_M.fill, "order", (3, 4), _C.FILL, capture=True),
+    _rule(_M.launch, "order", (10, 16), _C.LAUNCH, capture=True),
+    _rule(_O.create_stream, "order", (4, 8), _C.STREAMS),
+    _rule(_O.destroy_stream, "order", (2, 4), _C.STREAMS),
+    _rule(_O.synchronize_stream, "order", (2, 3), _C.STREAMS),
+    _rule(_O.synchronize_device, "order", (1, 2), _C.STREAMS),
+    _rule(_O.query_stream, "order", (3, 8), _C.STREAMS),
+    _rule(_O.stall, "order", (4, 12), _C.STREAMS, _C.STALL),
+    _rule(_O.release, "order", (2, 4), _C.STREAMS, _C.STALL),
+    _rule(_O.create_event, "events", (1, 3), _C.EVENTS),
+    _rule(_O.destroy_event, "events", (1, 4), _C.EVENTS),
+    _rule(_O.record_event, "events", (3, 10), _C.EVENTS, capture=True),
+    _rule(_O.wait_event, "events", (2, 8), _C.STREAMS, _C.EVENTS, capture=True),
+    _rule(_O.query_event, "events", (2, 10), _C.EVENTS),
+    _rule(_O.synchronize_event, "events", (1, 4), _C.EVENTS),
+    _rule(_O.merge, "events", (2, 8), _C.STREAMS, _C.EVENTS, _C.LAUNCH),
+    _rule(_O.begin_capture, "capture", (2, 24), _C.STREAMS, _C.CAPTURE),
+    _rule(_O.end_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True, keeps=True),
+    _rule(_O.fork_capture, "capture", (0, 0), _C.STREAMS, _C.EVENTS, _C.CAPTURE, capture=True),
+    _rule(_O.launch_graph, "capture", (2, 14), _C.STREAMS, _C.CAPTURE),
+    _rule(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE),
+    _rule(_O.select_device, "devices", (2, 20), _C.DEVICES),
+    _rule(_R.initialize, "runtime", (1, 10), _C.LIFECYCLE),
+    _rule(_R.finalize, "runtime", (1, 6), _C.LIFECYCLE),
+    _rule(_R.create_policy, "runtime", (1, 10), _C.LIFECYCLE),
+    _rule(_R.partition, "runtime", (1, 8), _C.LIFECYCLE, _C.INSTANCES),
+    _rule(_R.create_instance, "runtime", (1, 12), _C.INSTANCES),
+    _rule(_R.destroy_instance, "runtime", (1, 8), _C.INSTANCES),
+    _rule(_R.launch_instance, "runtime", (2, 30), _C.LAUNCH, _C.INSTANCES, capture=True),
+    _rule(_O.create_stream, "runtime", (0, 8), _C.STREAMS, _C.INSTANCES),
+    _rule(_O.destroy_stream, "runtime", (0, 10), _C.STREAMS, _C.INSTANCES),
+    _rule(_R.add_node, "tape", (2, 60), _C.TAPE, capture=True),
+    _rule(_R.hold, "tape", (1, 12), _C.TAPE),
+    _rule(_R.drop, "tape", (1, 50), _C.TAPE),
+    _rule(_R.backward, "tape", (1, 24), _C.TAPE),
+    _rule(_R.collect, "tape", (1, 12), _C.TAPE),
+)
+
+_H = rules_hostile
+
+HOSTILE_RULES: Final = (
+    _rule(_H.double_free, "memory", (4, 6), _C.MEMORY, capture=True),
+    _rule(_H.use_after_free, "memory", (2, 3), _C.MEMORY),
+    _rule(_H.foreign_pointer, "memory", (2, 3), _C.MEMORY, capture=True),
+    _rule(_H.zero_size, "memory", (3, 4), _C.MEMORY),
+    _rule(_H.huge_size, "memory", (4, 6), _C.MEMORY),
+    _rule(_H.copy_too_long, "host", (2, 4), _C.COPY),
+    _rule(_H.stage_device_memory, "host", (1, 4), _C.STAGING),
+    _rule(_H.free_on_dead_stream, "order", (2, 4), _C.STREAMS),
+    _rule(_H.dead_stream, "order", (3, 6), _C.STREAMS),
+    _rule(_H.misuse_event, "events", (1, 6), _C.STREAMS, _C.EVENTS),
+    _rule(_H.misuse_pool, "pools", (2, 8), _C.POOLS),
+    _rule(_H.misuse_device, "devices", (1, 8), _C.DEVICES, _C.EVENTS),
+    _rule(_H.misuse_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True),
+    _rule(_H.misuse_captured_event, "capture", (2, 10), _C.EVENTS, _C.CAPTURE),
+    _rule(_H.misuse_runtime, "runtime", (1, 12), _C.LIFECYCLE, _C.INSTANCES),
+    _rule(_H.misuse_tape, "tape", (1, 12), _C.TAPE),
+)
+
+RULES: Final = (*LEGAL_RULES, *HOSTILE_RULES)
+
+CAPTURE_WEIGHTS: Final[Mapping[RuleFunction, int]] = {
+    _M.allocate: 8,
+    _M.free: 18,
+    _M.copy: 6,
+    _M.fill: 6,
+    _M.launch: 24,
+    _O.record_event: 6,
+    _O.wait_event: 3,
+    _O.fork_capture: 14,
+    _O.end_capture: 14,
+    _R.launch_instance: 8,
+    _R.add_node: 1,
+    _H.double_free: 1,
+    _H.foreign_pointer: 1,
+    _H.misuse_capture: 16,
+}
+"""Weights while a capture is going on; other rules have to wait for its end."""
+
+THEMES: Final = ("", *dict.fromkeys(rule.theme for rule in LEGAL_RULES))
+"""The themes; the empty one weights nothing in particular."""
+FOREIGN_THEME_DIVISOR: Final = 3
+"""In a theme of its own, a sequence draws less from the other themes' rules."""
+
+
+def rules_for(capabilities: frozenset[Capability], *, hostile: bool) -> tuple[Rule, ...]:
+    """Return the rules that a backend with these capabilities can follow."""
+    return tuple(rule for rule in (RULES if hostile else LEGAL_RULES) if rule.needs <= capabilities)
+
+
+def themes_for(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """Return the themes that have a rule among ``rules``."""
+    present = {rule.theme for rule in rules}
+    return tuple(theme for theme in THEMES if not theme or theme in present)
+
+
+def tables(rules: tuple[Rule, ...], theme: str, switched_off: int) -> tuple[Table, Table]:
+    """Return the tables from opcode to rule outside and inside a capture.
+
+    Bit n of ``switched_off`` takes the n-th rule out, unless nothing works without it.
+    """
+    outside: list[tuple[RuleFunction, int]] = []
+    inside: list[tuple[RuleFunction, int]] = []
+    for position, rule in enumerate(rules):
+        if switched_off >> position & 1 and not rule.keeps and rule.theme != theme:
+            continue
+        if rule.in_capture and rule.function in CAPTURE_WEIGHTS:
+            inside.append((rule.function, CAPTURE_WEIGHTS[rule.function]))
+        weight = rule.own_weight * 2 if rule.theme == theme else rule.weight * 2
+        if theme and rule.theme != theme:
+            weight = -(-weight // FOREIGN_THEME_DIVISOR) if rule.weight else 0
+        outside.append((rule.function, weight))
+    return _spread(outside), _spread(inside)
+
+
+def _spread(weighted: list[tuple[RuleFunction, int]]) -> Table:
+    """Return the rules over all opcodes but 0, each as often as its weight says and at least once."""
+    total = sum(weight for _, weight in weighted) or 1
+    places = OPCODES - 1
+    table: list[RuleFunction] = []
+    for function, weight in weighted:
+        table += [function] * (-(-weight * places // total) if weight else 0)
+    if not table:
+        return ()
+    return tuple(table[number * len(table) // places] for number in range(places))

@@ -1,0 +1,44 @@
+"""What comes of a leak check."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from quiesce.leaks.quantities import Quantity
+
+
+class Outcome(enum.Enum):
+    """How one round went. Rounds can be compared where they went alike."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    OVER = "over"
+    """There is nothing to repeat: the code was skipped, or the run is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known."""
+
+    quantity: Quantity
+    per_round: float
+    origin: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict.
+
+    ``outcome`` is how the rounds went and ``rounds`` how many there were; ``growths`` are the leaks, those that say
+    most first. ``inconclusive`` says why there is no verdict, or is empty; ``unstable`` that rounds did not go alike.
+    ``absent`` says for each family of gauges that was not looked at why.
+    """
+
+    outcome: Outcome
+    rounds: int
+    growths: tuple[Growth, ...] = ()
+    inconclusive: str = ""
+    unstable: bool = False
+    absent: tuple[tuple[str, str], ...] = ()

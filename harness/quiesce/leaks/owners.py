@@ -1,0 +1,73 @@
+"""Whose memory it is: the code under test's, or that of what runs the tests.
+
+What runs the tests keeps things too: reports, statistics, examples. That is no leak of the code under test, and the
+only thing that tells them apart is who asked for the memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+Frame: TypeAlias = tuple[str, int]
+"""File and line."""
+
+TESTED: Final = "tested"
+RUNNER: Final = "runner"
+LIBRARY: Final = "library"
+
+_UNKNOWN: Final = "<unknown>"
+
+
+class Owners:
+    """Decides by file names. ``runner`` has the folders and files of what runs the tests."""
+
+    def __init__(self, runner: Iterable[str]) -> None:
+        self._runner = tuple(_normal(name) for name in runner)
+        paths = sysconfig.get_paths()
+        self._site = tuple(_normal(paths[key]) for key in ("purelib", "platlib"))
+        self._library = tuple(_normal(paths[key]) for key in ("stdlib", "platstdlib"))
+        self._kinds: dict[str, str] = {}
+
+    def owner(self, frames: Sequence[Frame]) -> Frame | None:
+        """Return the frame of the code under test that asked for memory, or None if what runs the tests did.
+
+        ``frames`` begins with the innermost. What counts is the first frame outside the standard library, which only
+        does what it is asked. Where there is none the code under test is assumed, for a trace is only so deep.
+        """
+        for frame in frames:
+            kind = self._kinds.get(frame[0]) or self._kind(frame[0])
+            if kind == TESTED:
+                return frame
+            if kind == RUNNER:
+                return None
+        return frames[0]
+
+    def is_tested(self, filename: str) -> bool:
+        """Whether a file belongs to the code under test."""
+        return self._kind(filename) == TESTED
+
+    def _kind(self, filename: str) -> str:
+        if filename not in self._kinds:
+            self._kinds[filename] = self._find_kind(filename)
+        return self._kinds[filename]
+
+    def _find_kind(self, filename: str) -> str:
+        if filename == _UNKNOWN or filename.startswith("<frozen "):
+            return LIBRARY
+        path = _normal(filename)
+        if _below(path, self._runner):
+            return RUNNER
+        if _below(path, self._library) and not _below(path, self._site):
+            return LIBRARY
+        return TESTED
+
+
+def _normal(name: str) -> str:
+    return os.path.normcase(os.path.realpath(name))
+
+
+def _below(path: str, places: tuple[str, ...]) -> bool:
+    return any(path == place or path.startswith(place + os.sep) for place in places)

@@ -1,0 +1,70 @@
+"""The plan of a leak check: what the user asked for, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quiesce.errors import ConfigurationError
+from quiesce.leaks.quantities import FAMILIES
+
+ROUNDS_MIN: Final = 3
+ROUNDS_MAX: Final = 100_000
+DEFAULT_ROUNDS: Final = 64
+
+_NUMBER = re.compile(r"[0-9]{1,18}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a check is done.
+
+    ``rounds`` is how long growth must last to be a leak; ``limit_bytes`` the growth per round that is allowed to each
+    quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all).
+    """
+
+    rounds: int = DEFAULT_ROUNDS
+    limit_bytes: int = 0
+    gauges: tuple[str, ...] | None = None
+
+    def looks_at(self, family: str) -> bool:
+        """Whether a family of gauges is looked at; what a test counts itself always is."""
+        return self.gauges is None or family in self.gauges or family not in FAMILIES
+
+
+def adjusted(plan: Plan, values: Mapping[str, object], source: str) -> Plan:
+    """Return ``plan`` with the given values in place of its own: numbers, their text, lists or comma-separated names.
+
+    ``source`` says where the values come from. Raises :class:`ConfigurationError` for a value that makes no sense.
+    """
+    for key, value in values.items():
+        if key == "rounds":
+            plan = replace(plan, rounds=_number(value, key, source, ROUNDS_MIN, ROUNDS_MAX))
+        elif key == "limit_bytes":
+            plan = replace(plan, limit_bytes=_number(value, key, source, 0, 1 << 50))
+        elif key == "gauges":
+            plan = replace(plan, gauges=_families(value, source))
+        else:
+            raise ConfigurationError(f"{source}: there is no '{key}'; write rounds=, limit_bytes= or gauges=")
+    return plan
+
+
+def _number(value: object, key: str, source: str, least: int, most: int) -> int:
+    if isinstance(value, str) and _NUMBER.match(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigurationError(f"{source}: {key} is {value!r}; write a whole number from {least} to {most}")
+    return value
+
+
+def _families(value: object, source: str) -> tuple[str, ...]:
+    known = ", ".join(FAMILIES)
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ConfigurationError(f"{source}: gauges is {value!r}, so nothing would be looked at; name some of {known}")
+    for name in names:
+        if name not in FAMILIES:
+            raise ConfigurationError(f"{source}: there is no gauge '{name}'; write some of {known}")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,59 @@
+"""Quantities: what is counted of a process, and the contract of the meters that count it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+PYTHON: Final = "python"
+C_HEAP: Final = "c-heap"
+DESCRIPTORS: Final = "descriptors"
+THREADS: Final = "threads"
+CONTEXTS: Final = "contexts"
+CUPY: Final = "cupy"
+
+FAMILIES: Final = (CONTEXTS, CUPY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+"""Every family of gauges by name; those that say most about a leak come first, also in reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One thing that is counted. ``unit`` is ``bytes`` or the plural of a thing.
+
+    ``floor`` is the growth per round that is noise: less is never accused. ``exact`` says whether equal states give
+    equal readings. Whoever sets one of them says why.
+    """
+
+    family: str
+    name: str
+    unit: str = "bytes"
+    floor: int = 0
+    exact: bool = True
+
+
+class Meter(Protocol):
+    """Counts the quantities of one family. Its own work must leave nothing behind."""
+
+    family: str
+
+    def absent(self) -> str:
+        """Say why nothing can be counted here, or return an empty string."""
+
+    def settle(self) -> None:
+        """Complete what is in flight and give up what is merely cached."""
+
+    def read(self) -> Mapping[Quantity, int]:
+        """Count."""
+
+    def observe(self) -> None:
+        """From now on count as precisely as possible and remember where things come from; this may be slow."""
+
+    def rest(self) -> None:
+        """End the check; idempotent."""
+
+    def origin(self, quantity: Quantity) -> str:
+        """Say where the growth since :meth:`observe` comes from, or return an empty string."""
+
+    def evidence(self, quantity: Quantity) -> str:
+        """Say more about the growth, in lines, or return an empty string."""

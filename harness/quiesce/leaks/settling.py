@@ -1,0 +1,82 @@
+"""Settling: garbage is collected and pure caches are emptied, so that what is left is kept on purpose."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Final
+
+COLLECTIONS_MAX: Final = 5
+"""How often garbage is collected at one point: a finaliser may free what keeps the next piece of garbage."""
+
+
+_clear_internal_caches: Final[Callable[[], None]] = next(
+    (getattr(sys, name) for name in ("_clear_internal_caches", "_clear_type_cache") if hasattr(sys, name)), lambda: None
+)
+
+
+def collect_garbage() -> None:
+    """Collect until nothing is found any more.
+
+    CPython's cache of attribute look-ups goes first: it keeps each name alive that was put together at run time.
+    """
+    _clear_internal_caches()
+    for _ in range(COLLECTIONS_MAX):
+        if gc.collect() == 0:
+            return
+
+
+class OldObjects:
+    """Keeps what exists already out of the garbage collections to come, which are then as fast as the round is small.
+
+    Where the tested program does that itself (:func:`gc.freeze`), or the interpreter cannot, nothing is done.
+    """
+
+    def __init__(self) -> None:
+        self._can = hasattr(gc, "freeze") and gc.get_freeze_count() == 0
+        self.are_frozen = False
+
+    def freeze(self) -> None:
+        """Leave out everything that exists now."""
+        if self._can:
+            gc.freeze()
+            self.are_frozen = True
+
+    def thaw(self) -> None:
+        """Look at everything again; idempotent."""
+        if self.are_frozen:
+            gc.unfreeze()
+            self.are_frozen = False
+
+
+class BoundedCaches:
+    """The :func:`functools.lru_cache` caches of the process that have a bound and are not full."""
+
+    def __init__(self) -> None:
+        caches = [each for each in gc.get_objects() if type(each) is functools._lru_cache_wrapper]
+        bounded = [each for each in caches if each.cache_info().maxsize]
+        self._library = [each for each in bounded if _top_package(each) in sys.stdlib_module_names]
+        self._others = [each for each in bounded if _top_package(each) not in sys.stdlib_module_names]
+        self._sizes = _sizes(self._others)
+
+    def empty_the_librarys(self) -> None:
+        """Empty those of the standard library, which only save time, and that of :mod:`re`."""
+        re.purge()
+        for cache in self._library:
+            cache.cache_clear()
+
+    def have_filled(self) -> bool:
+        """Whether one of the others has grown since the last call. It has a bound, so its growth will end."""
+        before, self._sizes = self._sizes, _sizes(self._others)
+        return any(last > first for first, last in zip(before, self._sizes, strict=True))
+
+
+def _top_package(cache: object) -> str:
+    return str(getattr(cache, "__module__", "")).partition(".")[0]
+
+
+def _sizes(caches: Iterable[functools._lru_cache_wrapper[object]]) -> list[int]:
+    return [cache.cache_info().currsize for cache in caches]

@@ -1,0 +1,58 @@
+"""What one operation changed: the facts that invariants read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quiesce.gauges import Readings
+from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
+from quiesce.operations import InjectedError, Operation
+from quiesce.oracle.clocks import StreamState
+from quiesce.oracle.memory import BlockState, Returned
+from quiesce.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A use of a block that is not ordered behind earlier work on the same memory."""
+
+    user: BlockState
+    earlier: BlockState
+    stalled: StreamState | None
+    """The stream that certainly holds the earlier work back, if one is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to upstream, and how many bytes were held when it was made, by anybody."""
+
+    observation: UpstreamAllocated | UpstreamRefused
+    held_bytes: int
+
+
+@dataclass(slots=True)
+class Change:
+    """What one operation changed, and what stood out."""
+
+    operation: Operation
+    outcome: Outcome
+    observations: tuple[Observation, ...]
+    before: Readings
+    after: Readings
+    description: str
+    armed: InjectedError | None = None
+    """What an injected failure may have looked like while the operation ran; None: none was armed."""
+    made: BlockState | None = None
+    freed: BlockState | None = None
+    overlapped: list[BlockState] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
+    needless: list[EventWaited] = field(default_factory=list)
+    """Waits for events of destroyed streams."""
+    swallowed: bool = False
+    """Whether a request was served although a call below certainly failed with a foreign error."""
+    early: StreamState | None = None
+    """A stalled stream that certainly holds back what was just reported complete."""
+    certain_completion: bool = False
+    """Whether the host knew already that what was just reported unfinished is complete."""

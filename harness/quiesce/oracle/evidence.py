@@ -1,0 +1,54 @@
+"""Evidence of races where nobody reports what an allocator waits for.
+
+Without an order ledger, memory that changes hands while earlier work may use it is suspicious and no more: the
+allocator may have waited unseen. It is proven once the new owner is known to be done (the host, which touches
+memory at once, always is) and a query *afterwards* answers that the earlier work is still pending.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.oracle.change import Conflict
+from quiesce.oracle.clocks import Clock, HappensBefore, StreamState, Timeline
+from quiesce.oracle.memory import Returned
+
+_SUSPECTS_MAX: Final = 256
+"""So many suspects are remembered for each stream; the oldest are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """Memory that changed hands, the work that should have been waited for, and the work that used it next."""
+
+    subject: Conflict | Returned
+    guard: Clock
+    user: tuple[Timeline, int] | None = None
+    """The later work; None where the host, or upstream, had the memory at once."""
+
+
+class Evidence:
+    """All suspects, by the stream whose work may still be pending."""
+
+    def __init__(self, order: HappensBefore) -> None:
+        self._order = order
+        self._suspects: dict[Timeline, deque[Suspect]] = {}
+
+    def suspect(self, suspect: Suspect) -> None:
+        """Remember a suspect."""
+        for timeline in suspect.guard:
+            self._suspects.setdefault(timeline, deque(maxlen=_SUSPECTS_MAX)).append(suspect)
+
+    def proven_by_pending(self, stream: StreamState) -> list[Suspect]:
+        """Return what is proven by the news that ``stream`` is not idle: its last work is pending."""
+        host = self._order.host
+        if stream.disturbed_behind == stream.enqueued:
+            return []  # it may wait for something else
+        return [
+            suspect
+            for suspect in self._suspects.pop(stream.timeline, ())
+            if suspect.guard[stream.timeline] == stream.enqueued
+            and (suspect.user is None or suspect.user[1] <= host.get(suspect.user[0], 0))
+        ]

@@ -1,0 +1,150 @@
+"""Everything that the oracle knows of one context, and how to look it up. :mod:`quiesce.oracle.model` changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Description, DeviceProfile, Promise
+from quiesce.observations import DEFAULT_STREAM, HandleKind
+from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Slot
+from quiesce.oracle.captures import CaptureModel, CaptureState
+from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
+from quiesce.oracle.evidence import Evidence
+from quiesce.oracle.memory import BlockState, MemoryModel
+from quiesce.oracle.tape import TapeModel
+from quiesce.requests import is_slot
+
+
+@dataclass(slots=True, eq=False)
+class EventState:
+    """What is known of one event."""
+
+    name: str
+    device: int
+    clock: Clock = field(default_factory=dict)
+    stream: StreamState | None = None
+    """The stream that it was last recorded on."""
+    capture: CaptureState | None = None
+    """The capture that it was recorded in; ``clock`` is then about what that captured."""
+    recorded: bool = False
+    """Whether it ever was; until then waiting for it is "a functional no-op" (``cuStreamWaitEvent``)."""
+    certain: bool = True
+    """Whether it is known which device's default stream it was recorded on, if on one."""
+
+
+@dataclass(slots=True)
+class ArmedFailure:
+    """A failure that waits below the allocator; ``calls_left`` bounds the calls up to the one that fails."""
+
+    error: InjectedError
+    calls_left: int
+    frees_seen: bool = False
+    """Whether memory went back upstream meanwhile: such a call can be the one that failed, and its failure ignored."""
+
+
+class Facts:
+    """What is known, by slot and by name."""
+
+    def __init__(self, description: Description, profile: DeviceProfile) -> None:
+        self.description = description
+        self.profile = profile
+        self.counted_twice = tuple(gauge for gauge, sources in description.gauges.items() if len(sources) > 1)
+        """The gauges that have both a claim and a ledger."""
+        legacy = Capability.LEGACY_DEFAULT_STREAM in description.capabilities
+        self.order = HappensBefore(legacy_default_stream=legacy)
+        self.evidence = Evidence(self.order)
+        self.memory = MemoryModel(ledger=Capability.UPSTREAM_LEDGER in description.capabilities)
+        self.captures = CaptureModel()
+        self.tape = TapeModel()
+        self.blocks: dict[Slot, BlockState] = {}
+        self.empty_blocks: dict[Slot, int] = {}
+        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below."""
+        self.streams: dict[Slot, StreamState] = {}
+        self.events: dict[Slot, EventState] = {}
+        self.internal_events: dict[str, EventState] = {}
+        self.internal_streams: dict[str, StreamState] = {}
+        self.graphs: dict[Slot, CaptureState | None] = {}
+        self.pools: dict[Slot, int | None] = {}
+        self.instances: dict[Slot, StreamState] = {}
+        self.device = 0
+        self.initialized = False
+        self.finalized = False
+        self.failures: dict[FailurePoint, ArmedFailure] = {}
+        self.completion_in_doubt = False
+        """Whether work of one device may have been taken for complete because another's default stream was."""
+        self.waits_unseen = False
+        """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
+        self.kinds_used: set[MemoryKind] = set()
+        self.staged = False
+        """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
+        self.first_chunk_bytes: dict[tuple[Slot | None, MemoryKind, int], int] = {}
+        self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
+        self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
+
+    def promises(self, promise: Promise) -> bool:
+        """Whether the backend made a promise."""
+        return promise in self.description.promises
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the backend has a capability."""
+        return capability in self.description.capabilities
+
+    def stream(self, slot: Slot | None) -> StreamState | None:
+        """Return a live stream's state, the current device's default stream for None, or None where it is dead."""
+        return self.default_streams[self.device] if slot is None else self.streams.get(slot)
+
+    def launch_stream(self, operation: ops.Launch) -> StreamState | None:
+        """Return the stream that a launch goes to."""
+        if operation.instance is not None:
+            return self.instances.get(operation.instance)
+        return self.stream(operation.stream)
+
+    def is_dead(self, stream: StreamState) -> bool:
+        """Whether a stream of the sequence was destroyed."""
+        return is_slot(stream.name) and self.streams.get(stream.name) is not stream
+
+    def handles(self, kind: HandleKind) -> int:
+        """Return how many handles of a kind the sequence owns."""
+        match kind:
+            case HandleKind.STREAM:
+                return len(self.streams)
+            case HandleKind.EVENT:
+                return len(self.events)
+            case HandleKind.GRAPH:
+                return len(self.graphs)
+            case HandleKind.INSTANCE:
+                return len(self.instances)
+
+    def observed_event(self, name: str) -> EventState:
+        """Return the state of an event of the sequence, or of one that a library made for itself."""
+        if name in self.events and self.events[name].capture is None:
+            return self.events[name]
+        return self.internal_events.setdefault(name, EventState(name, self.device))
+
+    def is_ambiguous(self, name: str) -> bool:
+        """Whether an observation's stream may be any of several: the default one of some device."""
+        return name == DEFAULT_STREAM and len(self.default_streams) > 1
+
+    def observed_streams(self, name: str) -> Iterable[StreamState]:
+        """Return the streams that an observation can mean by ``name``.
+
+        The default stream's name does not say of which device it is. A name that is no slot is a library's own stream.
+        """
+        if name == DEFAULT_STREAM:
+            return self.default_streams
+        if name in self.streams:
+            return (self.streams[name],)
+        for state in self.instances.values():
+            if state.name == name:
+                return (state,)
+        if is_slot(name):
+            return ()
+        if name not in self.internal_streams:
+            self.internal_streams[name] = self.order.new_stream(name, self.device, nonblocking=True)
+        return (self.internal_streams[name],)
+
+    def is_any_stream_busy(self) -> bool:
+        """Whether some stream has work that the host does not know to be complete."""
+        return self.order.is_busy

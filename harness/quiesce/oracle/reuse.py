@@ -1,0 +1,187 @@
+"""How blocks come, are used and go, and whether their memory was waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Promise
+from quiesce.observations import CopyEnqueued, Observation
+from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.change import Change, Conflict
+from quiesce.oracle.clocks import Clock, StreamState, merge
+from quiesce.oracle.evidence import Suspect
+from quiesce.oracle.facts import Facts
+from quiesce.oracle.memory import BlockState
+from quiesce.outcomes import Allocated
+
+
+def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: Change) -> None:
+    """Enter a block that was made."""
+    if operation.size_bytes == 0:
+        facts.empty_blocks[operation.slot] = outcome.address
+        if outcome.address:
+            owners = facts.memory.live.overlapping(outcome.address, outcome.address + 1)
+            change.overlapped = [owner for _, _, owner in owners]
+        return
+    stream = facts.stream(operation.stream)
+    block = BlockState(
+        operation.slot,
+        outcome.address,
+        operation.size_bytes,
+        operation.kind,
+        stream or facts.default_streams[facts.device],
+        operation.pool,
+        facts.device,
+        change.description,
+        operation.alignment_bytes or 0,
+    )
+    change.made = block
+    change.overlapped = facts.memory.add(block)
+    facts.blocks[operation.slot] = block
+    facts.kinds_used.add(operation.kind)
+    if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
+        # The host may touch it at once, unless the sequence asked for it in the order of a stream.
+        _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
+
+
+def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change) -> None:
+    """Enter a block that was made of a host block; the source is in use where the copy reads it."""
+    source = facts.blocks.get(operation.source)
+    size = source.size_bytes if source is not None else 0
+    allocate(facts, ops.Allocate(operation.slot, size, stream=operation.stream), outcome, change)
+    facts.staged = True
+    used = [operation.slot]
+    directly = source is not None and source.kind is MemoryKind.PINNED
+    if source is not None and (
+        (directly and facts.promises(Promise.STAGES_PINNED_DIRECTLY)) or _is_read(source, change.observations)
+    ):
+        used.append(operation.source)
+    use(facts, [slot for slot in used if not _is_pageable(facts, slot)], facts.stream(operation.stream), change)
+
+
+def _is_read(source: BlockState, observations: Collection[Observation]) -> bool:
+    return any(
+        isinstance(seen, CopyEnqueued) and source.address <= seen.source_address < source.end for seen in observations
+    )
+
+
+def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
+    """Enter a copy. Pageable memory is not in use once the call has returned.
+
+    A copy from it has read it by then, one to it is complete (CUDA Runtime API, "API synchronization behavior").
+    """
+    stream = facts.stream(operation.stream)
+    slots = (operation.source, operation.destination)
+    if stream is not None and not facts.empty_blocks.keys().isdisjoint(slots):
+        merge(facts.memory.empty_uses, stream.clock)  # nothing to copy
+        return
+    pageable = {slot for slot in slots if _is_pageable(facts, slot)}
+    use(facts, [slot for slot in slots if slot not in pageable], stream, change)
+    if stream is None or facts.captures.of(stream) is not None:
+        return
+    if operation.destination in pageable:
+        facts.order.complete(facts.order.snapshot(stream))
+    elif operation.source in pageable:
+        facts.order.doubt_stalls()  # it may have been waited for
+
+
+def _is_pageable(facts: Facts, slot: Slot) -> bool:
+    return slot in facts.blocks and facts.blocks[slot].kind is MemoryKind.PAGEABLE
+
+
+def use(facts: Facts, slots: Collection[Slot], stream: StreamState | None, change: Change) -> None:
+    """Enter work on ``stream`` that uses blocks."""
+    if stream is None:
+        return
+    blocks = tuple(facts.blocks[slot] for slot in slots if slot in facts.blocks)
+    capture = facts.captures.of(stream)
+    if capture is not None:
+        capture.add(stream, blocks)
+        return
+    facts.order.enqueue(stream)
+    if len(blocks) < len(slots):
+        merge(facts.memory.empty_uses, stream.clock)
+    for block in blocks:
+        _meet(facts, block, stream, change, excused_by=block.stream)
+        block.uses.update(stream.clock)
+
+
+def _meet(
+    facts: Facts,
+    block: BlockState,
+    stream: StreamState | None,
+    change: Change,
+    excused_by: StreamState | None = None,
+) -> None:
+    """Compare a use by ``stream`` (None: the host) with the work that the memory's earlier owners left.
+
+    The allocator answers for the stream that the block was allocated on (``excused_by``). That others come behind
+    that one is the sequence's business.
+    """
+    order = facts.order
+    for earlier in block.inherited:
+        if order.is_ordered(earlier.guard, stream) or (
+            excused_by is not None and order.is_ordered(earlier.guard, excused_by)
+        ):
+            continue
+        conflict = Conflict(block, earlier.block, order.certainly_pending(earlier.guard))
+        if facts.can(Capability.ORDER_LEDGER):
+            change.conflicts.append(conflict)
+        elif excused_by in (None, stream):
+            user = (stream.timeline, stream.enqueued) if stream is not None else None
+            facts.evidence.suspect(Suspect(conflict, order.work(earlier.guard), user))
+
+
+def free(facts: Facts, operation: ops.Free, change: Change) -> None:
+    """Take a block out that was freed."""
+    block = facts.blocks.pop(operation.slot, None)
+    if block is None:
+        address = facts.empty_blocks.pop(operation.slot, 0)
+        facts.memory.remove_empty(address, facts.order.freed_behind(None, facts.memory.empty_uses))
+        return
+    change.freed = block
+    stream = _free_stream(facts, block, operation.stream)
+    guard = _guard(facts, block, stream)
+    if guard.keys() - {stream.timeline}:
+        facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses))
+
+
+def _free_stream(facts: Facts, block: BlockState, slot: Slot | None) -> StreamState:
+    """Return the stream that a free is ordered on; where that is gone, only the default stream is left."""
+    stream = block.stream if slot is None else facts.stream(slot)
+    if stream is None or facts.is_dead(stream):
+        return facts.default_streams[block.device]
+    return stream
+
+
+def _guard(facts: Facts, block: BlockState, stream: StreamState) -> Clock:
+    """Return the work that the block's memory must wait for before it is used again.
+
+    Pageable memory is the host's own: who frees it has waited for its uses.
+    """
+    if block.kind is MemoryKind.PAGEABLE:
+        return {}
+    guard = facts.order.work(block.uses)
+    inherited: Clock = {}
+    for earlier in block.inherited:
+        merge(inherited, facts.order.work(earlier.guard))
+    if block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED) and not facts.promises(Promise.TRACKS_USES):
+        known = facts.order.snapshot(stream)
+        guard = _known(guard, known)
+        if stream is not block.stream:  # then the sequence has to have ordered the two
+            inherited = _known(inherited, known)
+    merge(guard, inherited)
+    return guard
+
+
+def _known(clock: Clock, known: Clock) -> Clock:
+    return {timeline: number for timeline, number in clock.items() if number <= known.get(timeline, 0)}
+
+
+def destroy_pool(facts: Facts, pool: Slot) -> None:
+    """Take a pool out, and the blocks that die with it."""
+    facts.pools.pop(pool, None)
+    for slot in [slot for slot, block in facts.blocks.items() if block.pool == pool]:
+        facts.memory.remove(facts.blocks.pop(slot), {}, {})

@@ -1,0 +1,180 @@
+"""The leak checks of ordinary tests. Registered only in a run that has a test to check.
+
+A test's rounds are run before its setup, and judged. Then the test runs once more the way it always does, and that run
+is reported: it fails the way it fails, and if it passes although it leaks, it is the call that fails. So whatever
+looks at reports or repeats failures sees an ordinary test.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from quiesce.errors import ConfigurationError
+from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.contexts import ContextMeter
+from quiesce.leaks.cupy_pools import CupyMeter
+from quiesce.leaks.descriptors import DescriptorMeter
+from quiesce.leaks.judgement import Judgement
+from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import CONTEXTS, Meter
+from quiesce.leaks.threads import ThreadMeter
+from quiesce.pytest_plugin.attaching import attach
+from quiesce.pytest_plugin.keys import CONTEXT_METER, LEAK_SETTINGS, LEAK_TEST
+from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
+from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
+from quiesce.pytest_plugin.leak_tests import LeakTest, plan_of
+from quiesce.reporting.text import clean_line
+from quiesce.results import Verdict
+
+RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "coverage", "memray")
+"""What runs tests or measures them; the plugins of pytest come on top."""
+
+
+class LeakChecks:
+    """The hooks. One check runs at a time; while it does, the hooks let its rounds through."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        owners = Owners(runner_places(config))
+        python = PythonMeter(owners)
+        self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
+        self._meters: tuple[Meter, ...] = (
+            self._contexts,
+            CupyMeter(),
+            ThreadMeter(),
+            DescriptorMeter(),
+            python,
+            HeapMeter(python),
+        )
+        self._keeps_errors = bool(config.option.usepdb)
+        self._in_round = False
+        self._in_call = False
+        self._accused = False
+        self._judgement: Judgement | None = None
+        self._failure = ""
+
+    def check(self, item: pytest.Item, plan: Plan) -> None:
+        """Have a test checked."""
+        item.stash[LEAK_TEST] = LeakTest(plan, self._meters)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Run the rounds and judge them, then let the test run."""
+        if not self._in_round and LEAK_TEST in item.stash:
+            self._judgement = None
+            self._accused = False
+            self._judgement = self._check(item)
+        return (yield)
+
+    def _check(self, item: pytest.Item) -> Judgement:
+        test = item.stash[LEAK_TEST]
+        rounds = TestRounds(item)
+        self._in_round = True
+        try:
+            judgement = LeakCheck(rounds.run, test.meters, test.plan).judge()
+        finally:
+            self._in_round = False
+        if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
+            self._contexts.close_new()
+        self._failure = rounds.failure
+        return judgement
+
+    def _judged(self, item: pytest.Item) -> Judgement | None:
+        """Return the judgement of a test whose reported run this is."""
+        return self._judgement if not self._in_round and LEAK_TEST in item.stash else None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Let a test that passes fail for its leak, or for a round that failed."""
+        judgement = self._judged(item)
+        if judgement is None:
+            return (yield)
+        self._in_call = True
+        try:
+            result = yield
+        finally:
+            self._in_call = False
+        if judgement.growths:
+            self._accused = True
+            pytest.fail(self._text(item, judgement), pytrace=False)
+        if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
+            pytest.fail(f"the test passes now and failed while it was repeated; its {self._failure}", pytrace=False)
+        return result
+
+    def _text(self, item: pytest.Item, judgement: Judgement) -> str:
+        return leak_text(leak_result(item, item.stash[LEAK_TEST].plan, judgement, Verdict.FAILED), judgement)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the result on the report of the phase that decides, and the leak on that of a test that fails anyway."""
+        report = yield
+        judgement = self._judged(item)
+        decides = report.when == "call" or (report.when == "setup" and not report.passed)
+        if judgement is None or self._in_call or not decides:  # subtests report within the call
+            return report
+        verdict, reason = verdict_of(judgement, report)
+        attach(leak_result(item, item.stash[LEAK_TEST].plan, judgement, verdict, reason), report)
+        item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
+        if judgement.growths and not self._accused:
+            report.sections.append(("leak check", self._text(item, judgement)))
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
+        """Let go of what the traceback of a failed test holds; a debugger still wants it."""
+        try:
+            return (yield)
+        finally:
+            if self._judged(item) is not None and not self._keeps_errors:
+                _release_last_error()
+
+
+def register_leak_checks(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Have tests checked. Raises :class:`pytest.UsageError` with one line for a marker that makes no sense."""
+    plan = config.stash[LEAK_SETTINGS].plan()
+    checks = LeakChecks(config)
+    for item in items:
+        try:
+            checks.check(item, plan_of(item, plan))
+        except ConfigurationError as error:
+            raise pytest.UsageError(clean_line(str(error))) from None
+    config.pluginmanager.register(checks, "quiesce-leak-checks")
+
+
+def _release_last_error() -> None:
+    error = getattr(sys, "last_value", None)
+    if isinstance(error, BaseException):
+        release_frames(error)
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+
+
+def runner_places(config: pytest.Config) -> Iterator[str]:
+    """Yield the folders and files of what runs the tests, whose own memory is no leak of the tested code.
+
+    A library that comes with a plugin for pytest is tested code but for the file of that plugin.
+    """
+    here = Path(__file__).parent
+    yield from (str(here), str(here.with_name("leaks")))
+    names = set(RUNNERS)
+    for plugin, _ in config.pluginmanager.list_plugin_distinfo():
+        name = str(getattr(plugin, "__name__", ""))
+        package = name.partition(".")[0]
+        if package.startswith("pytest"):
+            names.add(package)
+        elif package and (file := getattr(plugin, "__file__", None)):
+            yield str(file)
+    for name in sorted(names):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            yield from spec.submodule_search_locations
+        elif spec is not None and spec.origin:
+            yield spec.origin

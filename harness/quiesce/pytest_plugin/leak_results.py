@@ -1,0 +1,88 @@
+"""What a leak check says: as a result for reports, and as the text of a failure."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import pytest
+
+from quiesce.findings import Finding, Grade
+from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.plan import Plan
+from quiesce.reporting.text import clean_line, failure_text
+from quiesce.results import Result, Verdict
+
+LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
+"""The invariant that a leaking test breaks."""
+
+BACKEND: Final = "process"
+"""What reports call the backend of a leak check: the process that pytest runs in."""
+
+
+def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Verdict, reason: str = "") -> Result:
+    """Return the result of a check."""
+    line = item.location[1]
+    return Result(
+        case=item.nodeid,
+        title=f"{item.name} leaves nothing behind",
+        path=item.nodeid.partition("::")[0],
+        backend=BACKEND,
+        verdict=verdict,
+        reason=clean_line(reason),
+        findings=tuple(
+            _finding(growth, plan, None if line is None else line + 1, item.config.rootpath.as_posix())
+            for growth in judgement.growths
+        ),
+        reproduce="pytest '" + item.nodeid.replace("'", "'\\''") + "'",
+    )
+
+
+def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict, str]:
+    """Return the verdict and its reason; ``report`` is that of the phase that decided how the test itself went."""
+    expected = getattr(report, "wasxfail", None)
+    if report.skipped:
+        if expected is None:
+            why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+            return Verdict.UNSUPPORTED, f"the test was skipped: {why}"
+        if judgement.growths:
+            return Verdict.KNOWN_UPSTREAM, f"the test is expected to fail: {expected}"
+        return Verdict.INCONCLUSIVE, f"the test fails, as is expected: {expected}"
+    if judgement.growths:
+        return Verdict.FAILED, ""
+    if report.failed or judgement.outcome is Outcome.FAILED:
+        return Verdict.FAILED, "the test itself fails" + (f"; {judgement.inconclusive}" * bool(judgement.inconclusive))
+    if judgement.inconclusive:
+        return Verdict.INCONCLUSIVE, judgement.inconclusive
+    return Verdict.PASSED, ""
+
+
+def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding:
+    quantity = growth.quantity
+    allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
+    return Finding(
+        LEAVES_NOTHING,
+        f"{quantity.name} grows by {f'at most {allowed} bytes' if allowed else 'nothing'} per round",
+        f"{quantity.name} grows by {_amount(growth)} per round",
+        line=line,
+        allocated_by=_from_root(growth.origin, root),
+        fault_class=f"leak of {quantity.family}",
+        grade=Grade.GROWTH,
+        evidence=_from_root(growth.evidence, root),
+    )
+
+
+def _amount(growth: Growth) -> str:
+    per_round = growth.per_round
+    count = str(round(per_round)) if per_round >= 1 else f"{per_round:.2f}"
+    unit = growth.quantity.unit
+    return f"{count} {unit[:-1] if count == '1' else unit}"
+
+
+def _from_root(text: str, root: str) -> str:
+    return text.replace(root.rstrip("/") + "/", "").replace(root.replace("/", os.sep).rstrip(os.sep) + os.sep, "")
+
+
+def leak_text(result: Result, judgement: Judgement) -> str:
+    """Return the text of a leaking test's failure."""
+    return f"{clean_line(result.case)} leaks; it was run {judgement.rounds} times\n{failure_text(result)}"

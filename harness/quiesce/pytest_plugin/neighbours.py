@@ -1,0 +1,76 @@
+"""What other plugins keep of each run of a test, so that runs that are not reported leave nothing behind there."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@contextlib.contextmanager
+def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
+    """Let a test run without any trace of it in reports: those of pytest, of JUnit, and of pytest-benchmark.
+
+    ``briefly`` has an error's text made without its traceback, which takes far longer than most tests.
+    """
+    style = item.config.option.tbstyle
+    if briefly:
+        item.config.option.tbstyle = "value"
+    user_properties = list(item.user_properties)
+    global_properties = _global_properties(item.config)
+    kept = len(global_properties)
+    with warnings.catch_warnings(record=True), _no_log(item.config), _no_benchmark(item.config):
+        try:
+            yield
+        finally:
+            item.config.option.tbstyle = style
+            item._report_sections.clear()
+            item.user_properties[:] = user_properties
+            del global_properties[kept:]
+            _forget_subtests(item)
+
+
+def _global_properties(config: pytest.Config) -> list[Any]:
+    """Return the properties of the whole run that JUnit holds; Hypothesis adds its statistics to them."""
+    from _pytest.junitxml import xml_key
+
+    xml = config.stash.get(xml_key, None)
+    return [] if xml is None else xml.global_properties
+
+
+@contextlib.contextmanager
+def _no_log(config: pytest.Config) -> Iterator[None]:
+    """Keep what reports in the middle of a test, as subtests do, from reaching anybody."""
+    listeners = config.hook.pytest_runtest_logreport._hookimpls  # pluggy has no other way to silence a hook
+    kept = listeners[:]
+    listeners.clear()
+    try:
+        yield
+    finally:
+        listeners[:] = kept
+
+
+@contextlib.contextmanager
+def _no_benchmark(config: pytest.Config) -> Iterator[None]:
+    """Have pytest-benchmark run what it measures once, and keep no figures."""
+    session = getattr(config, "_benchmarksession", None)
+    if session is None:
+        yield
+        return
+    disabled, session.disabled = session.disabled, True
+    try:
+        yield
+    finally:
+        session.disabled = disabled
+
+
+def _forget_subtests(item: pytest.Item) -> None:
+    """Forget how many subtests failed; pytest counts them since version 9."""
+    try:
+        from _pytest.subtests import failed_subtests_key
+    except ImportError:
+        return
+    item.config.stash[failed_subtests_key].pop(item.id, None)

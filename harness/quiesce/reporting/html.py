@@ -1,0 +1,120 @@
+"""The HTML report: one page that needs no network, no server and no second file.
+
+Libraries, and why these:
+
+- *Jinja2* lays the page out. Everything is escaped (``autoescape``), and a missing value is an error.
+- *Plotly* draws the timelines. It zooms, reads out values and saves a picture, all of which a long timeline needs and
+  drawings made beforehand (Matplotlib, Altair with vl-convert) do not do. uPlot is smaller, but it is not on
+  PyPI, and a copy in this repository would be one that nobody updates. Plotly's script is 4.8 MB; packed it adds 2 MB
+  to a page that has a timeline and nothing to one that has none, and it is unpacked when the first one is shown.
+
+The page states a Content-Security-Policy that allows its own two scripts by their hashes and nothing from a network:
+what a driver answers would not run even if it were not escaped. Table, findings and operations are plain HTML and are
+there without JavaScript, which adds filters, sorting, timelines and copying.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quiesce.reporting.counts import count_by_backend
+from quiesce.reporting.files import write_atomically
+from quiesce.reporting.ordering import ordered
+from quiesce.reporting.page.cards import anchors, make_cards
+from quiesce.reporting.page.glossary import VERDICTS, invariants_in_order
+from quiesce.reporting.page.headline import headline
+from quiesce.reporting.page.matrix import SEVERITY, make_matrix
+from quiesce.reporting.page.plot_library import load_plot_library, script_digest
+from quiesce.reporting.page.reasons import reasons
+from quiesce.reporting.text import clean_line
+from quiesce.results import Report, Verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+EXTRA: Final = "quiesce[report]"
+"""What to install for this report."""
+_COUNTED: Final = (
+    Verdict.PASSED,
+    Verdict.FAILED,
+    Verdict.BROKEN_CASE,
+    Verdict.KNOWN_UPSTREAM,
+    Verdict.INCONCLUSIVE,
+    Verdict.UNSUPPORTED,
+    Verdict.NOT_PROMISED,
+)
+"""The columns of the table of counts, in order."""
+
+
+def why_unavailable() -> str:
+    """Return one line that says what to install, or '' where the libraries of this report are there."""
+    missing = [name for module, name in (("jinja2", "Jinja2"), ("plotly", "Plotly")) if find_spec(module) is None]
+    return f"report.html was not written: {' and '.join(missing)} missing; pip install '{EXTRA}'" if missing else ""
+
+
+def render_html(report: Report) -> str:
+    """Return the report as a page. Equal results give equal bytes, apart from what ``run`` holds.
+
+    Raises :class:`ImportError` where a library is missing: see :func:`why_unavailable`.
+    """
+    results = ordered(report.results)
+    counts = count_by_backend(results)
+    cards = tuple(make_cards(results))
+    environment = _environment()
+    script = _source(environment, "timelines.js") + _source(environment, "report.js")
+    library = load_plot_library() if any(card.timeline for card in cards) else None
+    return environment.get_template("report.html.j2").render(
+        headline=headline(report, counts),
+        counts=[replace(each, backend=clean_line(each.backend)) for each in counts],
+        verdicts=[verdict for verdict in SEVERITY if any(each.by_verdict[verdict] for each in counts)],
+        all_verdicts=tuple(SEVERITY),
+        counted_verdicts=_COUNTED,
+        severity=SEVERITY,
+        matrix=make_matrix(results, anchors(results)),
+        cards=cards,
+        reasons=reasons(results),
+        run=[(clean_line(key), clean_line(value)) for key, value in sorted(report.run.items())],
+        seed=report.seed,
+        verdict_sentences=VERDICTS,
+        invariants=invariants_in_order(finding.invariant for result in results for finding in result.findings),
+        style=_source(environment, "report.css"),
+        script=script,
+        library=library,
+        script_digests=[script_digest(script), *([library.digest] if library else [])],
+    )
+
+
+def write_html(report: Report, path: Path) -> None:
+    """Write the page to ``path`` atomically. Raises :class:`OSError`, and what :func:`render_html` raises."""
+    write_atomically(path, render_html(report))
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("quiesce.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment
+
+
+def _breakable(text: str) -> Markup:
+    """Return a long name, escaped, that a narrow column may break behind ``_``, ``.``, ``:``, ``/`` and ``-``."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"(?<=[_.:/-])(?=\w)", "<wbr>", str(escape(text))))  # noqa: S704 - escaped right here
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]

@@ -1,0 +1,56 @@
+"""What verdicts and invariants mean, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from quiesce.oracle.invariants import EVERY_STEP
+from quiesce.oracle.invariants.answers import DOCUMENTED, REFUSED, SERVED
+from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.results import Verdict
+
+VERDICTS: Final[Mapping[Verdict, str]] = {
+    Verdict.PASSED: "The operations ran and broke no invariant.",
+    Verdict.FAILED: "The operations ran and broke an invariant; the finding says which, where and how.",
+    Verdict.BROKEN_CASE: "The case does not prove itself: it is not red on its fault, or not green without it.",
+    Verdict.UNSUPPORTED: "The backend lacks something that the case needs: neither pass nor failure.",
+    Verdict.NOT_PROMISED: "The case tests a promise that the backend does not make: neither pass nor failure.",
+    Verdict.KNOWN_UPSTREAM: "It broke an invariant as this release is known to do; the case names the number.",
+    Verdict.INCONCLUSIVE: "The operations ran, but what was seen has another explanation.",
+}
+
+_WITHOUT_A_CHECK: Final[Mapping[str, str]] = {
+    SERVED: "A request that is valid and fits is served.",
+    REFUSED: "A request that is invalid or cannot be met is refused.",
+    DOCUMENTED: "An error is one of those that the runtime documents for it.",
+    NOTHING_LEFT: "After quiescence, memory that nobody owns is gone.",
+    HANDLES_GONE: "After quiescence, streams, events, graphs and instances are gone.",
+    GAUGE: "A gauge has the value that the case states.",
+    GROWTH: "What is retained does not grow with the number of iterations.",
+    COST: "The cost of an iteration does not grow with the number of iterations.",
+    "block_contents_survive": "What was written to a block is still there when it is read or freed.",
+    "frees_match_allocations": "What is freed was allocated and is freed once.",
+    "driver_answers_in_protocol": "A driver program answers every request in the protocol.",
+    "driver_survives_every_request": "A driver program outlives every request.",
+    "a_repeated_test_leaves_nothing_behind": "A test leaves behind as much after many rounds as after a few.",
+    "process_survives_every_request": "The process that runs the case outlives it.",
+}
+"""Rules that are no :class:`~quiesce.oracle.rules.Invariant`: they need no model, or a backend finds them itself."""
+
+INVARIANTS: Final[Mapping[str, str]] = {
+    **{invariant.name: invariant.sentence for invariant in EVERY_STEP},
+    **_WITHOUT_A_CHECK,
+}
+
+
+def sentence_of(invariant: str) -> str:
+    """Return the sentence of an invariant, or '' for one that a third party named."""
+    return INVARIANTS.get(invariant, "")
+
+
+def invariants_in_order(broken: Iterable[str]) -> tuple[tuple[str, str, bool], ...]:
+    """Return name, sentence and whether it was broken: the broken ones first, then by name."""
+    names = set(broken)
+    known = [(name, sentence, name in names) for name, sentence in INVARIANTS.items()]
+    return tuple(sorted(known, key=lambda each: (not each[2], each[0])))

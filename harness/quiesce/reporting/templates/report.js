@@ -1,0 +1,175 @@
+// What the page can do beyond being read: filters, sorting, opening, copying. timelines.js stands before it.
+(() => {
+  const root = document.documentElement;
+  root.classList.add("scripting");
+
+  // -- filters ---------------------------------------------------------------------------------------------------
+
+  const rows = all(".matrix tbody tr");
+  const cards = all(".card");
+  const chips = all(".chip");
+  const search = find("#search"), backend = find("#backend"), topic = find("#topic"), shown = find("#shown");
+  const texts = new Map();
+  const columns = document.head.appendChild(document.createElement("style"));
+
+  const textOf = (element) => {
+    if (!texts.has(element)) texts.set(element, element.textContent.toLowerCase());
+    return texts.get(element);
+  };
+  const rowWords = (row) => {
+    if (!texts.has(row)) texts.set(row, row.cells[0].textContent.toLowerCase());
+    return texts.get(row);
+  };
+  const verdictOf = (cell) => cell.className.slice(2).replace("-", " ");
+
+  function filter() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = new Set(chips.filter((chip) => chip.getAttribute("aria-pressed") === "true").map((chip) => chip.dataset.verdict));
+    const column = backend.value === "" ? null : Number(backend.value);
+    const name = column === null ? null : backend.selectedOptions[0].textContent;
+    const says = (text) => words.every((word) => text.includes(word));
+    const cellFits = (cell) => cell.className !== "" && (wanted.size === 0 || wanted.has(verdictOf(cell)));
+    const withFinding = new Set();
+    let cardCount = 0, rowCount = 0;
+    for (const card of cards) {
+      const fits = (topic.value === "" || card.dataset.topic === topic.value)
+        && (wanted.size === 0 || wanted.has(card.dataset.verdict))
+        && (name === null || card.dataset.backend === name)
+        && says(textOf(card));
+      card.hidden = !fits;
+      cardCount += fits;
+      if (fits && words.length) withFinding.add("#" + card.dataset.anchor);
+    }
+    for (const row of rows) {
+      const cells = Array.from(row.cells).slice(1);
+      const fits = (topic.value === "" || row.dataset.topic === topic.value)
+        && (column === null ? wanted.size === 0 || cells.some(cellFits) : cellFits(cells[column]))
+        && (says(rowWords(row)) || cells.some((cell) => withFinding.has(find("a", cell)?.getAttribute("href"))));
+      row.hidden = !fits;
+      rowCount += fits;
+    }
+    columns.textContent = column === null ? "" : `.matrix table { --columns: 1; } .matrix tr > :nth-child(n+2):not(:nth-child(${column + 2})) { display: none; }`;
+    const all = rowCount === rows.length && cardCount === cards.length;
+    shown.textContent = all ? `${rows.length} cases` : `${rowCount} of ${rows.length} cases, ${cardCount} of ${cards.length} findings`;
+  }
+
+  let pending = 0;
+  search.addEventListener("input", () => { clearTimeout(pending); pending = setTimeout(filter, 80); });
+  backend.addEventListener("change", filter);
+  topic.addEventListener("change", filter);
+  for (const chip of chips) {
+    chip.addEventListener("click", () => {
+      chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+      filter();
+    });
+  }
+  find("#filters").addEventListener("submit", (event) => event.preventDefault());
+  find("#filters").addEventListener("reset", () => {
+    for (const chip of chips) chip.setAttribute("aria-pressed", "false");
+    setTimeout(filter);
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      search.focus();
+    }
+  });
+
+  // -- sorting ---------------------------------------------------------------------------------------------------
+
+  rows.forEach((row, position) => { row.position = position; });
+
+  function sortBy(head) {
+    const ascending = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of all(".matrix [aria-sort]")) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    const column = head.dataset.sort === "case" ? null : Number(head.dataset.sort) + 1;
+    const rank = (row) => column === null ? 0 : Number(row.cells[column].dataset.rank ?? 99);
+    const way = ascending ? 1 : -1;
+    rows.sort((a, b) => way * (rank(a) - rank(b)) || (column === null ? way : 1) * (a.position - b.position));
+    find(".matrix tbody").append(...rows);
+  }
+
+  for (const head of all(".matrix [data-sort]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "head";
+    button.append(...find(".head", head).childNodes);
+    find(".head", head).replaceWith(button);
+    button.addEventListener("click", () => sortBy(head));
+  }
+
+  // -- cards -----------------------------------------------------------------------------------------------------
+
+  // The inside of a card is the text of its <noscript>: markup that the report's templates wrote and escaped.
+  function unpack(card) {
+    const packed = find("noscript", card);
+    if (!packed) return;
+    const inside = document.createElement("template");
+    inside.innerHTML = packed.textContent;
+    packed.replaceWith(inside.content);
+    for (const figure of all("figure", card)) timelines.observe(figure);
+  }
+  document.addEventListener("toggle", (event) => {
+    if (event.target.open && event.target.matches(".card")) unpack(event.target);
+  }, true);
+
+  function openTarget() {
+    const card = cards.find((each) => "#" + each.dataset.anchor === location.hash);
+    if (!card) return;
+    card.hidden = false;
+    card.open = true;
+    unpack(card);
+    card.scrollIntoView();
+    find("summary", card).focus({ preventScroll: true });
+  }
+  addEventListener("hashchange", openTarget);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.(".matrix td a");
+    if (link && link.getAttribute("href") === location.hash) openTarget();
+  });
+  find("#open-all")?.addEventListener("click", () => { for (const card of cards) if (!card.hidden) card.open = true; });
+  find("#close-all")?.addEventListener("click", () => { for (const card of cards) card.open = false; });
+
+  async function copy(button) {
+    const code = find("code", button.parentElement);
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button.copy");
+    if (button) copy(button);
+  });
+
+  // -- colours ---------------------------------------------------------------------------------------------------
+
+  const THEMES = [["", "Auto", "as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
+  const button = find("#theme");
+  let theme = 0, beforePrint = null;
+
+  function setTheme(name) {
+    if (name) root.dataset.theme = name; else delete root.dataset.theme;
+    timelines.redraw();
+  }
+  button.addEventListener("click", () => {
+    theme = (theme + 1) % THEMES.length;
+    const [name, word, meaning] = THEMES[theme];
+    button.textContent = word;
+    button.setAttribute("aria-label", `Colours: ${meaning}`);
+    setTheme(name);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", timelines.redraw);
+  addEventListener("beforeprint", () => { beforePrint = THEMES[theme][0]; setTheme("light"); });
+  addEventListener("afterprint", () => { setTheme(beforePrint); });
+
+  for (const card of cards) if (card.open) unpack(card);
+  filter();
+  openTarget();
+})();

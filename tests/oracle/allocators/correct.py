@@ -1,0 +1,104 @@
+"""Correct allocators of different policy, each with declarations of its own. No finding on any of them is legal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.backend import Capability, Promise
+from quiesce.gauges import Gauge
+
+from .arenas import Buddy, Bump, Coarse, Slab
+from .bench import BOTH, CLAIM, Traits, Trial
+from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
+from .heap import Placement
+
+_COUNTS = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.STREAMS, Gauge.EVENTS, Gauge.UPSTREAM_CALLS)
+_EVERY = dict.fromkeys((*_COUNTS, Gauge.RETAINED), BOTH)
+_CLAIMS = dict.fromkeys(_COUNTS, CLAIM)
+_HELD = {Gauge.RESERVED: BOTH, Gauge.PINNED: CLAIM}
+
+_POOL = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO, Promise.GROWTH_RESETS})
+_TRACKED = _POOL | {Promise.TRACKS_USES}
+
+CORRECT: Final[tuple[Trial, ...]] = (
+    Trial("powers of two", PowersOfTwo, promises=_TRACKED, gauges=_EVERY),
+    Trial(
+        "powers of two, claims only",
+        PowersOfTwo,
+        Traits(zero="unique", stall_is_work=True),
+        promises=_POOL,
+        gauges=_CLAIMS,
+        upstream_ledger=False,
+        order_ledger=False,
+    ),
+    Trial(
+        "huge pages",
+        HugePages,
+        Traits(zero="unique", huge_is_invalid=True, alignment_max=256, pageable_copies_block=False),
+        promises=_TRACKED | {Promise.RETRIES_SMALLER, Promise.STAGES_PINNED_DIRECTLY},
+        gauges=_EVERY,
+    ),
+    Trial(
+        "exact sizes from the top down",
+        Exact,
+        Traits(placement=Placement.HIGHEST, live_counts_host=False, tracks_uses=False),
+        promises=_POOL | {Promise.EXACT_FOOTPRINT},
+        gauges=_EVERY,
+    ),
+    Trial(
+        "best fit, addresses never again",
+        BestFit,
+        Traits(placement=Placement.NEVER_AGAIN, live_counts_footprint=False, stages_through_buffer=True),
+        promises=_TRACKED,
+        gauges=_HELD,
+        order_ledger=False,
+    ),
+    Trial(
+        "nothing is kept",
+        Direct,
+        Traits(zero="rejected", copies_itself=False),
+        promises=_TRACKED | {Promise.EXACT_FOOTPRINT, Promise.RETRIES_SMALLER, Promise.STAGES_PINNED_DIRECTLY},
+        without=frozenset({Capability.POOL}),
+        gauges=_EVERY,
+    ),
+    Trial(
+        "nothing is kept, nothing is told",
+        Direct,
+        Traits(huge_is_invalid=True, stall_is_work=True),
+        promises=_TRACKED | {Promise.EXACT_FOOTPRINT},
+        without=frozenset({Capability.POOL}),
+        order_ledger=False,
+    ),
+    Trial("coarse chunks", Coarse, promises=_TRACKED | {Promise.RETRIES_SMALLER}, gauges=_EVERY, chunk_bytes=33 << 20),
+    Trial(
+        "coarse chunks, mute",
+        Coarse,
+        Traits(zero="unique", tracks_uses=False, refuses_busy_pools=True),
+        promises=_POOL,
+        upstream_ledger=False,
+        order_ledger=False,
+        chunk_bytes=33 << 20,
+    ),
+    Trial("bump with reset", Bump, Traits(zero="unique", stall_is_work=True), gauges=_EVERY),
+    Trial(
+        "buddies",
+        Buddy,
+        promises=frozenset({Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO, Promise.CAPACITY_LIMIT}),
+        gauges=_EVERY,
+    ),
+    Trial("slabs", Slab, Traits(zero="unique"), promises=frozenset({Promise.CAPACITY_LIMIT}), gauges=_EVERY),
+    Trial(
+        "polled events",
+        Polling,
+        Traits(pageable_copies_block=False),
+        promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
+        gauges=_EVERY,
+    ),
+    Trial(
+        "polled events, upstream ledger alone",
+        Polling,
+        Traits(tracks_uses=False, huge_is_invalid=True),
+        promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO}),
+        order_ledger=False,
+    ),
+)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from quiesce.findings import Finding
+from quiesce.reporting.page import cards as module
+from quiesce.reporting.page.cards import anchors, make_cards
+from quiesce.results import Report, Result, Sample, Verdict
+
+
+def test_only_results_that_need_a_reader_have_cards(report: Report) -> None:
+    assert [(card.verdict, card.case) for card in make_cards(report.results)] == [
+        (Verdict.FAILED, "pool/squeeze_before_oom"),
+        (Verdict.BROKEN_CASE, "tape/diamond"),
+        (Verdict.KNOWN_UPSTREAM, "streams/recycled_handle"),
+    ]
+
+
+def test_anchors_point_at_their_results(report: Report) -> None:
+    assert [card.anchor for card in make_cards(report.results)] == list(anchors(report.results).values())
+    assert {report.results[position].case for position in anchors(report.results)} == {
+        card.case for card in make_cards(report.results)
+    }
+
+
+def test_a_finding_is_told_in_full(failing: Result) -> None:
+    (card,) = make_cards([failing])
+    (finding,) = card.findings
+    assert (finding.invariant, finding.sentence != "") == ("request_fits_but_out_of_memory", True)
+    assert (finding.where, finding.moment) == ("cases/pool/squeeze_before_oom.case:14", "operation 3")
+    assert (finding.observed, finding.allocated_by) == ("out of memory", "operation 1 (line 11): a = allocate 67108864")
+    assert card.reproduce == "quiesce run cases/pool/squeeze_before_oom.case --backend reference"
+    assert json.loads(card.timeline)["offending"] == [3]
+
+
+def test_evidence_is_cleaned_and_cut_at_its_beginning(report: Report, failing: Result) -> None:
+    known = next(card for card in make_cards(report.results) if card.verdict is Verdict.KNOWN_UPSTREAM)
+    assert known.findings[0].evidence == "pool: 1 event\nred"
+    long = replace(failing, findings=(Finding("rule", "this", "that", evidence="a" * 30_000 + "the end"),))
+    (card,) = make_cards([long])
+    assert card.findings[0].evidence.startswith("… (report.json holds all of it)\n")
+    assert card.findings[0].evidence.endswith("athe end")
+
+
+def test_a_script_element_cannot_be_ended_by_a_request(failing: Result) -> None:
+    hostile = Sample(0, "</script><!--<script>", "a\u2028b", 1, 0, 0, 0)
+    (card,) = make_cards([replace(failing, timeline=(hostile,))])
+    assert "<" not in card.timeline
+    assert card.timeline.isascii()
+    assert json.loads(card.timeline)["texts"] == ["</script><!--<script> → a b"]
+
+
+@pytest.mark.parametrize(("operations", "moment", "note"), [(3, "at closing", "None was recorded."), (0, "", "")])
+def test_a_card_without_samples_says_so(operations: int, moment: str, note: str, failing: Result) -> None:
+    findings = (Finding("rule", "this", "that"),)
+    (card,) = make_cards([replace(failing, timeline=(), operations=operations, findings=findings)])
+    assert (card.excerpt, card.timeline, card.note, card.findings[0].moment) == (None, "", note, moment)
+
+
+def test_a_backend_that_counts_no_bytes_still_shows_its_operations(failing: Result) -> None:
+    (card,) = make_cards([replace(failing, timeline=(Sample(3, "free a", "done", 14, None, None, None),))])
+    assert card.excerpt is not None
+    assert card.excerpt.columns == ()
+    assert card.note == "Nobody counts bytes on this backend, so there is no timeline."
+
+
+def test_beyond_the_limit_findings_stay_and_timelines_go(failing: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TIMELINES_MAX", 2)
+    made = list(make_cards([failing] * 4))
+    assert [bool(card.timeline) for card in made] == [True, True, False, False]
+    assert made[3].findings == made[0].findings
+    assert made[3].note == "The first 2 findings carry their operations here; report.json holds those of all."

@@ -1,0 +1,167 @@
+"""The page as text: what it says, that it is escaped, and that equal results give equal bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quiesce.findings import Finding
+from quiesce.reporting import html
+from quiesce.reporting.html import render_html, why_unavailable, write_html
+from quiesce.results import Report, Result, Sample, Verdict
+
+pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+pytest.importorskip("plotly", reason="Plotly is not installed")
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></noscript></style>\"' {{ 7*7 }} \x1b[31m\x00\u202e&lt;"
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def named(self, tag: str, name: str = "") -> list[dict[str, str | None]]:
+        return [
+            attributes for each, attributes in self.elements if each == tag and name in (attributes.get("class") or "")
+        ]
+
+
+def without_libraries(page: str) -> str:
+    return re.sub(r'<script type="text/plain".*?</script>', "", page, flags=re.DOTALL)
+
+
+def hostile(value: Any) -> Any:
+    """The same value with every text replaced by a hostile one."""
+    if type(value) is str:
+        return HOSTILE
+    if isinstance(value, tuple):
+        return tuple(hostile(item) for item in value)
+    if isinstance(value, Result | Finding | Sample):
+        changed: Any = replace(value, **{field.name: hostile(getattr(value, field.name)) for field in fields(value)})
+        return changed
+    return value
+
+
+def test_every_result_has_its_cell(report: Report) -> None:
+    page = Elements(render_html(report))
+    cells = [attributes for attributes in page.named("td", "v-") if "data-rank" in attributes]
+    assert len(cells) == len(report.results)
+    assert {attributes["class"] for attributes in cells} == {f"v-{verdict.replace(' ', '-')}" for verdict in Verdict}
+
+
+def test_a_finding_says_what_a_reader_needs(report: Report) -> None:
+    text = Elements(render_html(report)).text
+    for words in (
+        "request_fits_but_out_of_memory",
+        "allocated: 134217728 of 134217728 bytes are free or cached",
+        "cases/pool/squeeze_before_oom.case:14",
+        "operation 1 (line 11): a = allocate 67108864",
+        "quiesce run cases/pool/squeeze_before_oom.case --backend reference",
+        "NVIDIA/cccl#4222",
+        "1 skipped because their slot was never made",
+        "opencl 1.0-1.2: vendor#7",
+        "größe 字",
+        "it lacks tape",
+        "Linux x86_64",
+    ):
+        assert words in text
+
+
+def test_every_text_is_escaped(report: Report) -> None:
+    results = tuple(hostile(result) for result in report.results)
+    page = render_html(Report(7, results, {HOSTILE: HOSTILE, "ended": HOSTILE, "skipped " + HOSTILE: HOSTILE}))
+    elements = Elements(without_libraries(page))
+    scripts = [attributes.get("type") for attributes in elements.named("script")]
+    assert scripts == ["application/json", None]  # the timeline, and the page's own
+    assert elements.named("img") == []
+    assert not [name for _, attributes in elements.elements for name in attributes if name.startswith("on")]
+    assert "<script>alert(1)" in elements.text
+    assert "{{ 7*7 }}" in elements.text
+    assert not set("\x00\x1b\u202e") & set(page)
+
+
+def test_nothing_is_asked_of_a_network(report: Report) -> None:
+    page = Elements(without_libraries(render_html(report)))
+    links = {attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes}
+    assert all(link is not None and link.startswith(("#", "data:,")) for link in links)
+    (policy,) = (each["content"] for each in page.named("meta") if each.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "'unsafe-inline'" not in policy.partition("style-src")[0]
+
+
+def test_equal_results_give_equal_bytes_in_any_order(report: Report) -> None:
+    turned = Report(report.seed, report.results[::-1], dict(reversed(report.run.items())))
+    assert render_html(turned) == render_html(report)
+
+
+def test_two_runs_differ_in_what_run_holds_only(report: Report) -> None:
+    other = render_html(Report(report.seed, report.results, {**report.run, "machine": "Elsewhere"}))
+    assert other != render_html(report)
+    assert other.replace("Elsewhere", "Linux x86_64") == render_html(report)
+
+
+def test_a_page_without_a_timeline_carries_no_plot_library(report: Report) -> None:
+    results = tuple(replace(result, timeline=()) for result in report.results)
+    page = render_html(Report(0, results))
+    assert 'plot-library">' not in page
+    assert len(page) < 100_000
+
+
+def test_an_empty_run_is_a_page_that_says_so() -> None:
+    page = Elements(render_html(Report(0, ())))
+    assert page.named("div", "headline doubtful")
+    assert "Nothing was executed: no verdict" in page.text
+    assert "There is no result." in page.text
+
+
+def test_a_backend_on_which_nothing_ran_is_marked(report: Report) -> None:
+    page = Elements(render_html(report))
+    assert page.named("tr", "empty")
+    assert "NOTHING WAS EXECUTED on 'host': 1 unsupported, 1 not promised." in page.text
+
+
+def test_anchors_are_unique_and_every_link_arrives(report: Report) -> None:
+    page = Elements(render_html(report))
+    anchors = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(anchors) == len(set(anchors))
+    assert {attributes["href"] for attributes in page.named("a")} <= {f"#{anchor}" for anchor in anchors}
+
+
+def test_the_page_is_written_whole(report: Report, tmp_path: Path) -> None:
+    write_html(report, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == render_html(report)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ((), "Jinja2 and Plotly missing"),
+        (("jinja2",), "Plotly missing"),
+        (("jinja2", "plotly"), ""),
+    ],
+)
+def test_what_is_missing_is_named_with_what_to_install(
+    there: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "find_spec", lambda module: object() if module in there else None)
+    expected = f"report.html was not written: {words}; pip install 'quiesce[report]'" if words else ""
+    assert why_unavailable() == expected

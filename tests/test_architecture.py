@@ -1,0 +1,201 @@
+"""Who imports whom: the table of rooms, bottom to top, and a check that the package keeps to it.
+
+A room is a module or a package of quiesce. It may import the rooms that its row names, which all stand above it in the
+table, and itself. Third-party modules are imported where the tables below say so, and at module level only where the
+whole room is about them. Everything else comes from the standard library.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PACKAGE: Final = Path(__file__).resolve().parent.parent / "harness" / "quiesce"
+
+
+def _rooms(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+VALUES: Final = _rooms(
+    "operations outcomes observations gauges errors findings results requests request_format versions"
+)
+
+ROOMS: Final[dict[str, frozenset[str]]] = {
+    "": _rooms(""),  # quiesce itself: importing it costs nothing
+    "operations": _rooms(""),
+    "outcomes": _rooms(""),
+    "gauges": _rooms(""),
+    "errors": _rooms(""),
+    "findings": _rooms(""),
+    "versions": _rooms(""),
+    "observations": _rooms("operations"),
+    "results": _rooms("findings"),
+    "requests": _rooms("operations"),
+    "request_format": _rooms("operations"),
+    "backend": _rooms("operations outcomes observations gauges"),
+    "cases": VALUES | _rooms("backend"),
+    "reference": VALUES | _rooms("backend"),
+    "oracle": VALUES | _rooms("backend"),
+    "answers": VALUES | _rooms("backend"),
+    "lockstep": VALUES | _rooms("answers backend cases oracle"),
+    "backends": _rooms(""),
+    "backends.c_heap": VALUES | _rooms("backend"),
+    "backends.limiting": VALUES | _rooms("backend"),
+    "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
+    "backends.opencl": VALUES | _rooms("backend"),
+    "backends.process": VALUES | _rooms("backend"),
+    "backends.reference": VALUES | _rooms("backend reference"),
+    "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
+    "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
+    "generation": VALUES | _rooms("backend cases lockstep"),
+    "generation.strategies": VALUES | _rooms("backend generation"),
+    "leaks": VALUES | _rooms("backend cases"),
+    "reporting": VALUES | _rooms("oracle"),
+    "cli": VALUES | _rooms("backend backends.registry cases execution generation oracle reference reporting"),
+    "pytest_plugin": VALUES | _rooms("backend backends.registry cases execution leaks reporting"),
+}
+
+LAZY_THIRD_PARTY: Final = {
+    "backends.opencl": _rooms("pyopencl numpy"),
+    "reporting": _rooms("jinja2 markupsafe plotly"),
+    "pytest_plugin": _rooms("_pytest"),
+}
+"""Imported inside functions, or for type checkers only."""
+EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
+"""Imported at module level: these rooms are nothing without them."""
+
+FAMILIES: Final = {"backends.opencl": "backends.opencl_"}
+"""Rooms that are several modules side by side, with one beginning of their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported module, and whether importing the importer imports it."""
+
+    line: int
+    module: str
+    eager: bool
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _imports(node: ast.AST, eager: bool = True) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(child.lineno, alias.name, eager) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: write the import from its top: from quiesce.… import …"
+            # "from quiesce.oracle import model" can mean a module or a name: the longer path tells them apart below.
+            yield from (Import(child.lineno, f"{child.module}.{alias.name}", eager) for alias in child.names)
+        else:
+            lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_type_checking(child)
+            yield from _imports(child, eager and not lazy)
+
+
+def room_of(module: str) -> str:
+    """Return the room with the longest name that holds a module, a dotted path below quiesce."""
+    for room, beginning in FAMILIES.items():
+        if module.startswith(beginning):
+            return room
+    parts = module.split(".") if module else []
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((name for name in names if name in ROOMS), "")
+
+
+def _module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _complaint(room: str, seen: Import) -> str | None:
+    top = seen.module.partition(".")[0]
+    if top == "quiesce":
+        target = room_of(seen.module.removeprefix("quiesce."))
+        if target == room or target in ROOMS[room]:
+            return None
+        return f"'{room}' may not import '{target}'"
+    if top in sys.stdlib_module_names or top in EAGER_THIRD_PARTY.get(room, ()):
+        return None
+    if top not in LAZY_THIRD_PARTY.get(room, ()):
+        return f"'{room}' may not import the third-party module '{top}'"
+    return f"'{top}' is imported at module level; import it inside the function that uses it" if seen.eager else None
+
+
+MODULES: Final = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[path.relative_to(PACKAGE).as_posix() for path in MODULES])
+def test_modules_import_what_their_room_may(path: Path) -> None:
+    module = _module_of(path)
+    room = room_of(module)
+    assert room or not module, f"'{module}' is in no room: add a row to ROOMS, below everything that it imports"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    complaints = [f"{path}:{seen.line}: {text}" for seen in _imports(tree) if (text := _complaint(room, seen))]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_rooms_import_only_rooms_above_them() -> None:
+    order = list(ROOMS)
+    for room, allowed in ROOMS.items():
+        for other in allowed:
+            assert other in ROOMS, f"'{room}' may import '{other}', which is no room"
+            assert order.index(other) < order.index(room), f"'{room}' may import '{other}', which stands below it"
+
+
+def test_nobody_imports_the_surfaces() -> None:
+    for surface in ("cli", "pytest_plugin"):
+        assert [room for room, allowed in ROOMS.items() if surface in allowed] == []
+
+
+def test_no_row_is_stale() -> None:
+    used = {room_of(_module_of(path)) for path in MODULES}
+    assert set(ROOMS) == used
+
+
+def test_no_permission_above_the_values_is_stale() -> None:
+    used: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in MODULES:
+        seen = _imports(ast.parse(path.read_text(encoding="utf-8")))
+        names = [each.module for each in seen if each.module.startswith("quiesce.")]
+        used[room_of(_module_of(path))].update(room_of(name.removeprefix("quiesce.")) for name in names)
+    stale = {room: sorted(allowed - VALUES - used[room]) for room, allowed in ROOMS.items()}
+    assert {room: names for room, names in stale.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "complaint"),
+    [
+        ("oracle", "import quiesce.reference.pool", "'oracle' may not import 'reference'"),
+        ("oracle", "from quiesce import lockstep", "'oracle' may not import 'lockstep'"),
+        ("reference", "from quiesce.oracle import model", "'reference' may not import 'oracle'"),
+        ("backends.host", "from quiesce.backends import opencl_ledger", "'backends.host' may not import"),
+        ("backends.opencl", "import pyopencl", "'pyopencl' is imported at module level"),
+        ("lockstep", "def late():\n    import pytest", "may not import the third-party module 'pytest'"),
+    ],
+)
+def test_a_wrong_import_is_seen(room: str, text: str, complaint: str) -> None:
+    complaints = [_complaint(room, seen) or "" for seen in _imports(ast.parse(text))]
+    assert complaint in complaints[0]
+
+
+@pytest.mark.parametrize(
+    ("room", "text"),
+    [
+        ("backends.opencl", "def late():\n    import pyopencl"),
+        ("backends.opencl", "if TYPE_CHECKING:\n    import pyopencl"),
+        ("backends.opencl", "from quiesce.backends import opencl_ledger"),
+        ("pytest_plugin", "import pytest"),
+        ("lockstep", "import json"),
+    ],
+)
+def test_a_right_import_is_let_be(room: str, text: str) -> None:
+    assert [_complaint(room, seen) for seen in _imports(ast.parse(text))] == [None]

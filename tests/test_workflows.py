@@ -1,0 +1,106 @@
+"""The workflows: no stranger's code on a runner of our own, no rights beyond reading, and versions that are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+yaml = pytest.importorskip("yaml", reason="it comes with the extra 'test'")
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+REVIEWED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
+"""What only those who may write to the repository can cause, and what runs the code of its own branches."""
+HOSTED: Final = re.compile(r"(ubuntu|macos|windows)-latest\Z")
+
+Workflow = dict[Any, Any]  # any key: YAML 1.1 reads the key 'on' as true
+
+pytestmark = pytest.mark.skipif(not WORKFLOWS, reason="a source distribution without its workflows")
+
+
+def _load(path: Path) -> Workflow:
+    loaded: Workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+def _events(workflow: Workflow) -> dict[str, Any]:
+    events: dict[str, Any] = workflow[True]
+    return events
+
+
+def _runners(job: Workflow) -> list[str]:
+    wanted = job["runs-on"]
+    if wanted == "${{ matrix.system }}":
+        wanted = job["strategy"]["matrix"]["system"]
+    return [wanted] if isinstance(wanted, str) else list(wanted)
+
+
+def _own_runners(workflow: Workflow) -> dict[str, Workflow]:
+    jobs: dict[str, Workflow] = workflow["jobs"]
+    return {name: job for name, job in jobs.items() if not all(HOSTED.match(runner) for runner in _runners(job))}
+
+
+@pytest.fixture(params=WORKFLOWS, ids=lambda path: path.name)
+def workflow(request: pytest.FixtureRequest) -> Workflow:
+    """Each workflow, as YAML reads it."""
+    return _load(request.param)
+
+
+def test_a_workflow_may_only_read(workflow: Workflow) -> None:
+    assert workflow["permissions"] == {"contents": "read"}
+    assert [name for name, job in workflow["jobs"].items() if "permissions" in job] == []
+
+
+def test_actions_are_named_with_their_major_version(workflow: Workflow) -> None:
+    used = [step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert used
+    assert [action for action in used if not re.fullmatch(r"actions/[a-z-]+@v[0-9]+", action)] == []
+
+
+def test_runs_of_one_branch_do_not_pile_up(workflow: Workflow) -> None:
+    assert "github.ref" in workflow["concurrency"]["group"]
+
+
+def test_a_job_that_hangs_is_ended(workflow: Workflow) -> None:
+    assert [name for name, job in workflow["jobs"].items() if not 0 < job.get("timeout-minutes", 0) <= 60] == []
+
+
+def test_runners_of_our_own_never_see_a_pull_request(workflow: Workflow) -> None:
+    own = _own_runners(workflow)
+    if not own:
+        return
+    events = _events(workflow)
+    assert set(events) <= REVIEWED_EVENTS
+    assert events["push"] == {"branches": ["main"]}
+    for job in own.values():
+        condition = " ".join(job["if"].split())
+        assert "||" not in condition.replace("vars.GPU_RUNNERS || '[]'", "")
+        guards = condition.split(" && ")
+        assert "!github.event.repository.fork" in guards
+        assert "github.ref == 'refs/heads/main'" in guards
+        named = [re.findall(r'"(\w+)"', guard) for guard in guards if guard.endswith("github.event_name)")]
+        assert named
+        assert set(named[0]) <= REVIEWED_EVENTS
+        checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+        assert [step.get("with") for step in checkouts] == [{"persist-credentials": False}]
+
+
+def test_there_are_runners_of_our_own_to_guard() -> None:
+    found = {name: _runners(job)[0] for path in WORKFLOWS for name, job in _own_runners(_load(path)).items()}
+    assert found == {"cuda": "self-hosted", "rocm": "self-hosted"}
+
+
+def test_untrusted_text_reaches_no_shell(workflow: Workflow) -> None:
+    scripts = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    expressions = [found for script in scripts for found in re.findall(r"\$\{\{(.*?)\}\}", script)]
+    assert {expression.strip() for expression in expressions} <= {"matrix.environment"}
+
+
+def test_every_step_gets_its_environment_from_tox() -> None:
+    checks = _load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["checks"]
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    for environment in checks["strategy"]["matrix"]["environment"]:
+        assert f"[testenv:{environment}]" in tox
