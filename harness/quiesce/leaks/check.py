@@ -73,6 +73,7 @@ class LeakCheck:
         self._series: dict[Quantity, Series] = {}
         self._old = OldObjects()
         self._observes = False
+        self._read_families: frozenset[str] | None = None
         self._outcome = Outcome.OVER
         self._rounds = 0
         self._watched = 0
@@ -143,7 +144,7 @@ class LeakCheck:
         """Settle and read every meter; one that cannot be read is left out from then on."""
         collect_garbage()
         for meter in self._meters:
-            if meter.family in self._broken:
+            if meter.family in self._broken or not (self._read_families is None or meter.family in self._read_families):
                 continue
             try:
                 if not meter.absent():
@@ -181,19 +182,17 @@ class LeakCheck:
         self._read()
         self._forget_readings()
         self._first_round()
-        while True:
-            if self._rounds >= SCREENING_MIN:
-                moving = self._moving(SCREENING_WINDOW)
-                if not moving or self._rounds >= SCREENING_MAX:
-                    families = frozenset(quantity.family for quantity in moving)
-                    return families | {PYTHON} if C_HEAP in families else families  # Python's own may be on the heap
-            self._round()
+        while self._rounds < SCREENING_MIN or (self._rounds < SCREENING_MAX and self._moving(SCREENING_WINDOW)):
+            self._round()  # no local variable may live through a round that was not there in the one before
+        families = frozenset(quantity.family for quantity in self._moving(SCREENING_WINDOW))
+        return families | {PYTHON} if C_HEAP in families else families  # Python's own may be on the heap
 
     def _observe(self, suspects: frozenset[str]) -> tuple[tuple[Growth, ...], str]:
         """Return what leaks, or why that cannot be said."""
         self._old.thaw()
         collect_garbage()
         caches = BoundedCaches()
+        self._read_families = suspects | {PYTHON}
         for meter in self._meters:
             meter.observe()
         self._observes = True

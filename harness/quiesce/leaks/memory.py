@@ -24,8 +24,11 @@ HEAP: Final = Quantity(C_HEAP, "the C heap", floor=32, exact=False)
 """Its floor is the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c). It is not exact because
 blocks that Python got before the tracing began are not subtracted, and are given back at any time."""
 
-AT_HAND_SIZES: Final = tuple(size for size in range(24, 1033, 16) for _ in range(8))
-"""One more than the free chunks that glibc's malloc keeps at hand for a thread: 7 of each size (tcache, malloc.c)."""
+AT_HAND_SIZES: Final = range(24, 1033, 16)
+AT_HAND_COUNT: Final = 7
+"""glibc's malloc keeps up to 7 free chunks of each of these sizes at hand for each thread (tcache in malloc.c)."""
+
+AT_HAND_TRIES: Final = 32
 
 
 class PythonMeter:
@@ -123,11 +126,14 @@ class HeapMeter:
         self._observes = False
         self._absent = _why_no_mallinfo2()
         if not self._absent:
+            self._taken = [0] * AT_HAND_TRIES
             self._library = ctypes.PyDLL(None)
             self._library.mallinfo2.restype = _Mallinfo2
             self._library.malloc.restype = ctypes.c_void_p
             self._library.malloc.argtypes = [ctypes.c_size_t]
             self._library.free.argtypes = [ctypes.c_void_p]
+            self._library.malloc_usable_size.restype = ctypes.c_size_t
+            self._library.malloc_usable_size.argtypes = [ctypes.c_void_p]
 
     def absent(self) -> str:
         """Say why the heap cannot be counted."""
@@ -139,17 +145,32 @@ class HeapMeter:
     def read(self) -> Mapping[Quantity, int]:
         """Count; read it behind the Python meter, whose last sample is subtracted.
 
-        What malloc keeps at hand counts as in use, so all of it is taken while counting: a small leak could live on
-        it for rounds, and a block that is freed in another way than it was allocated would seem to leak.
+        The free chunks that malloc keeps at hand count as in use, so there must be equally many each time. Otherwise a
+        small leak lives on them for rounds, and a block seems to leak that is allocated past them and freed to them.
         """
         if self._observes and not tracemalloc.is_tracing():
             return {}
-        at_hand = list(map(self._library.malloc, AT_HAND_SIZES))
+        self._fill_up()
         info = self._library.mallinfo2()
-        for address in at_hand:
-            self._library.free(address)
         in_use = info.uordblks + info.hblkhd
         return {HEAP: in_use - self._python.last.on_c_heap_bytes}
+
+    def _fill_up(self) -> None:
+        """Have malloc keep as many chunks at hand as it will, of each size it keeps.
+
+        A free chunk that is a little too large is given out whole. When it is freed it counts for another size, so it
+        is held back until enough of the right size were taken.
+        """
+        malloc, usable_size, taken = self._library.malloc, self._library.malloc_usable_size, self._taken
+        for size in AT_HAND_SIZES:
+            missing = AT_HAND_COUNT
+            for count in range(AT_HAND_TRIES):
+                taken[count] = address = malloc(size)
+                missing -= usable_size(address) == size
+                if not missing:
+                    break
+            for index in range(count + 1):
+                self._library.free(taken[index])
 
     def observe(self) -> None:
         """Subtract what the Python meter sees from now on."""

@@ -35,6 +35,8 @@ class StreamState:
     enqueued: int = 0
     marked: int = 0
     clock: Clock = field(default_factory=dict)
+    certain: Clock = field(default_factory=dict)
+    """What its work certainly comes behind: an action that is no work may take part in the implicit order or not."""
     stalled_from: int | None = None
     """Work numbered above this is certainly pending while the stall holds."""
     stall_mark: int | None = None
@@ -48,6 +50,8 @@ class HappensBefore:
 
     def __init__(self, *, legacy_default_stream: bool) -> None:
         self.host: Clock = {}
+        self.surely: Clock = {}
+        """The part of ``host`` that follows from no more than what the sequence waited for itself."""
         self._legacy = legacy_default_stream
         self._streams: dict[Timeline, StreamState] = {}
         self._unfinished: dict[Timeline, StreamState] = {}
@@ -67,29 +71,39 @@ class HappensBefore:
         """Put work on a stream; return its number."""
         stream.clock = self._behind_default(stream)
         stream.enqueued += 1
-        stream.clock[stream.timeline] = stream.enqueued
+        stream.clock[stream.timeline] = stream.certain[stream.timeline] = stream.enqueued
+        for other in self._implicitly_before(stream):
+            merge(stream.certain, self._uncertain(other.certain))
         self._unfinished[stream.timeline] = stream
         return stream.enqueued
 
     def mark(self, stream: StreamState) -> int:
         """Put something on a stream that may hold it up; return its number among the marks."""
         stream.marked += 1
-        stream.clock[stream.marks] = stream.marked
+        stream.clock[stream.marks] = stream.certain[stream.marks] = stream.marked
         self._unfinished[stream.timeline] = stream
         return stream.marked
 
     def _behind_default(self, stream: StreamState) -> Clock:
         """Return the stream's clock behind what the order of the legacy default stream puts before its next action."""
         clock = stream.clock
-        if not self._legacy or stream.nonblocking:
-            return clock
-        for other in self._unfinished.values():
-            if other is stream or other.device != stream.device or other.nonblocking:
-                continue
-            if stream.name == "" or other.name == "":
-                clock = dict(clock) if clock is stream.clock else clock
-                merge(clock, self.unfinished(other.clock))
+        for other in self._implicitly_before(stream):
+            clock = dict(clock) if clock is stream.clock else clock
+            merge(clock, self.unfinished(other.clock))
         return clock
+
+    def _implicitly_before(self, stream: StreamState) -> list[StreamState]:
+        """Return the busy streams that the next action on a stream waits for by the legacy default stream's order."""
+        if not self._legacy or stream.nonblocking:
+            return []
+        return [
+            other
+            for other in self._unfinished.values()
+            if other is not stream
+            and other.device == stream.device
+            and not other.nonblocking
+            and (stream.name == "" or other.name == "")
+        ]
 
     def snapshot(self, stream: StreamState) -> Clock:
         """Return what an action on the stream would be ordered behind now."""
@@ -113,6 +127,11 @@ class HappensBefore:
             merge(behind, self.snapshot(state))
         return behind
 
+    def doubt_idleness(self, stream: StreamState, uses: Clock) -> None:
+        """Note that something that is no work may have been put on a stream and on those of ``uses``."""
+        for state in {id(each): each for each in (stream, *(self._streams[user] for user in uses))}.values():
+            self._act(state)
+
     def encompassed(self, stream: StreamState) -> Clock:
         """Return the unfinished work that a query or synchronisation of a stream is about.
 
@@ -126,14 +145,15 @@ class HappensBefore:
         """Order later work of ``stream`` behind ``clock``."""
         merge(stream.clock, self.unfinished(clock))
 
-    def wait(self, stream: StreamState, clock: Clock) -> None:
-        """Make later work of ``stream`` wait for ``clock``.
+    def wait(self, stream: StreamState, clock: Clock, certain: Clock | None = None) -> None:
+        """Make later work of ``stream`` wait for ``clock``, and certainly for ``certain``.
 
         To the legacy default stream's implicit order a wait is an action like any other (CUDA Runtime API, "Stream
         synchronization behavior").
         """
         self._act(stream)
         self.join(stream, clock)
+        merge(stream.certain, self._uncertain(certain or {}))
 
     def _act(self, stream: StreamState) -> None:
         """Apply the legacy default stream's order to an action that is no work."""
@@ -143,6 +163,17 @@ class HappensBefore:
             self.disturb(stream)
 
     # -- what the host knows ---------------------------------------------------------------------------------------
+
+    def _uncertain(self, clock: Clock) -> Clock:
+        return {timeline: number for timeline, number in clock.items() if number > self.surely.get(timeline, 0)}
+
+    def is_surely_complete(self, *clocks: Clock) -> bool:
+        """Whether the sequence itself has waited for everything in the clocks."""
+        return not any(self._uncertain(clock) for clock in clocks)
+
+    def note_sure(self, certain: Clock) -> None:
+        """Note that the sequence itself has waited for ``certain``."""
+        merge(self.surely, certain)
 
     def unfinished(self, clock: Clock) -> Clock:
         """Return the part of a clock that the host does not know to be complete."""
@@ -170,8 +201,9 @@ class HappensBefore:
             if number <= self.host.get(timeline, 0):
                 continue
             self.host[timeline] = number
-            begin = stream.stall_mark if is_mark else stream.stalled_from
-            if begin is not None and number >= begin + (not is_mark):
+            if is_mark and stream.stall_mark is not None and number >= stream.stall_mark:
+                self.doubt_stall(stream)  # over, if it holds up what comes behind it on another stream
+            elif not is_mark and stream.stalled_from is not None and number > stream.stalled_from:
                 self.release(stream)
             if stream.enqueued <= self.host.get(stream.timeline, 0) and stream.marked <= self.host.get(stream.marks, 0):
                 self._unfinished.pop(stream.timeline, None)
@@ -181,6 +213,9 @@ class HappensBefore:
 
     def complete_device(self, device: int) -> None:
         """Note that all work on a device is complete."""
+        for stream in self._streams.values():
+            if stream.device == device:
+                self.note_sure(stream.certain)
         for stream in list(self._unfinished.values()):
             if stream.device == device:
                 self.complete(dict(stream.clock))

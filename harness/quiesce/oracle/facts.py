@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.observations import DEFAULT_STREAM, HandleKind
-from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Slot
+from quiesce.operations import FailurePoint, MemoryKind, Slot
 from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.oracle.evidence import Evidence
+from quiesce.oracle.failures import ArmedFailure
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
@@ -24,24 +25,16 @@ class EventState:
     name: str
     device: int
     clock: Clock = field(default_factory=dict)
+    certain: Clock = field(default_factory=dict)
+    """What its last record certainly comes behind."""
     stream: StreamState | None = None
     """The stream that it was last recorded on."""
     capture: CaptureState | None = None
     """The capture that it was recorded in; ``clock`` is then about what that captured."""
     recorded: bool = False
     """Whether it ever was; until then waiting for it is "a functional no-op" (``cuStreamWaitEvent``)."""
-    certain: bool = True
-    """Whether it is known which device's default stream it was recorded on, if on one."""
-
-
-@dataclass(slots=True)
-class ArmedFailure:
-    """A failure that waits below the allocator; ``calls_left`` bounds the calls up to the one that fails."""
-
-    error: InjectedError
-    calls_left: int
-    frees_seen: bool = False
-    """Whether memory went back upstream meanwhile: such a call can be the one that failed, and its failure ignored."""
+    ambiguous: bool = False
+    """Whether it is unknown which device's default stream it was recorded on, if on one."""
 
 
 class Facts:

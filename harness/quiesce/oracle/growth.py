@@ -1,4 +1,4 @@
-"""Growth over iterations: a slope that one-off warm-up and a bounded saw-tooth do not tilt."""
+"""Growth over iterations: a slope that one-off warm-up, a bounded saw-tooth and bounded noise do not tilt."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final
 
 _POINTS_MAX: Final = 64
+_WINDOWS: Final = 4
 
 
 def slope(values: Sequence[int]) -> Fraction:
@@ -25,7 +26,9 @@ def slope(values: Sequence[int]) -> Fraction:
 def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: bool) -> bool:
     """Whether readings grow by ``per_iteration``: over the whole window they are off by less than one unit.
 
-    A ``cumulative`` gauge is judged on what each iteration adds; counted work may wander by a twentieth of that.
+    What is off has to show all the way, in the lowest readings as in the highest: a backlog that fills and empties
+    is no growth. Where nothing may grow, nothing need stay either. A ``cumulative`` gauge is judged on what each
+    iteration adds; counted work may wander by a twentieth of that.
     """
     if cumulative:
         values = [after - before for before, after in pairwise(values)]
@@ -34,4 +37,15 @@ def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: 
     allowed = Fraction(1)
     if cumulative:
         allowed = max(allowed, Fraction(median(values)) / 20)
-    return abs(slope(values) - per_iteration) * (len(values) - 1) < allowed
+    off = (slope(values) - per_iteration) * (len(values) - 1)
+    if abs(off) < allowed or (off < 0 and per_iteration == 0):
+        return True
+    rest = [value - per_iteration * index for index, value in enumerate(values)]
+    return not _rises_throughout(rest if off > 0 else [-value for value in rest])
+
+
+def _rises_throughout(values: Sequence[int]) -> bool:
+    """Whether both the lowest and the highest readings rise from each quarter to the next."""
+    count = min(_WINDOWS, len(values))
+    windows = [values[len(values) * k // count : len(values) * (k + 1) // count] for k in range(count)]
+    return all(min(a) < min(b) and max(a) < max(b) for a, b in pairwise(windows))

@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Flavour
-from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.gauges import Readings
 from quiesce.observations import (
     DeviceSynchronized,
     EventCompleted,
@@ -24,12 +24,13 @@ from quiesce.observations import (
     UpstreamFreed,
     UpstreamRefused,
 )
-from quiesce.operations import InjectedError, Operation, Slot
+from quiesce.operations import Operation, Slot
 from quiesce.oracle import reuse
 from quiesce.oracle.change import Ask, Change, Conflict
 from quiesce.oracle.clocks import StreamState, merge
 from quiesce.oracle.evidence import Suspect
-from quiesce.oracle.facts import ArmedFailure, EventState, Facts
+from quiesce.oracle.facts import EventState, Facts
+from quiesce.oracle.failures import ArmedFailure
 from quiesce.outcomes import NOT_READY, UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
 
 _WAITS_FOR_NOBODY: Final = (
@@ -148,7 +149,7 @@ class Model(Facts):
 
     def _see_complete(self, name: str, *, forced: bool) -> None:
         event = self.observed_event(name)
-        self.completion_in_doubt |= not event.certain
+        self.completion_in_doubt |= event.ambiguous
         if forced:
             self.order.complete(event.clock)
         else:
@@ -164,7 +165,7 @@ class Model(Facts):
                 return
             merge(clock, self.order.record(state))
             event.stream = state
-        event.clock, event.certain = clock, not self.is_ambiguous(stream)
+        event.clock, event.ambiguous = clock, self.is_ambiguous(stream)
 
     def _see_upstream(
         self, seen: UpstreamAllocated | UpstreamRefused | UpstreamFreed, pool: Slot | None, change: Change
@@ -188,17 +189,14 @@ class Model(Facts):
             self.empty_blocks[operation.slot] = block.address
         failure = self.failures.get(ops.FailurePoint.UPSTREAM)
         if failure is not None:
-            calls = len(change.asks)
-            failure.frees_seen |= any(isinstance(seen, UpstreamFreed) for seen in change.observations)
-            if isinstance(outcome, Allocated) and not failure.frees_seen:
-                grown = _rose(change, Gauge.RESERVED) or _rose(change, Gauge.PINNED)
-                met = failure.calls_left <= max(calls, int(grown))
-                change.swallowed = met and failure.error is InjectedError.FOREIGN
-            failure.calls_left -= calls
+            failure.follow(change)
         if failure is not None and failure.calls_left <= 0:
             del self.failures[ops.FailurePoint.UPSTREAM]
-        elif outcome == Rejected(UPSTREAM_ERROR) and len(self.failures) == 1:  # of several, nobody knows which it was
+        elif outcome == Rejected(UPSTREAM_ERROR) and len(self.failures) == 1:
             self.failures.clear()
+        elif outcome == Rejected(UPSTREAM_ERROR):  # nobody knows which it was
+            for each in self.failures.values():
+                each.in_doubt = True
 
     def _doubt(self, operation: Operation) -> None:
         """Where a library's own waits are not observed, there may have been some."""
@@ -248,6 +246,7 @@ class Model(Facts):
                 state = self.instances.pop(slot, None)
                 if state is not None:
                     self.order.complete(dict(state.clock))
+                    self.order.note_sure(state.certain)
             case _:
                 self._succeed_order(operation)
                 self.tape.apply(operation)
@@ -293,9 +292,11 @@ class Model(Facts):
             state = self.stream(operation.slot)
             if state is not None:
                 self.order.complete(self.order.encompassed(state))
+                self.order.note_sure(state.certain)
                 self.order.release(state)
         elif operation.slot in self.events and self.events[operation.slot].capture is None:
             self.order.complete(self.events[operation.slot].clock)
+            self.order.note_sure(self.events[operation.slot].certain)
         self.order.doubt_stalls()  # nobody is forbidden to wait for more
 
     def _destroy_stream(self, slot: Slot) -> None:
@@ -313,6 +314,7 @@ class Model(Facts):
         event.recorded, event.stream = True, state
         event.capture = self.captures.of(state)
         event.clock = self.order.record(state) if event.capture is None else event.capture.snapshot(state)
+        event.certain = dict(state.certain)
 
     def _wait(self, slot: Slot, stream: Slot | None) -> None:
         event, state = self.events.get(slot), self.stream(stream)
@@ -321,7 +323,7 @@ class Model(Facts):
         if event.capture is None:
             self.order.disturb(state)
             if event.recorded:
-                self.order.wait(state, event.clock)
+                self.order.wait(state, event.clock, event.certain)
             return
         self.captures.join(state, event.capture, event.clock)
 
@@ -357,20 +359,24 @@ class Model(Facts):
         if isinstance(operation, ops.QueryStream):
             stream = asked = self.stream(operation.slot)
             clock = dict(stream.clock) if stream is not None else {}
+            certain = stream.certain if stream is not None else {}
         else:
             event = self.events.get(operation.slot)
             asked = event.stream if event is not None else None
             clock = event.clock if event is not None and event.capture is None else {}
+            certain = event.certain if event is not None and event.capture is None else {}
         if isinstance(outcome, Done):
-            change.early = self.order.certainly_pending(clock)
+            change.early = self.order.certainly_pending(certain)
+            if asked is not None and asked.stall_mark is None:
+                self.order.note_sure(certain)
             if asked is not None:
                 self.order.complete(clock, asked=asked)
         elif outcome == Rejected(NOT_READY):
             held_back = (
                 self.waits_unseen or self.completion_in_doubt or (stream is not None and stream.stall_mark is not None)
             )
-            about = self.order.encompassed(stream) if stream is not None else self.order.unfinished(clock)
-            change.certain_completion = not held_back and not about
+            about = self.order.encompassed(stream) if stream is not None else clock
+            change.certain_completion = not held_back and self.order.is_surely_complete(about, certain)
             if stream is not None and stream.name:  # the default stream may answer for others
                 self._believe(stream, change)
 
@@ -380,8 +386,3 @@ class Model(Facts):
                 change.conflicts.append(Conflict(suspect.subject.user, suspect.subject.earlier, stream))
             else:
                 change.returned.append(suspect.subject)
-
-
-def _rose(change: Change, gauge: Gauge) -> bool:
-    before, after = (best_reading(readings, gauge) for readings in (change.before, change.after))
-    return before is not None and after is not None and after > before

@@ -146,6 +146,8 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses))
+    if not facts.can(Capability.ORDER_LEDGER):
+        facts.order.doubt_idleness(stream, block.uses)  # an allocator may have recorded events there, unseen
 
 
 def _free_stream(facts: Facts, block: BlockState, slot: Slot | None) -> StreamState:
