@@ -14,6 +14,7 @@ from quiesce.pytest_plugin.keys import (
     BACKEND_PROPERTY,
     FOREIGN_FILES,
     NOTES,
+    OWN_DEVICES,
     RESULT_ATTRIBUTE,
     SELECTION,
     SETTINGS,
@@ -38,6 +39,7 @@ class RunRecord:
         self._folder: ReportFolder | None = None
         self._write_error = ""
         self._facts: dict[str, str] = {}
+        self._devices: dict[str, str] = {}
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -85,25 +87,13 @@ class RunRecord:
                 self._write_error = str(error)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Make a failed result of a case whose worker died."""
-        if not crashitem.partition("::")[0].endswith(".case"):
-            return
-        from quiesce.pytest_plugin.attaching import attach
-        from quiesce.pytest_plugin.case_items import crashed_result
-        from quiesce.reporting.text import failure_text
-
-        result = crashed_result(crashitem, str(report.longrepr), self._config)
-        attach(result, report)
-        report.longrepr = failure_text(result)
-
-    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take the notes of a worker that has finished; one that died left none."""
         notes = getattr(node, "workeroutput", {}).get(NOTES)
         if notes is not None:
             self._unavailable.update(notes["unavailable"])
             self._foreign.update(notes["foreign"])
+            self._devices.update(notes["devices"])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -113,7 +103,11 @@ class RunRecord:
         foreign: list[str] = self._config.stash.get(FOREIGN_FILES, [])
         self._foreign.update(foreign)
         if self._is_worker:
-            notes = {"unavailable": self._unavailable, "foreign": sorted(self._foreign)}
+            notes = {
+                "unavailable": self._unavailable,
+                "foreign": sorted(self._foreign),
+                "devices": self._config.stash.get(OWN_DEVICES, {}),
+            }
             self._config.workeroutput[NOTES] = notes  # type: ignore[attr-defined]
             return
         if self._folder is not None:
@@ -151,6 +145,8 @@ class RunRecord:
             terminalreporter.line(f"left out '{name}': {why}")
         for path in sorted(self._foreign):
             terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
+        for name, device in sorted(self._devices.items()):
+            terminalreporter.line(f"worker {name} kept to {device}")
         for line in empty_warnings(counts):
             terminalreporter.line(line, red=True, bold=True)
         if self._folder is not None and (note := _page_note()):
