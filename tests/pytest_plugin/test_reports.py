@@ -104,7 +104,7 @@ def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Proj
     result.assert_outcomes(failed=1, passed=5)
     result.stdout.fnmatch_lines(
         [
-            "cases/wave/ends.case: at closing on 'dying'",
+            "cases/wave/ends.case: on 'dying'",
             "  invariant: process_survives_every_request (violation)",
             "  expected:  the process lives until the case has run",
             "  observed:  worker 'gw[01]' crashed while running 'cases/wave/ends.case::dying'",
@@ -130,7 +130,7 @@ def test_the_page_is_written_where_its_libraries_are(project: Project) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("plotly")
     result = project.run("--quiesce-report=out", "--quiesce-backend=host")
-    assert "pool/</span>good" in (project.path / "out/report.html").read_text(encoding="utf-8")
+    assert "pool/</span><wbr>good" in (project.path / "out/report.html").read_text(encoding="utf-8")
     result.stdout.no_fnmatch_line("*report.html was not written*")
 
 

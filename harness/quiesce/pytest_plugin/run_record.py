@@ -37,6 +37,7 @@ class RunRecord:
         self._foreign: set[str] = set()
         self._ordinary_backends: set[str] = set()
         self._folder: ReportFolder | None = None
+        self._reported: set[str] = set()
         self._write_error = ""
         self._facts: dict[str, str] = {}
         self._devices: dict[str, str] = {}
@@ -71,6 +72,8 @@ class RunRecord:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if self._is_worker:
             return
+        if self._folder is not None:
+            self._reported.add(report.nodeid)
         if text is None:
             self._ordinary_backends.update(
                 str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
@@ -112,7 +115,7 @@ class RunRecord:
             return
         if self._folder is not None:
             try:
-                self._folder.__exit__(_what_ended(session, exitstatus), None, None)
+                self._folder.__exit__(self._what_ended(session, exitstatus), None, None)
             except OSError as error:
                 self._write_error = self._write_error or str(error)
         hook = self._config.hook.pytest_quiesce_report
@@ -120,6 +123,17 @@ class RunRecord:
             hook(report=self._report())
         if self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _what_ended(self, session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
+        """Return what ended the run before every test had its turn, or None.
+
+        A run whose workers died and may not be replaced ends as if it had been through.
+        """
+        is_cut_short = len(self._reported) < session.testscollected
+        if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop or is_cut_short:
+            return KeyboardInterrupt
+        ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        return None if exitstatus in ordinary else RuntimeError
 
     def _report(self) -> Report:
         from quiesce.pytest_plugin.run_facts import run_facts
@@ -162,11 +176,3 @@ def _page_note() -> str:
     from quiesce.reporting.html import why_unavailable
 
     return why_unavailable()
-
-
-def _what_ended(session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
-    """Return what ended the run before every test had its turn, or None."""
-    if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop:
-        return KeyboardInterrupt
-    ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return None if exitstatus in ordinary else RuntimeError
