@@ -125,6 +125,25 @@ def test_a_page_without_a_timeline_carries_no_plot_library(report: Report) -> No
     assert len(page) < 100_000
 
 
+def test_a_large_page_stays_small(report: Report, failing: Result) -> None:
+    """10,000 cases on four backends with 500 findings: 40,000 of the first number and 500 of the second."""
+    passed = Result("pool/a_behaviour_with_a_long_name", "A behaviour holds", "a.case", "host", Verdict.PASSED)
+    rows = tuple(
+        replace(passed, case=f"{passed.case}_{row}", backend=backend) for row in range(500) for backend in "abcd"
+    )
+    long = tuple(
+        Sample(index, f"block[{index}] = allocate {index * 7919}", f"allocated at 0x{index * 104729:x}", 9, index, 0, 0)
+        for index in range(300)
+    )
+    findings = tuple(
+        replace(failing, case=f"tape/case_{row}", operations=300, timeline=long, backend="a") for row in range(50)
+    )
+    without, with_rows = len(render_html(Report(0, findings[:1]))), len(render_html(Report(0, findings[:1] + rows)))
+    with_findings = len(render_html(Report(0, findings)))
+    assert (with_rows - without) / len(rows) < 120
+    assert (with_findings - without) / (len(findings) - 1) < 20_000
+
+
 def test_an_empty_run_is_a_page_that_says_so() -> None:
     page = Elements(render_html(Report(0, ())))
     assert page.named("div", "headline doubtful")
