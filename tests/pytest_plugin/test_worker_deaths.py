@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
 
 import pytest
 
 from .conftest import GOOD, Project
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL")
 
 DIES = """\
 import os, signal, pytest
@@ -37,9 +40,6 @@ def report_of(project: Project) -> dict[str, Any]:
 
 def verdicts(project: Project) -> dict[str, str]:
     return {each["case"]: each["verdict"] for each in report_of(project)["results"]}
-
-
-pytestmark = pytest.mark.skipif(not hasattr(__import__("signal"), "SIGKILL"), reason="SIGKILL")
 
 
 def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None:

@@ -117,7 +117,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _uses_a_backend(item: pytest.Item) -> bool:
     """Whether an ordinary test has a fixture of quiesce."""
     fixtures = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    return any(each.func.__module__ == FIXTURES for definitions in fixtures.values() for each in definitions)
+    functions = (each.func for definitions in fixtures.values() for each in definitions)
+    return any(getattr(function, "__module__", "") == FIXTURES for function in functions)
 
 
 def _asks_for_leak_check(item: pytest.Item) -> bool:
