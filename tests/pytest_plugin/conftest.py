@@ -14,7 +14,8 @@ from typing import Final
 import pytest
 
 # Loaded once: pytester forgets what a run loaded, and each run would load it anew.
-importlib.import_module("quiesce.pytest_plugin.case_items")
+for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
+    importlib.import_module(_module)
 
 PLUGIN: Final = "quiesce.pytest_plugin.plugin"
 WITHOUT_HYPOTHESIS: Final = ("-p", "no:hypothesispytest")

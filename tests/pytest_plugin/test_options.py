@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -134,6 +135,39 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
             "--quiesce-backend=hots",
             "ERROR: --quiesce-backend: unknown backend 'hots', perhaps 'host'; write one of *",
         ),
+        (
+            "--quiesce-backend=reference:pool.no_sqeeze",
+            "ERROR: --quiesce-backend: unknown fault 'pool.no_sqeeze', perhaps 'pool.no_squeeze'; "
+            "write one of those that 'quiesce prove' lists",
+        ),
+        (
+            "--quiesce-backend=reference:",
+            "ERROR: --quiesce-backend: 'reference:' names no argument; write reference:FAULT, such as *",
+        ),
+        (
+            "--quiesce-backend=process:./no_such_driver",
+            "ERROR: --quiesce-backend: backend 'process:./no_such_driver' cannot work here: * cannot be started *",
+        ),
+        (
+            "--quiesce-seed=",
+            "ERROR: --quiesce-seed: '' is no seed; write a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            "--override-ini=quiesce_worker_devices=two",
+            "ERROR: ini key quiesce_worker_devices: 'two' is no choice; write one or all",
+        ),
+        (
+            "--override-ini=quiesce_report=",
+            "ERROR: ini key quiesce_report names no folder; write one, such as reports/out",
+        ),
+        (
+            "--quiesce-leak-rounds=few",
+            "ERROR: --quiesce-leak-rounds: rounds is 'few'; write a whole number *",
+        ),
+        (
+            "--quiesce-leak-gauges=heaps",
+            "ERROR: --quiesce-leak-gauges: there is no gauge 'heaps'; write some of *",
+        ),
     ],
 )
 def test_a_bad_value_is_one_clear_line_before_any_test(project: Project, argument: str, line: str) -> None:
@@ -141,9 +175,35 @@ def test_a_bad_value_is_one_clear_line_before_any_test(project: Project, argumen
     pytest.LineMatcher([error_of(project.run(argument))]).fnmatch_lines([line.replace("[", "[[]")])
 
 
-def test_a_backend_that_cannot_work_ends_a_distributed_run_before_any_test(project: Project) -> None:
-    line = error_of(project.run_apart("-n", "2", "--quiesce-backend=absent"))
-    assert line == "ERROR: --quiesce-backend: backend 'absent' cannot work here: there is no such device; buy one"
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["--quiesce-backend=absent"],
+            "ERROR: --quiesce-backend: backend 'absent' cannot work here: there is no such device; buy one",
+        ),
+        (
+            ["--quiesce-report=tox.ini/below", "--quiesce-backend=host"],
+            "ERROR: no report can be written: *; name another folder with --quiesce-report or quiesce_report",
+        ),
+        (["-o", "quiesce_worker_devices=two"], "ERROR: ini key quiesce_worker_devices: 'two' is no choice; *"),
+    ],
+)
+def test_a_bad_value_ends_a_distributed_run_before_any_test(project: Project, arguments: list[str], line: str) -> None:
+    pytest.LineMatcher([error_of(project.run_apart("-n", "2", *arguments))]).fnmatch_lines([line])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_ends_the_run(project: Project) -> None:
+    folder = project.pytester.mkdir("sealed")
+    folder.chmod(0o500)
+    line = error_of(project.run("--quiesce-report=sealed", "--quiesce-backend=host"))
+    assert line.startswith("ERROR: no report can be written: ")
+
+
+def test_a_backend_that_is_asked_for_twice_runs_once(project: Project) -> None:
+    ini(project, "quiesce_backends = host host")
+    project.run().assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Proj
     result.assert_outcomes(failed=1, passed=5)
     result.stdout.fnmatch_lines(
         [
-            "cases/wave/ends.case: at closing on 'dying'",
+            "cases/wave/ends.case: on 'dying'",
             "  invariant: process_survives_every_request (violation)",
             "  expected:  the process lives until the case has run",
             "  observed:  worker 'gw[01]' crashed while running 'cases/wave/ends.case::dying'",
@@ -130,7 +131,7 @@ def test_the_page_is_written_where_its_libraries_are(project: Project) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("plotly")
     result = project.run("--quiesce-report=out", "--quiesce-backend=host")
-    assert "pool/</span>good" in (project.path / "out/report.html").read_text(encoding="utf-8")
+    assert "pool/</span><wbr>good" in (project.path / "out/report.html").read_text(encoding="utf-8")
     result.stdout.no_fnmatch_line("*report.html was not written*")
 
 
@@ -140,6 +141,41 @@ def test_a_page_that_was_not_written_says_what_to_install(project: Project, monk
     result.stdout.fnmatch_lines(["report.html was not written: Jinja2 and Plotly missing; pip install *report*"])
     assert not (project.path / "out/report.html").exists()
     assert (project.path / "out/report.json").exists()
+
+
+HOSTILE = """\
+import dataclasses
+from quiesce.findings import Finding
+from quiesce.results import Verdict
+
+TEXT = "</script><script>x</script>]]>\\x1b[31m\\x1b]0;title\\x07\\udc80\\u202e\\x00\\x9b31m\\r\\nforged: line"
+TEXT += "y" * 70_000
+
+def pytest_quiesce_adjust_result(result):
+    finding = Finding(TEXT, TEXT, TEXT, 0, 5, TEXT, TEXT, TEXT, evidence=TEXT)
+    verdict = Verdict.FAILED if "good" in result.path else Verdict.INCONCLUSIVE
+    return dataclasses.replace(result, verdict=verdict, reason=TEXT, title=TEXT, findings=(finding,), upstream=(TEXT,))
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_hostile_text_reaches_every_report_and_harms_none(workers: str, project: Project) -> None:
+    project.write("conftest.py", HOSTILE)
+    project.write("cases/pool/other.case", GOOD)
+    result = project.run_apart(
+        "-n", workers, "--quiesce-report=out", "--quiesce-backend=host", "--junitxml=own.xml", "-rs"
+    )
+    result.assert_outcomes(failed=1, skipped=1)
+    said = "\n".join(result.outlines + result.errlines)
+    assert not set("\x00\x1b\x9b\u202e\udc80") & set(said)
+    assert not [line for line in said.splitlines() if line.startswith("forged")]
+    report = read(project.path / "out/report.json")
+    assert [each["reason"].count("\x1b[31m") for each in report["results"]] == [1, 1]
+    for name in ("own.xml", "out/junit.xml"):
+        assert len(list(ElementTree.parse(project.path / name).iter("testcase"))) == 2
+    page = project.path / "out/report.html"
+    if page.exists():
+        assert "<script>x" not in page.read_text(encoding="utf-8")
 
 
 def test_collecting_writes_nothing(project: Project) -> None:

@@ -63,7 +63,16 @@ def test_reports_are_rebuilt_from_the_journal(report: Report, tmp_path: Path) ->
         (tmp_path / name).unlink()
     with (tmp_path / "results.jsonl").open("ab") as stream:
         stream.write(b'{"backend": "refer')
-    assert rebuild_reports(tmp_path).run["ended"] == "rebuilt"
-    after = written(tmp_path)
-    assert {**after, "run": {}} == {**before, "run": {}}
+    assert rebuild_reports(tmp_path).run["ended"] == "completed"
+    assert written(tmp_path) == before
     assert (tmp_path / "junit.xml").read_bytes() == junit
+
+
+def test_a_journal_without_an_end_is_that_of_a_killed_run(report: Report, tmp_path: Path) -> None:
+    run(tmp_path, report)
+    journal = tmp_path / "results.jsonl"
+    *lines, end = journal.read_bytes().splitlines(keepends=True)
+    assert json.loads(end) == {"ended": "completed"}
+    journal.write_bytes(b"".join(lines))
+    assert rebuild_reports(tmp_path).run["ended"] == "killed"
+    assert len(written(tmp_path)["results"]) == len(report.results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,9 +22,19 @@ pytest.importorskip("playwright", reason="Playwright, which drives the browser, 
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+def find_chromium() -> str | None:
+    """A Chromium that starts; a distribution may have a program of that name that only says where to get one."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path and subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
+CHROMIUM = find_chromium()
 expect.set_options(timeout=30_000)  # a busy machine is slow; nothing is concluded from time
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is on PATH")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium that starts is on PATH")
 
 ARGUMENTS = (
     "--disable-background-networking",
@@ -35,6 +46,43 @@ ARGUMENTS = (
     "--no-sandbox",  # root may not use the sandbox, and the page is ours
 )
 ATTACK = "</script></noscript><script>window.hit=1</script><img src=x onerror=window.hit=1>\u202e\x00 \u05d0\u05d1"
+ATTACKS = (
+    ATTACK,
+    "</style></title></template></details><svg onload=window.hit=1><iframe srcdoc='<script>parent.hit=1</script>'>",
+    "\" onmouseover=window.hit=1 autofocus onfocus=window.hit=1 href=javascript:window.hit=1 ' `${window.hit=1}`",
+    "\x1b]8;;javascript:window.hit=1\x07\x1b[31mred \u2066\u202e\udc80\ufffe<!-- <![CDATA[ ]]> &#60;script&#62;",
+    "<script>window.hit=1</script>" + "x<b>" * (64 * 1024 // 4),
+)
+CONTRAST = """() => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  function rgba(colour) {
+    pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  }
+  const over = ([r, g, b, a], under) => [r, g, b].map((part, index) => part * a + under[index] * (1 - a));
+  const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  function ground(element) {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement) layers.unshift(getComputedStyle(each).backgroundColor);
+    return layers.map(rgba).reduce((under, layer) => over(layer, under), [255, 255, 255]);
+  }
+  const faults = [];
+  let seen = 0;
+  for (const element of document.querySelectorAll("body *:not(script, svg *)")) {
+    const says = Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.data.trim());
+    if (!says || !element.checkVisibility({ opacityProperty: true }) || element.disabled) continue;
+    seen += 1;
+    const behind = ground(element), text = over(rgba(getComputedStyle(element).color), behind);
+    const [high, low] = [luminance(behind), luminance(text)].sort((a, b) => b - a);
+    const contrast = (high + 0.05) / (low + 0.05);
+    const name = `${element.tagName}.${element.className}: ${element.textContent.slice(0, 40)}`;
+    if (contrast < 4.5) faults.push(`${contrast.toFixed(2)} for ${name}`);
+  }
+  return [seen, faults];
+}"""
+"""WCAG 2.2, success criterion 1.4.3: how many elements were judged, and those whose text has a contrast below 4.5."""
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +185,27 @@ def test_filters_narrow_the_matrix_and_the_findings(browser: Browser, plain: Rep
         expect(page.locator("#shown")).to_have_text("1 of 5 cases, 1 of 3 findings")
         page.locator("#search").fill("nothing has this name")
         expect(page.locator("#shown")).to_have_text("0 of 5 cases, 0 of 3 findings")
+        expect(page.locator("#no-match")).to_be_visible()
+        page.locator("#search").fill("div")  # the markup of a card is none of its words
+        expect(page.locator("#shown")).to_have_text("0 of 5 cases, 0 of 3 findings")
+
+
+def test_a_verdict_that_did_not_occur_cannot_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, Report(0, (replace(failed(1), timeline=()),)), tmp_path) as page:
+        assert page.locator(".chip:enabled").all_text_contents() == ["failed 1"]
+        expect(page.locator(".chip:disabled")).to_have_count(6)
+
+
+def test_a_heading_that_is_jumped_to_is_not_covered(browser: Browser, plain: Report, tmp_path: Path) -> None:
+    with opened(browser, plain, tmp_path) as page:
+        for width in (1400, 1150, 700):
+            page.set_viewport_size({"width": width, "height": 500})
+            page.locator("nav").get_by_role("link", name="Findings").click()
+            covers = page.evaluate(
+                "() => { const box = document.querySelector('#findings').getBoundingClientRect();"
+                " return document.elementFromPoint(box.left + 5, box.top + 5).id }"
+            )
+            assert covers == "findings"
 
 
 def test_columns_sort_both_ways_with_the_keyboard(browser: Browser, plain: Report, tmp_path: Path) -> None:
@@ -173,29 +242,61 @@ def test_the_reproduce_command_is_copied(browser: Browser, plain: Report, tmp_pa
         assert copied == "quiesce run cases/pool/squeeze_before_oom.case --backend reference"
 
 
-def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
+def saying(text: str) -> tuple[Result, Result]:
+    """A failed and an unsupported result that say one text wherever they can say anything."""
     result = replace(
-        failed(1, ATTACK),
-        case=f"pool/{ATTACK}",
-        title=ATTACK,
-        path=ATTACK,
-        reason=ATTACK,
-        reproduce=ATTACK,
-        upstream=(ATTACK,),
-        findings=(Finding(ATTACK, ATTACK, ATTACK, 3, 1, ATTACK, ATTACK, ATTACK, evidence=ATTACK),),
-        timeline=tuple(Sample(index, ATTACK, ATTACK, 1, 2**20, 0, 0) for index in range(4)),
+        failed(1, text),
+        case=f"pool/{text}",
+        title=text,
+        path=text,
+        reason=text,
+        reproduce=text,
+        upstream=(text,),
+        findings=(Finding(text, text, text, 3, 1, text, text, text, evidence=text),),
+        operations=100,
+        timeline=tuple(Sample(index, text, text, 1, 2**20, 0, 0) for index in range(100)),
     )
-    idle = replace(result, verdict=Verdict.UNSUPPORTED, findings=(), timeline=(), backend="host")
-    with opened(browser, Report(0, (result, idle), {ATTACK: ATTACK, "skipped x": ATTACK}), tmp_path) as page:
-        card = page.locator(".card")
-        card.locator("figure").scroll_into_view_if_needed()
-        expect(card.locator("figure[data-drawn]")).to_be_visible()
-        card.locator("tr[data-index='1']").hover()
-        expect(card.locator("figcaption")).to_contain_text("<script>window.hit=1</script>")
-        page.locator("#search").fill("<script>")
-        expect(card).to_be_visible()
+    return result, replace(result, verdict=Verdict.UNSUPPORTED, findings=(), timeline=(), backend="host")
+
+
+def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
+    results = tuple(result for text in ATTACKS for result in saying(text))
+    run = {text: text for text in ATTACKS} | {f"skipped {text}": text for text in ATTACKS} | {"ended": ATTACKS[0]}
+    with opened(browser, Report(0, results, run), tmp_path) as page:
+        page.locator("#open-all").click()
+        cards = page.locator(".card")
+        expect(cards).to_have_count(len(ATTACKS))
+        for number in range(len(ATTACKS)):
+            card = cards.nth(number)
+            card.locator("figure").scroll_into_view_if_needed()
+            expect(card.locator("figure[data-drawn]")).to_be_visible()
+            card.locator("tr[data-index='3']").hover()
+            expect(card.locator("figcaption")).to_contain_text("operation 3")
+        for group in page.locator("details.group").all():
+            group.locator("summary").first.click()
+        page.locator("#backend").focus()
+        page.locator("#search").fill("<script>window.hit=1")
+        expect(page.locator("#shown")).to_contain_text("of 5 cases")
+        assert visible(page, ".card") == 2
+        page.locator(".matrix thead button").first.click()
         assert page.evaluate("window.hit") is None
-        assert page.locator("img").count() == 0
+        assert page.locator("main :is(img, iframe, script:not([type]), style, svg[onload], b)").count() == 0
+        assert page.locator("a:not([href^='#'])").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(scheme: str, browser: Browser, plain: Report, tmp_path: Path) -> None:
+    with opened(browser, replace(plain, run={"ended": "killed"}), tmp_path) as page:
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.locator("#open-all").click()
+        page.get_by_role("button", name="failed").click()
+        for group in page.locator("details.group").all():
+            group.locator("summary").first.click()
+        seen, faults = page.evaluate(CONTRAST)
+        assert faults == []
+        assert seen > 150
+        page.add_style_tag(content=".rule { color: color-mix(in srgb, var(--text) 30%, var(--surface)); }")
+        assert page.evaluate(CONTRAST)[1] != []
 
 
 def test_a_script_that_was_smuggled_in_does_not_run(browser: Browser, tmp_path: Path) -> None:

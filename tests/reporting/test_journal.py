@@ -25,18 +25,23 @@ def write(report: Report, path: Path) -> bytes:
     with Journal(path, seed=report.seed, run=report.run) as journal:
         for result in report.results:
             journal.add(result)
+        journal.end("completed")
     return path.read_bytes()
+
+
+def ended(report: Report) -> Report:
+    return replace(report, run={**report.run, "ended": "completed"})
 
 
 def test_report_is_rebuilt_byte_for_byte(report: Report, tmp_path: Path) -> None:
     write(report, tmp_path / "results.jsonl")
-    assert render_json(read_journal(tmp_path / "results.jsonl")) == render_json(report)
+    assert render_json(read_journal(tmp_path / "results.jsonl")) == render_json(ended(report))
 
 
 def test_garbage_survives_the_journal(failing: Result, tmp_path: Path) -> None:
     dirty = Report(seed=0, results=(replace(failing, reason="\udc80\x00\r\n\u2028\x85"),))
     write(dirty, tmp_path / "results.jsonl")
-    assert render_json(read_journal(tmp_path / "results.jsonl")) == render_json(dirty)
+    assert render_json(read_journal(tmp_path / "results.jsonl")) == render_json(ended(dirty))
 
 
 def test_torn_at_every_byte_it_keeps_every_complete_result(report: Report, tmp_path: Path) -> None:
@@ -46,8 +51,10 @@ def test_torn_at_every_byte_it_keeps_every_complete_result(report: Report, tmp_p
     header = whole.index(b"\n") + 1
     for size in range(header, len(whole) + 1):
         path.write_bytes(whole[:size])
-        complete = whole[:size].count(b"\n") - 1
-        assert len(read_journal(path).results) == complete
+        complete = min(whole[:size].count(b"\n") - 1, len(report.results))
+        torn = read_journal(path)
+        assert len(torn.results) == complete
+        assert torn.run["ended"] == ("completed" if size == len(whole) else "killed")
     assert complete == len(report.results)
 
 
@@ -62,7 +69,7 @@ def test_each_result_is_one_write(report: Report, tmp_path: Path) -> None:
 def test_lines_follow_the_schema_of_results(report: Report, tmp_path: Path) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/result", "$defs": schema["$defs"]})
-    lines = write(report, tmp_path / "results.jsonl").splitlines()[1:]
+    lines = write(report, tmp_path / "results.jsonl").splitlines()[1:-1]
     assert len(lines) == len(report.results)
     for line in lines:
         validator.validate(json.loads(line))

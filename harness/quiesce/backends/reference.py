@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 from quiesce.backend import Capability, Context, Description, DeviceProfile, Promise
@@ -44,5 +45,7 @@ def backend() -> ReferenceBackend:
 def faulty(fault: str) -> ReferenceBackend:
     """Return the reference with ``fault`` switched on. Raises :class:`ConfigurationError` for an unknown one."""
     if fault not in FAULTS:
-        raise ConfigurationError(f"unknown fault '{fault}'; write one of {', '.join(sorted(FAULTS))}")
+        matches = difflib.get_close_matches(fault, sorted(FAULTS), n=1)
+        perhaps = f", perhaps '{matches[0]}'" if matches else ""
+        raise ConfigurationError(f"unknown fault '{fault}'{perhaps}; write one of those that 'quiesce prove' lists")
     return ReferenceBackend(f"reference:{fault}", FAULTS[fault].parts)

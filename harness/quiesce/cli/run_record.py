@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from quiesce.cli.selection import Choice
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
-from quiesce.reporting.run_keys import PLANNED, SKIPPED, UNREADABLE
+from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
 from quiesce.results import Report
 
 
@@ -31,8 +31,10 @@ def describe_run(planned: int, backends: Choice, errors: Iterable[CaseError]) ->
 
 
 def is_finished(report: Report) -> bool:
-    """Whether the report holds every result that the run set out for."""
-    return report.run.get(PLANNED) == str(len(report.results))
+    """Whether the report holds every result that the run set out for; where that is not known, whether it ended."""
+    if PLANNED in report.run:
+        return report.run[PLANNED] == str(len(report.results))
+    return report.run.get(ENDED) == "completed"
 
 
 def has_unreadable(report: Report) -> bool:

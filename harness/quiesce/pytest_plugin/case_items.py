@@ -15,7 +15,6 @@ from quiesce.cases.header import KEYS
 from quiesce.cases.parser import identify, parse_case
 from quiesce.errors import CaseError
 from quiesce.execution import run_case
-from quiesce.findings import Finding
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.selection import chosen
 from quiesce.reporting.text import clean_line, failure_text
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
     from quiesce.backend import Backend
     from quiesce.cases.case import Case
-
-SURVIVES: Final = "process_survives_every_request"
-"""The invariant that is broken where the process that runs a case dies."""
 
 NO_BACKEND: Final = "no backend"
 """What reports call the backend of a case file that cannot be read."""
@@ -48,7 +44,7 @@ def has_header(path: Path) -> bool:
         return True  # collecting it says what is wrong
 
 
-def _read(path: Path, name: str) -> Case:
+def read_case(path: Path, name: str) -> Case:
     """Read a case; ``name`` is what pytest calls the file, relative to the root folder. Raises :class:`CaseError`."""
     try:
         return replace(parse_case(path), path=name)
@@ -62,7 +58,7 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the items of this file, in the order of the chosen backends."""
         try:
-            case = _read(self.path, self.nodeid)
+            case = read_case(self.path, self.nodeid)
         except CaseError as error:
             yield MalformedCase.from_parent(self, name="malformed", error=error)
             return
@@ -153,8 +149,12 @@ class MalformedCase(ResultItem):
 
 def reproduce(path: str, backend: str) -> str:
     """Return the command that runs one case again, for a POSIX shell; the path is quoted in any case."""
-    quoted = "'" + path.replace("'", "'\\''") + "'"
-    return f"pytest {quoted} --quiesce-backend={shlex.quote(backend)}"
+    return f"{reproduce_test(path)} --quiesce-backend={shlex.quote(backend)}"
+
+
+def reproduce_test(nodeid: str) -> str:
+    """Return the command that runs one test again, for a POSIX shell."""
+    return "pytest '" + nodeid.replace("'", "'\\''") + "'"
 
 
 def failed_result(case: Case, backend: str, reason: str) -> Result:
@@ -169,18 +169,6 @@ def failed_result(case: Case, backend: str, reason: str) -> Result:
         upstream=case.upstream,
         reproduce=reproduce(case.path, backend),
     )
-
-
-def crashed_result(nodeid: str, observed: str, config: pytest.Config) -> Result:
-    """Return the result of a case item whose worker process died while it ran."""
-    name, _, backend = nodeid.partition("::")
-    path = config.rootpath / name
-    finding = Finding(SURVIVES, "the process lives until the case has run", observed)
-    try:
-        result = failed_result(_read(path, name), backend, "")
-    except CaseError:
-        result = Result(identify(path), "", name, backend, Verdict.FAILED, reproduce=reproduce(name, backend))
-    return replace(result, findings=(finding,))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,6 +40,9 @@ BACKEND_PROPERTY: Final = "quiesce_backend"
 NOTES: Final = "quiesce_notes"
 """The key of ``config.workeroutput`` under which a worker of pytest-xdist sends what it left out."""
 
+OWN_DEVICES: Final[pytest.StashKey[dict[str, str]]] = pytest.StashKey()
+"""In ``config.stash`` of a worker of pytest-xdist: its name and the devices that it keeps to, once it does."""
+
 LEAK_TEST: Final[pytest.StashKey[LeakTest]] = pytest.StashKey()
 """In ``item.stash``: the leak check of an ordinary test that is to be checked."""
 

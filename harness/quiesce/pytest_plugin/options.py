@@ -20,7 +20,8 @@ class Settings:
     """What the user asked for.
 
     ``backends`` None means every backend that works here; ``backends_from`` names where they were asked for.
-    ``asked`` says whether anything of quiesce was asked for on the command line or in the ini file.
+    ``asked`` says whether anything of quiesce was asked for on the command line or in the ini file, and
+    ``shares_devices`` that every worker of pytest-xdist is to see all of the GPUs.
     """
 
     backends: tuple[str, ...] | None
@@ -29,6 +30,7 @@ class Settings:
     report: Path | None
     corpus: bool
     asked: bool
+    shares_devices: bool
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -62,6 +64,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("quiesce_backends", "the backends to run cases on, separated by spaces", type="args", default=None)
     parser.addini("quiesce_seed", "the seed from which all randomness flows", default=None)
     parser.addini("quiesce_report", "the folder for reports, relative to the ini file's folder", default=None)
+    parser.addini("quiesce_worker_devices", "the GPUs that a worker of pytest-xdist sees: one or all", default="one")
     parser.addini("quiesce_corpus", "whether to collect the cases that come with quiesce", type="bool", default=None)
 
 
@@ -83,7 +86,15 @@ def read_settings(config: pytest.Config) -> Settings:
         report=_report(config, report, from_option),
         corpus=bool(corpus),
         asked=any(value is not None for value in (backends, seed[0], report)) or bool(corpus),
+        shares_devices=_shares_devices(config),
     )
+
+
+def _shares_devices(config: pytest.Config) -> bool:
+    value = _ini(config, "quiesce_worker_devices", "one or all")
+    if value not in ("one", "all"):
+        raise pytest.UsageError(f"ini key quiesce_worker_devices: '{value}' is no choice; write one or all")
+    return value == "all"
 
 
 def _ini(config: pytest.Config, key: str, instead: str) -> object:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quiesce.pytest_plugin.case_items import CaseFile
 
 CASE_SUFFIX = ".case"
+FIXTURES = "quiesce.pytest_plugin.fixtures"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,12 +42,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
     config.pluginmanager.register(fixtures, "quiesce-fixtures")
     config.pluginmanager.register(RunRecord(config), "quiesce-run-record")
+    if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
+        _prepare_workers(config)
     if settings.corpus:
         _add_corpus(config)
+    if settings.asked and hasattr(config, "workerinput"):
+        from quiesce.pytest_plugin.worker_devices import keep_to_own_device
+
+        keep_to_own_device(config)
     if settings.backends is not None:
         from quiesce.pytest_plugin.selection import chosen
 
         chosen(config)
+
+
+def _prepare_workers(config: pytest.Config) -> None:
+    """Take care of the workers that pytest-xdist is about to start."""
+    from quiesce.pytest_plugin.worker_deaths import WorkerDeaths
+    from quiesce.pytest_plugin.worker_devices import WorkerDevices
+
+    config.pluginmanager.register(WorkerDeaths(config), "quiesce-worker-deaths")
+    if not config.stash[SETTINGS].shares_devices:
+        config.pluginmanager.register(WorkerDevices(config), "quiesce-worker-devices")
 
 
 def _add_corpus(config: pytest.Config) -> None:
@@ -78,15 +95,30 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile |
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find the tests to check for leaks; where there are none, nothing of the checks is loaded."""
+    """Find the tests that have to do with devices, and those to check for leaks; without them, nothing is loaded."""
     config = session.config
     if config.option.collectonly or config.option.setuponly or config.stash[LEAK_SETTINGS].off:
         return
+    if hasattr(config, "workerinput") and any(map(_uses_a_backend, session.items)):
+        from quiesce.pytest_plugin.worker_devices import keep_to_own_device
+
+        keep_to_own_device(config)
     items = [item for item in getattr(session, "items", ()) if _asks_for_leak_check(item)]
     if items:
         from quiesce.pytest_plugin.leak_checks import register_leak_checks
+        from quiesce.pytest_plugin.worker_deaths import tell_checked
+        from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 
+        keep_to_own_device(config)
         register_leak_checks(config, items)
+        tell_checked(config, items)
+
+
+def _uses_a_backend(item: pytest.Item) -> bool:
+    """Whether an ordinary test has a fixture of quiesce."""
+    fixtures = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    functions = (each.func for definitions in fixtures.values() for each in definitions)
+    return any(getattr(function, "__module__", "") == FIXTURES for function in functions)
 
 
 def _asks_for_leak_check(item: pytest.Item) -> bool:

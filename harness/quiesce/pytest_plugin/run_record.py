@@ -14,6 +14,7 @@ from quiesce.pytest_plugin.keys import (
     BACKEND_PROPERTY,
     FOREIGN_FILES,
     NOTES,
+    OWN_DEVICES,
     RESULT_ATTRIBUTE,
     SELECTION,
     SETTINGS,
@@ -36,8 +37,10 @@ class RunRecord:
         self._foreign: set[str] = set()
         self._ordinary_backends: set[str] = set()
         self._folder: ReportFolder | None = None
+        self._reported: set[str] = set()
         self._write_error = ""
         self._facts: dict[str, str] = {}
+        self._devices: dict[str, str] = {}
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -69,6 +72,8 @@ class RunRecord:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if self._is_worker:
             return
+        if self._folder is not None:
+            self._reported.add(report.nodeid)
         if text is None:
             self._ordinary_backends.update(
                 str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
@@ -85,25 +90,13 @@ class RunRecord:
                 self._write_error = str(error)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Make a failed result of a case whose worker died."""
-        if not crashitem.partition("::")[0].endswith(".case"):
-            return
-        from quiesce.pytest_plugin.attaching import attach
-        from quiesce.pytest_plugin.case_items import crashed_result
-        from quiesce.reporting.text import failure_text
-
-        result = crashed_result(crashitem, str(report.longrepr), self._config)
-        attach(result, report)
-        report.longrepr = failure_text(result)
-
-    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take the notes of a worker that has finished; one that died left none."""
         notes = getattr(node, "workeroutput", {}).get(NOTES)
         if notes is not None:
             self._unavailable.update(notes["unavailable"])
             self._foreign.update(notes["foreign"])
+            self._devices.update(notes["devices"])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -113,12 +106,16 @@ class RunRecord:
         foreign: list[str] = self._config.stash.get(FOREIGN_FILES, [])
         self._foreign.update(foreign)
         if self._is_worker:
-            notes = {"unavailable": self._unavailable, "foreign": sorted(self._foreign)}
+            notes = {
+                "unavailable": self._unavailable,
+                "foreign": sorted(self._foreign),
+                "devices": self._config.stash.get(OWN_DEVICES, {}),
+            }
             self._config.workeroutput[NOTES] = notes  # type: ignore[attr-defined]
             return
         if self._folder is not None:
             try:
-                self._folder.__exit__(_what_ended(session, exitstatus), None, None)
+                self._folder.__exit__(self._what_ended(session, exitstatus), None, None)
             except OSError as error:
                 self._write_error = self._write_error or str(error)
         hook = self._config.hook.pytest_quiesce_report
@@ -126,6 +123,17 @@ class RunRecord:
             hook(report=self._report())
         if self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _what_ended(self, session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
+        """Return what ended the run before every test had its turn, or None.
+
+        A run whose workers died and may not be replaced ends as if it had been through.
+        """
+        is_cut_short = len(self._reported) < session.testscollected
+        if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop or is_cut_short:
+            return KeyboardInterrupt
+        ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        return None if exitstatus in ordinary else RuntimeError
 
     def _report(self) -> Report:
         from quiesce.pytest_plugin.run_facts import run_facts
@@ -151,6 +159,8 @@ class RunRecord:
             terminalreporter.line(f"left out '{name}': {why}")
         for path in sorted(self._foreign):
             terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
+        for name, device in sorted(self._devices.items()):
+            terminalreporter.line(f"worker {name} kept to {device}")
         for line in empty_warnings(counts):
             terminalreporter.line(line, red=True, bold=True)
         if self._folder is not None and (note := _page_note()):
@@ -166,11 +176,3 @@ def _page_note() -> str:
     from quiesce.reporting.html import why_unavailable
 
     return why_unavailable()
-
-
-def _what_ended(session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
-    """Return what ended the run before every test had its turn, or None."""
-    if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop:
-        return KeyboardInterrupt
-    ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return None if exitstatus in ordinary else RuntimeError

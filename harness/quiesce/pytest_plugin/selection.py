@@ -10,6 +10,7 @@ import pytest
 from quiesce.backends.registry import Unusable, backend_names, probe_backend
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
+from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 from quiesce.reporting.text import clean_line
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def chosen(config: pytest.Config) -> Selection:
     Raises :class:`pytest.UsageError` with one line where a backend that was asked for cannot work.
     """
     if SELECTION not in config.stash:
+        keep_to_own_device(config)
         config.stash[SELECTION] = _choose(config)
     return config.stash[SELECTION]
 

@@ -49,8 +49,10 @@ class ReportFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._journal.close()
-        run = {**self._run, ENDED: _how_it_ended(kind)}
+        ended = _how_it_ended(kind)
+        with self._journal:
+            self._journal.end(ended)
+        run = {**self._run, ENDED: ended}
         write_reports(Report(seed=self._seed, results=tuple(self._results), run=run), self._directory)
 
 
@@ -72,7 +74,7 @@ def write_reports(report: Report, directory: Path) -> None:
 
 
 def rebuild_reports(directory: Path) -> Report:
-    """Write the reports of a run that was killed from its journal, and return the report.
+    """Write the reports of a run anew from its journal, also of one that was killed, and return the report.
 
     Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read, and
     :class:`OSError` for one that cannot be written.
@@ -83,6 +85,5 @@ def rebuild_reports(directory: Path) -> Report:
             f"'{directory}' holds no {JOURNAL_NAME}; name a folder that 'quiesce run --report' wrote"
         )
     report = read_journal(journal)
-    rebuilt = Report(seed=report.seed, results=report.results, run={**report.run, ENDED: "rebuilt"})
-    write_reports(rebuilt, directory)
-    return rebuilt
+    write_reports(report, directory)
+    return report

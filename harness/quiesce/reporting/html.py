@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "quiesce[report]"
 """What to install for this report."""
+CHUNK_ROWS: Final = 20
+"""Rows of the matrix that the browser lays out together, once one of them comes into sight."""
 _COUNTED: Final = (
     Verdict.PASSED,
     Verdict.FAILED,
@@ -71,10 +73,9 @@ def render_html(report: Report) -> str:
     return environment.get_template("report.html.j2").render(
         headline=headline(report, counts),
         counts=[replace(each, backend=clean_line(each.backend)) for each in counts],
-        verdicts=[verdict for verdict in SEVERITY if any(each.by_verdict[verdict] for each in counts)],
-        all_verdicts=tuple(SEVERITY),
+        verdicts={verdict: sum(each.by_verdict[verdict] for each in counts) for verdict in SEVERITY},
         counted_verdicts=_COUNTED,
-        severity=SEVERITY,
+        chunk_rows=CHUNK_ROWS,
         matrix=make_matrix(results, anchors(results)),
         cards=cards,
         reasons=reasons(results),
@@ -108,11 +109,15 @@ def _environment() -> Environment:
     return environment
 
 
-def _breakable(text: str) -> Markup:
-    """Return a long name, escaped, that a narrow column may break behind ``_``, ``.``, ``:``, ``/`` and ``-``."""
+def _breakable(text: str, length_min: int = 8) -> Markup:
+    """Return a long name, escaped, that a narrow column may break behind ``_``, ``.``, ``:``, ``/`` and ``-``.
+
+    The parts have at least ``length_min`` characters: an element for every word would double a large page.
+    """
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"(?<=[_.:/-])(?=\w)", "<wbr>", str(escape(text))))  # noqa: S704 - escaped right here
+    parts = re.findall(rf".{{{length_min},}}?[_.:/-]+(?=\w)|.+", text, re.DOTALL)
+    return Markup("<wbr>").join(map(escape, parts))
 
 
 def _source(environment: Environment, name: str) -> str:

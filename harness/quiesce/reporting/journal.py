@@ -1,7 +1,8 @@
 """The journal: results as they come in, one JSON line each, so that a run that is killed loses nothing.
 
-The first line is a header with the seed and what is known of the run. Every line reaches the operating system
-in one write before the next result is waited for; only the line being written when the process dies can be torn.
+The first line is a header with the seed and what is known of the run, the last says how the run ended. Every line
+reaches the operating system in one write before the next result is waited for; only the line being written when the
+process dies can be torn.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final, Self
 
 from quiesce.errors import ConfigurationError
 from quiesce.reporting.record import RecordError, result_from_record, result_record
+from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
 
 FORMAT: Final = "quiesce-journal"
@@ -21,7 +23,7 @@ VERSION: Final = 1
 
 
 class Journal:
-    """An open journal; :meth:`add` may be called until :meth:`close`. An older file of that name is replaced."""
+    """An open journal; :meth:`add` may be called until :meth:`end`. An older file of that name is replaced."""
 
     def __init__(self, path: Path, *, seed: int, run: Mapping[str, str]) -> None:
         self._stream = path.open("wb", buffering=0)
@@ -35,6 +37,10 @@ class Journal:
         remaining = memoryview(json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
         while remaining:
             remaining = remaining[self._stream.write(remaining) :]
+
+    def end(self, how: str) -> None:
+        """Write the last line, which says how the run ended. Raises :class:`OSError` as :meth:`add` does."""
+        self._write({ENDED: how})
 
     def close(self) -> None:
         """Close the file; idempotent."""
@@ -50,8 +56,9 @@ class Journal:
 
 
 def read_journal(path: Path) -> Report:
-    """Return the report that a journal holds. A torn last line is left out: its result was never complete.
+    """Return the report that a journal holds; its run was ``killed`` if the journal has no end.
 
+    A torn last line is left out: its result was never complete.
     Raises :class:`quiesce.errors.ConfigurationError` for a file that is not a journal, naming the line, and
     :class:`OSError` where it cannot be read.
     """
@@ -61,12 +68,18 @@ def read_journal(path: Path) -> Report:
         raise _wrong(path, 1, "the header is missing", "name a results.jsonl that 'quiesce run --report' wrote")
     seed, run = _header(path, lines[0])
     results = []
+    ended = "killed"
     for number, line in enumerate(lines[1:], 2):
+        record = _parse(path, number, line)
+        match record:
+            case {"ended": str(how)} if number == len(lines):
+                ended = how
+                continue
         try:
-            results.append(result_from_record(_parse(path, number, line)))
+            results.append(result_from_record(record))
         except RecordError as error:
             raise _wrong(path, number, str(error), "delete the line if it was edited by hand") from None
-    return Report(seed=seed, results=tuple(results), run=run)
+    return Report(seed=seed, results=tuple(results), run={**run, ENDED: ended})
 
 
 def _header(path: Path, line: bytes) -> tuple[int, dict[str, str]]:

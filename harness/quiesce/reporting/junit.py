@@ -12,6 +12,7 @@ from pathlib import Path
 
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.files import write_atomically
+from quiesce.reporting.names import split_case
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.text import clean_line, failure_text
 from quiesce.results import Report, Result, Verdict
@@ -45,7 +46,7 @@ def _totals(counts: tuple[BackendCounts, ...]) -> dict[str, str]:
 
 
 def _add_case(suite: ET.Element, result: Result) -> None:
-    topic, _, behaviour = result.case.rpartition("/")
+    topic, behaviour = split_case(result.case)
     classname = ".".join(part for part in (clean_line(result.backend), *clean_line(topic).split("/")) if part)
     case = ET.SubElement(suite, "testcase", {"classname": classname, "name": clean_line(behaviour)})
     if result.path:

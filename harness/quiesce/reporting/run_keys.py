@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 ENDED: Final = "ended"
-"""How a run ended: ``completed``, ``interrupted``, ``failed``, or ``rebuilt`` from the journal."""
+"""How a run ended: ``completed``, ``interrupted`` or ``failed``, or ``killed`` where its journal has no end."""
 PLANNED: Final = "planned results"
 """How many results a complete run has."""
 SKIPPED: Final = "skipped "

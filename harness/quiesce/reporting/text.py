@@ -58,10 +58,11 @@ def place(result: Result, finding: Finding | None = None) -> str:
     return where if finding is None or finding.line is None else f"{where}:{finding.line}"
 
 
-def _what_happened(finding: Finding, backend: str) -> str:
-    moment = "at closing" if finding.operation_index is None else f"operation {finding.operation_index}"
+def _what_happened(result: Result, finding: Finding) -> str:
+    index = finding.operation_index
+    moment = f"operation {index} " if index is not None else "at closing " if result.operations else ""
     request = clean_line(finding.request)
-    return f"{moment} on '{clean_line(backend)}'" + (f": {request}" if request else "")
+    return f"{moment}on '{clean_line(result.backend)}'" + (f": {request}" if request else "")
 
 
 def _evidence(text: str) -> list[str]:
@@ -77,7 +78,7 @@ def _evidence(text: str) -> list[str]:
 def finding_text(result: Result, finding: Finding) -> str:
     """Return one finding of ``result`` as lines: where, which request, the invariant, expected and observed."""
     lines = [
-        f"{place(result, finding)}: {_what_happened(finding, result.backend)}",
+        f"{place(result, finding)}: {_what_happened(result, finding)}",
         f"  invariant: {clean_line(finding.invariant)} ({finding.grade})",
         f"  expected:  {clean_line(finding.expected)}",
         f"  observed:  {clean_line(finding.observed)}",

@@ -37,7 +37,7 @@ def test_a_backend_on_which_nothing_ran_spoils_a_green_run() -> None:
     [
         ({"ended": "completed", "planned results": "9"}, "THE RUN IS INCOMPLETE: this page holds 1 of 9 results."),
         ({"ended": "interrupted"}, "THE RUN IS INCOMPLETE (it ended: interrupted): this page holds 1 results."),
-        ({"ended": "rebuilt"}, "THE RUN IS INCOMPLETE (it ended: rebuilt): this page holds 1 results."),
+        ({"ended": "killed"}, "THE RUN IS INCOMPLETE (it ended: killed): this page holds 1 results."),
         ({"unreadable x.case": "x.case:1: odd"}, "A CASE FILE COULD NOT BE READ: x.case:1: odd"),
     ],
 )
@@ -47,7 +47,7 @@ def test_what_is_missing_is_said(run: dict[str, str], warning: str) -> None:
 
 
 def test_a_journal_that_holds_everything_makes_a_complete_report() -> None:
-    assert of({"ended": "rebuilt", "planned results": "1"}, Verdict.PASSED).mood is Mood.GOOD
+    assert of({"ended": "killed", "planned results": "1"}, Verdict.PASSED).mood is Mood.GOOD
 
 
 def test_a_failure_outweighs_what_is_missing() -> None:

@@ -29,9 +29,17 @@ def test_a_short_timeline_is_kept_whole() -> None:
     timeline = made([sample(0, 0), sample(1, 3 * 2**20)], [FOUND])
     assert timeline.operations == (0, 1)
     assert timeline.series == (("live", (0, 3 * 2**20)),)
-    assert timeline.texts == ("request 0 → done", "request 1 → done")
+    assert dict(timeline.texts)[1] == "operation 1 (line 2): request 1 → done"
     assert (timeline.offending, timeline.closing) == ((1,), None)
     assert [words for _, words in timeline.ticks] == ["0 B", "1 MiB", "2 MiB", "3 MiB"]
+
+
+def test_what_stands_beside_it_is_not_said_twice() -> None:
+    assert [index for index, _ in made([sample(0, 0), sample(1, 0)], [FOUND], listed=(1,)).texts] == [0]
+
+
+def test_where_nothing_is_held_the_scale_still_has_a_top() -> None:
+    assert made([sample(0, 0)], [FOUND]).ticks == ((0, "0 B"), (1, "1 B"))
 
 
 def test_closing_stands_behind_the_last_operation() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.reporting.names import split_case
 from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt
 from quiesce.reporting.page.glossary import sentence_of
-from quiesce.reporting.page.matrix import SEVERITY, topic_of
+from quiesce.reporting.page.matrix import SEVERITY
+from quiesce.reporting.page.packing import pack
 from quiesce.reporting.page.timeline import make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
 from quiesce.reporting.text import clean, clean_line, place
@@ -41,7 +44,10 @@ class FindingText:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One result. ``timeline`` is JSON for the page's script or ''; ``note`` says why the operations are missing."""
+    """One result. ``invariants`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
+
+    ``note`` says why the operations are missing.
+    """
 
     anchor: str
     verdict: Verdict
@@ -56,6 +62,7 @@ class Card:
     operations: int
     skipped: int
     reproduce: str
+    invariants: tuple[tuple[str, int], ...]
     findings: tuple[FindingText, ...]
     excerpt: Excerpt | None
     timeline: str
@@ -93,12 +100,13 @@ def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Ca
         excerpt = make_excerpt(result.timeline, result.findings, result.operations)
         timeline = _timeline(result, excerpt)
         note = "" if timeline else "Nobody counts bytes on this backend, so there is no timeline."
+    topic, name = map(clean_line, split_case(result.case))
     return Card(
         anchor=anchor,
         verdict=result.verdict,
         case=clean_line(result.case),
-        topic=topic_of(result.case),
-        name=clean_line(result.case.rpartition("/")[2]),
+        topic=topic,
+        name=name,
         title=clean_line(result.title),
         backend=clean_line(result.backend),
         where=place(result),
@@ -107,6 +115,7 @@ def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Ca
         operations=result.operations,
         skipped=result.skipped,
         reproduce=clean_line(result.reproduce),
+        invariants=tuple(Counter(clean_line(finding.invariant) for finding in result.findings).items()),
         findings=tuple(_finding(result, finding) for finding in result.findings),
         excerpt=excerpt,
         timeline=timeline,
@@ -119,9 +128,7 @@ def _timeline(result: Result, excerpt: Excerpt) -> str:
     timeline = make_timeline(result.timeline, result.findings, listed)
     if timeline is None:
         return ""
-    text = json.dumps(timeline.as_json(), sort_keys=True, separators=(",", ":"))
-    # Inside <script> only "<" can end the text or open a comment; in JSON it stands in strings only.
-    return text.replace("<", "\\u003c")
+    return pack(json.dumps(timeline.as_json(), sort_keys=True, separators=(",", ":")))
 
 
 def _finding(result: Result, finding: Finding) -> FindingText:

@@ -47,7 +47,7 @@ def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
 def _incomplete(report: Report) -> tuple[str, ...]:
     ended = report.run.get(ENDED, "completed")
     planned = report.run.get(PLANNED, str(len(report.results)))
-    is_complete = ended == "completed" or (ended == "rebuilt" and PLANNED in report.run)
+    is_complete = ended == "completed" or (ended == "killed" and PLANNED in report.run)
     if is_complete and planned == str(len(report.results)):
         return ()
     how = "" if ended == "completed" else f" (it ended: {clean_line(ended)})"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.names import shorten_middle, split_case
+from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
 SEVERITY: Final[Mapping[Verdict, int]] = {
@@ -27,9 +28,16 @@ SEVERITY: Final[Mapping[Verdict, int]] = {
 """The order of verdicts, worst first: what a cell with several results shows, and how columns are sorted."""
 
 
+HEADING_LENGTH_MAX: Final = 40
+"""Characters of a backend's name that stand above its column; the table of counts has all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A case on a backend: the worst of ``count`` results. ``card`` is the anchor of its details, or ''."""
+    """A case on a backend: the worst of ``count`` results.
+
+    ``note`` is what there is to say beyond the verdict, and ``card`` the anchor of its details; either may be ''.
+    """
 
     verdict: Verdict
     count: int
@@ -41,7 +49,6 @@ class Cell:
 class Row:
     """One case; ``cells`` stand in the order of the matrix's backends, None where it did not run."""
 
-    case: str
     topic: str
     name: str
     title: str
@@ -51,16 +58,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The whole table."""
+    """The whole table. ``headings`` are the names of the backends, short enough for a column."""
 
     backends: tuple[str, ...]
+    headings: tuple[str, ...]
     topics: tuple[str, ...]
     rows: tuple[Row, ...]
-
-
-def topic_of(case: str) -> str:
-    """Return the part of a case's name before its last ``/``, or ``''``."""
-    return clean_line(case.rpartition("/")[0])
 
 
 def make_matrix(results: Sequence[Result], cards: Mapping[int, str]) -> Matrix:
@@ -74,10 +77,11 @@ def make_matrix(results: Sequence[Result], cards: Mapping[int, str]) -> Matrix:
         first = results[next(iter(by_backend.values()))[0]]
         cells = tuple(_cell(results, by_backend.get(backend, ()), cards) for backend in backends)
         upstream = tuple(map(clean_line, first.upstream))
-        name = clean_line(case.rpartition("/")[2])
-        rows.append(Row(clean_line(case), topic_of(case), name, clean_line(first.title), upstream, cells))
+        topic, name = map(clean_line, split_case(case))
+        rows.append(Row(topic, name, clean_line(first.title), upstream, cells))
     topics = tuple(sorted({row.topic for row in rows}))
-    return Matrix(tuple(map(clean_line, backends)), topics, tuple(rows))
+    names = tuple(map(clean_line, backends))
+    return Matrix(names, tuple(shorten_middle(name, HEADING_LENGTH_MAX) for name in names), topics, tuple(rows))
 
 
 def _cell(results: Sequence[Result], positions: Iterable[int], cards: Mapping[int, str]) -> Cell | None:
@@ -91,7 +95,5 @@ def _cell(results: Sequence[Result], positions: Iterable[int], cards: Mapping[in
 
 def _note(result: Result, count: int) -> str:
     why = clean_line(result.reason) or ", ".join(dict.fromkeys(clean_line(each.invariant) for each in result.findings))
-    if not why and result.verdict.executed:
-        why = plural(result.operations, "operation")
     several = f" (the worst of {count} results)" if count > 1 else ""
-    return f"{result.verdict}{several}" + (f": {why}" if why else "")
+    return f"{result.verdict}{several}" + (f": {why}" if why else "") if several or why else ""

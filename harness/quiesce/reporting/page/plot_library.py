@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
+from quiesce.reporting.page.packing import pack
+
 
 @dataclass(frozen=True, slots=True)
 class PlotLibrary:
-    """``packed`` is the script, compressed (RFC 1950) and in base64; ``digest`` names it in the page's policy."""
+    """``packed`` is the script as :func:`quiesce.reporting.page.packing.pack` packs it.
+
+    ``digest`` names it in the page's policy.
+    """
 
     packed: str
     digest: str
@@ -22,8 +26,7 @@ class PlotLibrary:
 def load_plot_library() -> PlotLibrary:
     """Return Plotly as installed; packing it takes half a second, once. Raises :class:`ImportError` where it is not."""
     script: str = import_module("plotly.offline").get_plotlyjs()
-    packed = zlib.compress(script.encode("utf-8"), level=9)
-    return PlotLibrary(base64.b64encode(packed).decode("ascii"), script_digest(script))
+    return PlotLibrary(pack(script), script_digest(script))
 
 
 def script_digest(script: str) -> str:

@@ -19,6 +19,11 @@ class Reason:
     reason: str
     cases: tuple[str, ...]
 
+    @property
+    def count(self) -> int:
+        """How many cases it holds for."""
+        return len(self.cases)
+
 
 def reasons(results: Iterable[Result]) -> tuple[Reason, ...]:
     """Return the reasons, ordered by backend, verdict and how many cases they hold for."""

@@ -21,13 +21,13 @@ TICKS: Final = 5
 class Timeline:
     """``series`` maps a gauge that was read to its values over ``operations``, None where it was not.
 
-    ``offending`` are the operations that broke a rule; ``closing`` is where the sequence was closed if that is
-    where something was found. ``ticks`` are the lines of the scale: bytes, and the words for them.
+    ``texts`` are the words for those that do not stand beside the timeline as text. ``offending`` are the operations
+    that broke a rule; ``closing`` is where the sequence was closed if that is where something was found. ``ticks`` are
+    the lines of the scale: bytes, and the words for them.
     """
 
     operations: tuple[int, ...]
-    lines: tuple[int | None, ...]
-    texts: tuple[str, ...]
+    texts: tuple[tuple[int, str], ...]
     series: tuple[tuple[str, tuple[int | None, ...]], ...]
     ticks: tuple[tuple[int, str], ...]
     offending: tuple[int, ...]
@@ -37,11 +37,10 @@ class Timeline:
         """Return what the page's script reads."""
         return {
             "closing": self.closing,
-            "lines": self.lines,
             "offending": self.offending,
             "operations": self.operations,
             "series": [{"gauge": gauge, "values": values} for gauge, values in self.series],
-            "texts": self.texts,
+            "texts": dict(self.texts),
             "ticks": self.ticks,
         }
 
@@ -55,18 +54,23 @@ def make_timeline(samples: Sequence[Sample], findings: Sequence[Finding], listed
     if not gauges:
         return None
     offending = sorted({finding.operation_index for finding in findings if finding.operation_index is not None})
-    kept = _thin(samples, gauges, {*listed, *offending})
+    beside = set(listed)
+    kept = _thin(samples, gauges, {*beside, *offending})
     series = tuple((gauge, tuple(_value(sample, gauge) for sample in kept)) for gauge in gauges)
     closing = samples[-1].operation_index + 1 if any(each.operation_index is None for each in findings) else None
     return Timeline(
         operations=tuple(sample.operation_index for sample in kept),
-        lines=tuple(sample.line for sample in kept),
-        texts=tuple(f"{shorten(sample.request)} → {shorten(sample.outcome)}" for sample in kept),
+        texts=tuple((each.operation_index, _text(each)) for each in kept if each.operation_index not in beside),
         series=series,
         ticks=_ticks([value for _, values in series for value in values if value is not None]),
         offending=tuple(offending),
         closing=closing,
     )
+
+
+def _text(sample: Sample) -> str:
+    line = "" if sample.line is None else f" (line {sample.line})"
+    return f"operation {sample.operation_index}{line}: {shorten(sample.request)} → {shorten(sample.outcome)}"
 
 
 def _value(sample: Sample, gauge: str) -> int | None:
@@ -94,5 +98,5 @@ def _ticks(values: Sequence[int]) -> tuple[tuple[int, str], ...]:
     step = 1
     while step * TICKS < high - low:
         step *= 2
-    first, last = low // step, -(-high // step)
+    first, last = low // step, max(1, -(-high // step))
     return tuple((number * step, format_bytes(number * step)) for number in range(first, last + 1))

@@ -5,22 +5,43 @@
 
   // -- filters ---------------------------------------------------------------------------------------------------
 
-  const rows = all(".matrix tbody tr");
+  const parts = all(".matrix tbody"), rows = all(".matrix tbody tr");
   const cards = all(".card");
   const chips = all(".chip");
   const search = find("#search"), backend = find("#backend"), topic = find("#topic"), shown = find("#shown");
-  const texts = new Map();
+  const noMatch = find("#no-match");
   const columns = document.head.appendChild(document.createElement("style"));
 
-  const textOf = (element) => {
-    if (!texts.has(element)) texts.set(element, element.textContent.toLowerCase());
-    return texts.get(element);
-  };
-  const rowWords = (row) => {
-    if (!texts.has(row)) texts.set(row, row.cells[0].textContent.toLowerCase());
-    return texts.get(row);
-  };
-  const verdictOf = (cell) => cell.className.slice(2).replace("-", " ");
+  // What filters read, taken from the page once: asking ten thousand rows takes longer than a keystroke may.
+  const ENTITIES = { "&lt;": "<", "&gt;": ">", "&amp;": "&", "&#34;": '"', "&#39;": "'" };
+  function wordsOfCard(card) {
+    const inside = find("noscript", card)?.textContent ?? find(".body", card).innerHTML;
+    const words = inside.replace(/<script.*?<\/script>/gs, "").replace(/<wbr>/g, "").replace(/<[^>]*>/g, " ");
+    return find("summary", card).textContent + words.replace(/&(?:lt|gt|amp|#34|#39);/g, (entity) => ENTITIES[entity]);
+  }
+  let taken = null;
+  function facts() {
+    taken ??= {
+      cards: cards.map((card) => ({ card, text: wordsOfCard(card).toLowerCase(), shown: true })),
+      rows: rows.map((row) => {
+        const cells = Array.from(row.cells).slice(1);
+        return {
+          row, text: row.cells[0].textContent.toLowerCase(), shown: true,
+          verdicts: cells.map((cell) => cell.className.slice(2).replace("-", " ")),
+          anchors: cells.map((cell) => cell.firstElementChild?.hash).filter(Boolean),
+        };
+      }),
+    };
+    return taken;
+  }
+  (window.requestIdleCallback ?? setTimeout)(facts);
+
+  // Only what changes is touched: each element that is hidden or shown costs the browser.
+  function show(each, element, fits) {
+    if (each.shown !== fits) element.hidden = !fits;
+    each.shown = fits;
+    return fits;
+  }
 
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -28,33 +49,42 @@
     const column = backend.value === "" ? null : Number(backend.value);
     const name = column === null ? null : backend.selectedOptions[0].textContent;
     const says = (text) => words.every((word) => text.includes(word));
-    const cellFits = (cell) => cell.className !== "" && (wanted.size === 0 || wanted.has(verdictOf(cell)));
+    const verdictFits = (verdict) => verdict !== "" && (wanted.size === 0 || wanted.has(verdict));
     const withFinding = new Set();
     let cardCount = 0, rowCount = 0;
-    for (const card of cards) {
+    for (const each of facts().cards) {
+      const { card } = each;
       const fits = (topic.value === "" || card.dataset.topic === topic.value)
         && (wanted.size === 0 || wanted.has(card.dataset.verdict))
         && (name === null || card.dataset.backend === name)
-        && says(textOf(card));
-      card.hidden = !fits;
-      cardCount += fits;
+        && says(each.text);
+      cardCount += show(each, card, fits);
       if (fits && words.length) withFinding.add("#" + card.dataset.anchor);
     }
-    for (const row of rows) {
-      const cells = Array.from(row.cells).slice(1);
-      const fits = (topic.value === "" || row.dataset.topic === topic.value)
-        && (column === null ? wanted.size === 0 || cells.some(cellFits) : cellFits(cells[column]))
-        && (says(rowWords(row)) || cells.some((cell) => withFinding.has(find("a", cell)?.getAttribute("href"))));
-      row.hidden = !fits;
-      rowCount += fits;
+    for (const each of facts().rows) {
+      const fits = (topic.value === "" || each.row.dataset.topic === topic.value)
+        && (column === null ? wanted.size === 0 || each.verdicts.some(verdictFits) : verdictFits(each.verdicts[column]))
+        && (says(each.text) || each.anchors.some((anchor) => withFinding.has(anchor)));
+      rowCount += show(each, each.row, fits);
     }
+    measure();
+    if (noMatch) noMatch.hidden = rowCount > 0;
     columns.textContent = column === null ? "" : `.matrix table { --columns: 1; } .matrix tr > :nth-child(n+2):not(:nth-child(${column + 2})) { display: none; }`;
     const all = rowCount === rows.length && cardCount === cards.length;
     shown.textContent = all ? `${rows.length} cases` : `${rowCount} of ${rows.length} cases, ${cardCount} of ${cards.length} findings`;
   }
 
+  // A part of the matrix that is out of sight is as high as its rows are likely to be.
+  function measure() {
+    for (const part of parts) {
+      const count = Array.from(part.rows).reduce((sum, row) => sum + !row.hidden, 0);
+      part.hidden = count === 0;
+      part.style.setProperty("--rows", count);
+    }
+  }
+
   let pending = 0;
-  search.addEventListener("input", () => { clearTimeout(pending); pending = setTimeout(filter, 80); });
+  search.addEventListener("input", () => { clearTimeout(pending); pending = setTimeout(filter, 40); });
   backend.addEventListener("change", filter);
   topic.addEventListener("change", filter);
   for (const chip of chips) {
@@ -85,10 +115,14 @@
     for (const other of all(".matrix [aria-sort]")) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
     const column = head.dataset.sort === "case" ? null : Number(head.dataset.sort) + 1;
-    const rank = (row) => column === null ? 0 : Number(row.cells[column].dataset.rank ?? 99);
+    const worst = chips.map((chip) => "v-" + chip.dataset.verdict.replace(" ", "-"));
+    const ranks = new Map(rows.map((row) => [row, column === null ? 0 : worst.indexOf(row.cells[column].className)]));
+    const rank = (row) => ranks.get(row) < 0 ? worst.length : ranks.get(row);
     const way = ascending ? 1 : -1;
     rows.sort((a, b) => way * (rank(a) - rank(b)) || (column === null ? way : 1) * (a.position - b.position));
-    find(".matrix tbody").append(...rows);
+    const size = Math.ceil(rows.length / parts.length);
+    parts.forEach((part, number) => part.append(...rows.slice(number * size, (number + 1) * size)));
+    measure();
   }
 
   for (const head of all(".matrix [data-sort]")) {
@@ -118,7 +152,7 @@
   function openTarget() {
     const card = cards.find((each) => "#" + each.dataset.anchor === location.hash);
     if (!card) return;
-    card.hidden = false;
+    if (card.hidden) show(facts().cards[cards.indexOf(card)], card, true);
     card.open = true;
     unpack(card);
     card.scrollIntoView();
@@ -169,7 +203,15 @@
   addEventListener("beforeprint", () => { beforePrint = THEMES[theme][0]; setTheme("light"); });
   addEventListener("afterprint", () => { setTheme(beforePrint); });
 
+  // -- what stands still while the page scrolls ------------------------------------------------------------------
+
+  const bar = find("#filters");
+  new ResizeObserver(() => {
+    const covers = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+    root.style.setProperty("--covered", `${covers}px`);
+  }).observe(bar);
+
   for (const card of cards) if (card.open) unpack(card);
-  filter();
+  shown.textContent = `${rows.length} cases`;
   openTarget();
 })();

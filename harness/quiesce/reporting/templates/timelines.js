@@ -7,20 +7,21 @@ const all = (selector, within = document) => Array.from(within.querySelectorAll(
 const timelines = (() => {
   const STYLES = {
     live: { dash: "solid", width: 2.2, fill: 0.16 },
-    reserved: { dash: "solid", width: 1.6, fill: 0.06 },
-    pinned: { dash: "dash", width: 1.8, fill: 0 },
+    reserved: { dash: "dash", width: 1.8, fill: 0 },
+    pinned: { dash: "dot", width: 2.2, fill: 0 },
   };
   const drawn = new Map();
   let library = null;
 
+  function unpack(element) {
+    const packed = Uint8Array.from(atob(element.textContent), (character) => character.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  }
+
   function loadLibrary() {
     library ??= (async () => {
-      const text = atob(find("#plot-library").textContent);
-      const packed = new Uint8Array(text.length);
-      for (let index = 0; index < text.length; index += 1) packed[index] = text.charCodeAt(index);
-      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
       const script = document.createElement("script");
-      script.textContent = await new Response(stream).text();
+      script.textContent = await unpack(find("#plot-library"));
       document.head.append(script);
       return Plotly;
     })();
@@ -107,25 +108,29 @@ const timelines = (() => {
     };
   }
 
+  function wordsOf(row) {
+    const [index, line, request] = row.cells;
+    const words = all("code, .outcome", request).map((each) => each.textContent).join("");
+    return `operation ${index.textContent}${line.textContent && ` (line ${line.textContent})`}: ${words}`;
+  }
+
   function pointAt(card, data, operation) {
     const closing = operation === data.closing;
-    const position = data.operations.indexOf(operation);
     for (const row of all("tr.at", card)) row.classList.remove("at");
     const row = find(`tr[data-index="${closing ? "closing" : operation}"]`, card);
     row?.classList.add("at");
-    const caption = find("figcaption", card);
-    const line = position >= 0 && data.lines[position] !== null ? ` (line ${data.lines[position]})` : "";
-    caption.textContent = closing ? "closing" : position < 0 ? "" : `operation ${operation}${line}: ${data.texts[position]}`;
+    find("figcaption", card).textContent = closing ? "closing" : row ? wordsOf(row) : data.texts[operation] ?? "";
     return row;
   }
 
   async function draw(figure) {
     if (drawn.has(figure)) return;
-    const data = JSON.parse(find("script", figure).textContent);
+    drawn.set(figure, null);
     const card = figure.closest(".card");
     const plot = find(".plot", figure);
-    drawn.set(figure, data);
     const plotly = await loadLibrary();
+    const data = JSON.parse(await unpack(find("script", figure)));
+    drawn.set(figure, data);
     const config = {
       responsive: true, displaylogo: false, doubleClick: "reset", modeBarButtons: [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
       toImageButtonOptions: { filename: card.dataset.anchor },
@@ -152,7 +157,7 @@ const timelines = (() => {
   async function redraw() {
     if (library === null) return;
     const plotly = await library;
-    for (const [figure, data] of drawn) plotly.react(find(".plot", figure), traces(data), layout(data));
+    for (const [figure, data] of drawn) if (data) plotly.react(find(".plot", figure), traces(data), layout(data));
   }
 
   const seen = new IntersectionObserver((entries) => {
