@@ -58,10 +58,12 @@ def place(result: Result, finding: Finding | None = None) -> str:
     return where if finding is None or finding.line is None else f"{where}:{finding.line}"
 
 
-def _what_happened(finding: Finding, backend: str) -> str:
-    moment = "at closing" if finding.operation_index is None else f"operation {finding.operation_index}"
+def _what_happened(result: Result, finding: Finding) -> str:
+    moment = "at closing " if result.operations else ""  # where nothing was performed, nothing was closed
+    if finding.operation_index is not None:
+        moment = f"operation {finding.operation_index} "
     request = clean_line(finding.request)
-    return f"{moment} on '{clean_line(backend)}'" + (f": {request}" if request else "")
+    return f"{moment}on '{clean_line(result.backend)}'" + (f": {request}" if request else "")
 
 
 def _evidence(text: str) -> list[str]:
@@ -77,7 +79,7 @@ def _evidence(text: str) -> list[str]:
 def finding_text(result: Result, finding: Finding) -> str:
     """Return one finding of ``result`` as lines: where, which request, the invariant, expected and observed."""
     lines = [
-        f"{place(result, finding)}: {_what_happened(finding, result.backend)}",
+        f"{place(result, finding)}: {_what_happened(result, finding)}",
         f"  invariant: {clean_line(finding.invariant)} ({finding.grade})",
         f"  expected:  {clean_line(finding.expected)}",
         f"  observed:  {clean_line(finding.observed)}",
