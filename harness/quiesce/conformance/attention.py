@@ -142,9 +142,9 @@ class AttentiveContext:
         notebook = self._notebook
         notebook.looked[GAUGES_READ] += bool(self._described)
         if readings.keys() != self._described:
-            for gauge, source in self._described - readings.keys():
+            for gauge, source in sorted(self._described - readings.keys()):
                 self._note_missing(gauge, source, readings)
-            for gauge, source in readings.keys() - self._described:
+            for gauge, source in sorted(readings.keys() - self._described):
                 instead = f"'{gauge}' as a {source} in the gauges of describe(), or leave it out of readings()"
                 notebook.note(GAUGES_READ, gauge, instead, f"{gauge} is read as a {source}, and not described as one")
         for gauge in (Gauge.UPSTREAM_CALLS, Gauge.COST):

@@ -26,7 +26,7 @@ def claims_not_exercised(
             yield Gap(f"capability '{capability}'", "nothing that it is about was served or seen")
     for promise in sorted(description.promises - tested):
         named = sum(promise in case.promises for case in cases)
-        why = "no case tests it" if not named else f"none of the {plural(named, 'case')} that test it was executed"
+        why = "no case tests it" if not named else f"none of {plural(named, 'case')} that test it was executed"
         yield Gap(f"promise '{promise}'", why)
 
 

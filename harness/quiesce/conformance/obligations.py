@@ -11,6 +11,7 @@ from quiesce.generation.saving import needs_of
 from quiesce.operations import MemoryKind, Operation
 
 _ABOUT: Final[Mapping[type[Operation], Capability]] = {
+    ops.Free: Capability.MEMORY,
     ops.DestroyPool: Capability.POOLS,
     ops.DestroyStream: Capability.STREAMS,
     ops.SynchronizeStream: Capability.STREAMS,

@@ -41,7 +41,7 @@ def strangers(description: Description) -> tuple[Operation, ...]:
     claimed = tuple(each for each in _NAMING if (obliging(each) or frozenset()) <= description.capabilities)
     if Capability.MEMORY not in description.capabilities:
         return claimed
-    return (ops.Allocate("a", 64), *claimed, ops.Free("a"), ops.Allocate("a", 64), ops.Free("a"))
+    return (ops.Allocate("a", 64), *claimed, ops.Free("a"), ops.Mark("refused"), ops.Allocate("a", 64), ops.Free("a"))
 
 
 def case_of(operations: tuple[Operation, ...]) -> Case:
