@@ -76,8 +76,8 @@ def run_conformance(
     ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
     (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them).
 
-    Raises :class:`BackendUnavailable` where the backend cannot work here, and :class:`ConfigurationError` for an
-    argument that means nothing.
+    Raises :class:`BackendUnavailable` where the backend cannot work here, :class:`ConfigurationError` for an argument
+    that means nothing, and :class:`quiesce.errors.CaseError` for a corpus that cannot be read.
     """
     _check_arguments(backend, operations)
     chosen = _corpus() if cases is None else tuple(cases)
@@ -99,7 +99,10 @@ def _check_arguments(backend: object, operations: int) -> None:
 
 
 def _corpus() -> tuple[Case, ...]:
-    return load(find_cases([])).cases
+    catalogue = load(find_cases([]))
+    if catalogue.errors:
+        raise catalogue.errors[0]
+    return catalogue.cases
 
 
 def _silent(done: int, total: int, what: str) -> None:

@@ -14,7 +14,6 @@ from quiesce import operations as ops
 from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.cases.case import (
     Case,
-    CaseKind,
     Comparison,
     ExpectedKind,
     ExpectedOutcome,
@@ -26,6 +25,7 @@ from quiesce.cases.effects import makes_of
 from quiesce.cases.expansion import CheckGauge, PerformStep
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
+from quiesce.generation.sequence import GeneratedSequence
 from quiesce.lockstep import Lockstep, Trial
 from quiesce.observations import UpstreamAllocated, UpstreamRefused
 from quiesce.operations import FailurePoint, InjectedError, Operation
@@ -74,21 +74,7 @@ class Attempt:
 
     def case(self) -> Case:
         """Return what was performed as the body of a nameless case."""
-        nothing: frozenset[Capability] = frozenset()
-        return Case(
-            identifier="",
-            path="",
-            title="",
-            kind=CaseKind.FOUND,
-            upstream=(),
-            fault="",
-            finds="",
-            needs=nothing,
-            promises=frozenset(),
-            device=self.device,
-            known=(),
-            body=self.body,
-        )
+        return replace(GeneratedSequence(self.device, ()).case(), body=self.body)
 
 
 def undisturbed(backend: Backend, operations: Sequence[Operation]) -> Attempt:
