@@ -59,9 +59,8 @@ def place(result: Result, finding: Finding | None = None) -> str:
 
 
 def _what_happened(result: Result, finding: Finding) -> str:
-    moment = "at closing " if result.operations else ""  # where nothing was performed, nothing was closed
-    if finding.operation_index is not None:
-        moment = f"operation {finding.operation_index} "
+    index = finding.operation_index
+    moment = f"operation {index} " if index is not None else "at closing " if result.operations else ""
     request = clean_line(finding.request)
     return f"{moment}on '{clean_line(result.backend)}'" + (f": {request}" if request else "")
 
