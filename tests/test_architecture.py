@@ -24,7 +24,7 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges errors findings results requests request_format versions"
+    "operations outcomes observations gauges contract errors findings results requests request_format versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -32,6 +32,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "operations": _rooms(""),
     "outcomes": _rooms(""),
     "gauges": _rooms(""),
+    "contract": _rooms(""),
     "errors": _rooms(""),
     "findings": _rooms(""),
     "versions": _rooms(""),
@@ -56,9 +57,12 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
     "generation": VALUES | _rooms("backend cases lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
+    "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "leaks": VALUES | _rooms("backend cases"),
     "reporting": VALUES | _rooms("oracle"),
-    "cli": VALUES | _rooms("backend backends.registry cases execution generation oracle reference reporting"),
+    "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
+    "cli": VALUES
+    | _rooms("backend backends.registry cases conformance execution generation oracle reference reporting"),
     "pytest_plugin": VALUES | _rooms("backend backends.registry cases execution leaks reporting"),
 }
 

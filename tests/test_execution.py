@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce.answers import EVIDENCE_LINES_MAX, RAISED
+from quiesce.answers import EVIDENCE_LINES_MAX
 from quiesce.backend import (
     Backend,
     BackendFault,
@@ -26,6 +26,7 @@ from quiesce.backends.reference import ReferenceBackend, faulty
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.case import Case, Known, Repeat
 from quiesce.cases.parser import parse_text
+from quiesce.contract import RAISED
 from quiesce.errors import BackendUnavailable
 from quiesce.execution import KNOWN_STILL_THERE, prove, prove_case, run_case
 from quiesce.gauges import Gauge, Readings, Source

@@ -23,14 +23,13 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
+from quiesce.contract import RAISED
 from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import Operation
 from quiesce.outcomes import Outcome
 
-RAISED: Final = "backend_answers_without_raising"
-"""The rule that a backend breaks which raises, or which returns what the contract does not know."""
 EVIDENCE_LINES_MAX: Final = 8
 EVIDENCE_LINE_CHARACTERS_MAX: Final = 400
 

@@ -198,7 +198,10 @@ class Context(Protocol):
         """Read every gauge that the description names."""
 
     def close(self) -> Closing:
-        """Release everything; idempotent. The readings are taken after the release."""
+        """Release everything; idempotent. The readings are taken after the release.
+
+        A closed context refuses what it is asked for: ``Rejected(ILLEGAL_STATE)``.
+        """
 
 
 @runtime_checkable

@@ -114,6 +114,13 @@ def test_closing_tells_of_every_block_that_was_left_in_portions(example_pool: Pa
     assert closing.readings[Gauge.RESERVED, Source.LEDGER] == 0
 
 
+def test_a_closed_context_refuses_what_it_is_asked_for(example_pool: Path) -> None:
+    context = ProcessBackend([str(example_pool)]).open(PROFILE)
+    closing = context.close()
+    assert context.perform(Allocate("a", 64)).outcome == Rejected("illegal-state")
+    assert context.close() == closing
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_sequence_agrees_with_a_model(context: ProcessContext, seed: int) -> None:
     """The model knows what is live, and from the ledger what is held; it predicts outcomes, gauges and overlaps."""

@@ -37,7 +37,8 @@ def test_help_names_every_command_and_the_exit_codes(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out
-    assert all(f"    {name} " in text for name in COMMANDS)
+    listed = {line.split()[0] for line in text.splitlines() if line.startswith("    ") and line[4] != " "}
+    assert set(COMMANDS) <= listed
     assert "exit codes: 0 nothing found, 1 findings, 2 could not run" in text
 
 

@@ -31,6 +31,12 @@ def test_finding_at_closing_names_no_line(failing: Result) -> None:
     assert first == "cases/pool/squeeze_before_oom.case: at closing on 'reference'"
 
 
+def test_where_nothing_was_performed_nothing_closed(failing: Result) -> None:
+    finding = replace(failing.findings[0], operation_index=None, line=None, request="")
+    nothing = replace(failing, path="", case="contract/a_rule", operations=0, findings=(finding,))
+    assert failure_text(nothing).splitlines()[0] == "contract/a_rule: on 'reference'"
+
+
 def test_generated_sequence_is_named_where_there_is_no_file(failing: Result) -> None:
     finding = replace(failing.findings[0], line=None)
     text = failure_text(replace(failing, path="", case="generated 7", findings=(finding,)))

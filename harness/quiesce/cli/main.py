@@ -20,6 +20,7 @@ from quiesce.errors import QuiesceError
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
     "explore": "run generated sequences on a backend and shrink what fails to a case file",
+    "conformance": "examine a backend: its contract, the corpus, failures below it, generated sequences",
     "shrink": "shorten a case file that fails on a backend",
     "prove": "show that every case is red on its fault and green without it",
     "doctor": "say which backends work here, and what to do about those that don't",

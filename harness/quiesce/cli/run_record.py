@@ -13,13 +13,16 @@ from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
 from quiesce.results import Report
 
 
-def describe_run(planned: int, backends: Choice, errors: Iterable[CaseError]) -> dict[str, str]:
-    """Return what is known before the first case runs: time, machine, versions, what was left out and why."""
+def describe_run(planned: int | None, backends: Choice, errors: Iterable[CaseError]) -> dict[str, str]:
+    """Return what is known before the first case runs: time, machine, versions, what was left out and why.
+
+    ``planned`` is how many results a complete run has, or None where nobody knows yet.
+    """
     versions = {f"version of {each.name}": each.description.version for each in backends.usable}
     skipped = {f"{SKIPPED}{name}": why for name, why in backends.skipped.items()}
     unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
     return {
-        PLANNED: str(planned),
+        **({} if planned is None else {PLANNED: str(planned)}),
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

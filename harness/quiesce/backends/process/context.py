@@ -11,7 +11,7 @@ from quiesce.backends.process.objects import WireError, shorten
 from quiesce.backends.process.program import IN_PROTOCOL, Program
 from quiesce.gauges import Readings
 from quiesce.operations import Mark, Operation
-from quiesce.outcomes import Done, Unsupported, describe
+from quiesce.outcomes import ILLEGAL_STATE, Done, Rejected, Unsupported, describe
 
 OBSERVATIONS_MAX: Final = 1 << 20
 """How many observations one request may bring over repeated ``more``; a driver with still more to say never ends."""
@@ -39,6 +39,8 @@ class ProcessContext:
         """
         if isinstance(operation, Mark):
             return Reply(Done())
+        if self._closing is not None:
+            return Reply(Rejected(ILLEGAL_STATE))
         try:
             request = wire.operation_request(operation)
         except wire.UnsendableRequest as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from quiesce.contract import RULES
 from quiesce.oracle.invariants import EVERY_STEP
 from quiesce.oracle.invariants.answers import DOCUMENTED, REFUSED, SERVED
 from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
@@ -41,6 +42,7 @@ _WITHOUT_A_CHECK: Final[Mapping[str, str]] = {
 INVARIANTS: Final[Mapping[str, str]] = {
     **{invariant.name: invariant.sentence for invariant in EVERY_STEP},
     **_WITHOUT_A_CHECK,
+    **RULES,
 }
 
 

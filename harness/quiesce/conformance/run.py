@@ -1,0 +1,315 @@
+"""The conformance run: contract, corpus, sweep and generated sequences, one after the other on one backend."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from quiesce.answers import describe_backend
+from quiesce.backend import Backend, BackendFault, Capability, Description
+from quiesce.cases.case import Case
+from quiesce.cases.catalogue import find_cases, load
+from quiesce.cases.expansion import expand
+from quiesce.conformance.advice import advised
+from quiesce.conformance.attention import NOTED, Attentive
+from quiesce.conformance.checks import CHECKS, ContractCheck, NotExercised
+from quiesce.conformance.gaps import claims_not_exercised, results_not_exercised, sequences_not_exercised
+from quiesce.conformance.notebook import Notebook
+from quiesce.conformance.result import Conformance, Gap
+from quiesce.conformance.strangers import case_of, strangers
+from quiesce.contract import (
+    CLAIMS_SERVED,
+    GAUGES_READ,
+    LEDGER_FITS,
+    LEDGER_TOLD,
+    MAKES_SENSE,
+    NEVER_FALL,
+    OUTCOMES_FIT,
+    OWN_NAMES,
+    RAISED,
+    RULES,
+    STAYS_THE_SAME,
+)
+from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.execution import run_case
+from quiesce.findings import Finding
+from quiesce.generation.campaign import CampaignResult, reproduce_command, run_campaign
+from quiesce.lockstep import finding_of, run_lockstep
+from quiesce.results import Result, Verdict
+from quiesce.sweep import RESULTS_MAX, sweep
+
+OPERATIONS_DEFAULT: Final = 100_000
+STRANGERS: Final = "contract/names_that_nothing_has_are_refused"
+
+_UPSTREAM: Final = f"'{Capability.UPSTREAM_LEDGER}'"
+_NOTHING_TO_LOOK_AT: Final = {
+    STAYS_THE_SAME: "it was asked once",
+    GAUGES_READ: "lacks gauges",
+    NEVER_FALL: "lacks cumulative gauges",
+    CLAIMS_SERVED: "no request was about anything that it claims",
+    OUTCOMES_FIT: "nothing was served",
+    LEDGER_TOLD: "lacks upstream-ledger",
+    LEDGER_FITS: "lacks upstream-ledger",
+    OWN_NAMES: "lacks observations with names",
+}
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+Report: TypeAlias = Callable[[Result], None]
+
+
+def run_conformance(
+    backend: Backend,
+    *,
+    seed: int = 0,
+    operations: int = OPERATIONS_DEFAULT,
+    cases: Sequence[Case] | None = None,
+    name: str | None = None,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> Conformance:
+    """Run everything on a backend and return what came of it; a misbehaving backend is never an exception.
+
+    ``operations`` are performed in valid sequences, and as many in hostile ones. ``cases`` None is the corpus that
+    comes with quiesce. ``name`` is what the backend is installed as, for the commands that reproduce a finding.
+    ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
+    (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them).
+
+    Raises :class:`BackendUnavailable` where the backend cannot work here, :class:`ConfigurationError` for an argument
+    that means nothing, and :class:`quiesce.errors.CaseError` for a corpus that cannot be read.
+    """
+    _check_arguments(backend, operations)
+    chosen = _corpus() if cases is None else tuple(cases)
+    run = _Run(backend, seed, name, progress or _silent, report or _unheard)
+    return run.everything(chosen, operations)
+
+
+def _check_arguments(backend: object, operations: int) -> None:
+    if isinstance(backend, str):
+        advice = f"write run_conformance(load_backend({backend!r})), with quiesce.backends.registry.load_backend"
+        raise ConfigurationError(f"{backend!r} is the name of a backend, not a backend; {advice}")
+    if isinstance(backend, type):
+        raise ConfigurationError(f"{backend.__name__} is a class; write run_conformance({backend.__name__}())")
+    if not isinstance(backend, Backend):
+        what = f"{type(backend).__name__} is not a backend"
+        raise ConfigurationError(f"{what}; pass an object with describe() and open(profile)")
+    if operations < 1:
+        raise ConfigurationError(f"{operations} operations perform nothing; write at least 1")
+
+
+def _corpus() -> tuple[Case, ...]:
+    catalogue = load(find_cases([]))
+    if catalogue.errors:
+        raise catalogue.errors[0]
+    return catalogue.cases
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """Show nobody how far it is."""
+
+
+def _unheard(result: Result) -> None:
+    """Keep the result for the end."""
+
+
+class _Run:
+    def __init__(self, backend: Backend, seed: int, name: str | None, progress: Progress, report: Report) -> None:
+        self._backend = backend
+        self._seed = seed
+        self._progress = progress
+        self._report = report
+        self._notebook = Notebook()
+        self._watched = Attentive(backend, self._notebook)
+        self._name = name or type(backend).__name__
+        self._asked = name
+        self._found: list[Case] = []
+
+    def everything(self, cases: Sequence[Case], operations: int) -> Conformance:
+        """Run all parts; those that would prove nothing once the contract is broken are left out."""
+        try:
+            description = describe_backend(self._backend)
+        except BackendFault as fault:
+            failed = self._keep(self._result(RAISED, Verdict.FAILED, findings=(finding_of(fault),)))
+            return Conformance(self._name, self._seed, None, (failed,))
+        self._name = self._asked or description.name
+        contract = [self._keep(result) for result in self._check_contract(description)]
+        if _is_hopeless(contract):
+            why = "the contract is broken, so that what follows would say nothing"
+            rest = tuple(Gap(part, why) for part in ("the corpus", "the sweep", "generated sequences"))
+            return Conformance(self._name, self._seed, description, tuple(contract), not_exercised=rest)
+        corpus = tuple(self._keep(result) for result in self._run_cases(cases))
+        swept = tuple(self._keep(result) for result in self._sweep())
+        campaigns, generated, refused = self._generate(operations)
+        contract += [self._keep(result) for result in self._notes(description)]
+        gaps = [
+            *claims_not_exercised(description, cases, corpus, self._notebook.served),
+            *results_not_exercised([*contract, *swept]),
+            *(gap for campaign in campaigns for gap in sequences_not_exercised(campaign)),
+            *refused,
+        ]
+        return Conformance(
+            self._name,
+            self._seed,
+            description,
+            tuple(contract),
+            corpus,
+            swept,
+            generated,
+            campaigns,
+            tuple(self._found),
+            tuple(gaps),
+        )
+
+    def _keep(self, result: Result) -> Result:
+        kept = replace(advised(result), backend=self._name)
+        self._report(kept)
+        return kept
+
+    def _result(self, rule: str, verdict: Verdict, *, reason: str = "", findings: tuple[Finding, ...] = ()) -> Result:
+        return Result(
+            case=f"contract/{rule}",
+            title=RULES[rule].removesuffix("."),
+            path="",
+            backend=self._name,
+            verdict=verdict,
+            reason=reason,
+            findings=findings,
+            reproduce=self._command(),
+        )
+
+    def _command(self) -> str:
+        words = ["quiesce", "conformance", "--backend", self._name]
+        return shlex.join(words if self._seed == 0 else [*words, "--seed", str(self._seed)])
+
+    # -- the contract ----------------------------------------------------------------------------------------------
+
+    def _check_contract(self, description: Description) -> Iterator[Result]:
+        for number, check in enumerate(CHECKS, 1):
+            self._progress(number, len(CHECKS), f"contract: {check.rule}")
+            yield self._check(check)
+        yield self._meet_strangers(description)
+
+    def _check(self, check: ContractCheck) -> Result:
+        try:
+            findings = tuple(check.check(self._backend))
+        except NotExercised as nothing:
+            return self._result(check.rule, Verdict.UNSUPPORTED, reason=str(nothing))
+        except BackendFault as fault:
+            findings = (finding_of(fault),)
+        return self._result(check.rule, Verdict.FAILED if findings else Verdict.PASSED, findings=findings)
+
+    def _meet_strangers(self, description: Description) -> Result:
+        self._notebook.place = STRANGERS
+        case = case_of(strangers(description))
+        trial = run_lockstep(self._watched, case.device, expand(case))
+        draft = Result(
+            case=STRANGERS,
+            title="Requests that name what was never made are refused",
+            path="",
+            backend=self._name,
+            verdict=Verdict.PASSED,
+            operations=trial.operations,
+            reproduce=self._command(),
+        )
+        if trial.findings:
+            return replace(draft, verdict=Verdict.FAILED, findings=trial.findings, timeline=trial.timeline)
+        if not trial.operations or trial.unsupported:
+            reason = trial.unsupported or "it claims nothing that could be named"
+            return replace(draft, verdict=Verdict.UNSUPPORTED, reason=reason)
+        return draft
+
+    def _notes(self, description: Description) -> Iterator[Result]:
+        notebook = self._notebook
+        notebook.place = ""
+        claimed = Capability.UPSTREAM_LEDGER in description.capabilities
+        if claimed and notebook.served[Capability.MEMORY] and not notebook.looked[LEDGER_TOLD]:
+            instead = f"an UpstreamAllocated in the Reply for every upstream call, or do not claim {_UPSTREAM}"
+            served = notebook.served[Capability.MEMORY]
+            observed = f"{served} requests for memory were served, and not one upstream allocation was observed"
+            notebook.note(LEDGER_TOLD, "silent", instead, observed)
+        for rule in NOTED:
+            findings = notebook.findings(rule)
+            if findings:
+                yield self._result(rule, Verdict.FAILED, findings=findings)
+            elif notebook.looked[rule]:
+                yield self._result(rule, Verdict.PASSED)
+            else:
+                yield self._result(rule, Verdict.UNSUPPORTED, reason=_NOTHING_TO_LOOK_AT[rule])
+
+    # -- what runs -------------------------------------------------------------------------------------------------
+
+    def _run_cases(self, cases: Sequence[Case]) -> Iterator[Result]:
+        for number, case in enumerate(cases, 1):
+            self._progress(number, len(cases), f"corpus: {case.identifier}")
+            self._notebook.place = case.identifier
+            result = run_case(case, self._watched)
+            yield replace(result, reproduce=shlex.join(["quiesce", "run", case.path, "--backend", self._name]))
+
+    def _sweep(self) -> Iterator[Result]:
+        self._notebook.place = "the sweep"
+        for number, swept in enumerate(sweep(self._watched, name=self._name, reproduce=self._command()), 1):
+            self._progress(number, RESULTS_MAX, f"sweep: {swept.result.case}")
+            if swept.case is not None:
+                self._found.append(swept.case)
+            yield swept.result
+
+    def _generate(self, operations: int) -> tuple[tuple[CampaignResult, ...], tuple[Result, ...], list[Gap]]:
+        campaigns: list[CampaignResult] = []
+        results: list[Result] = []
+        gaps: list[Gap] = []
+        for hostile in (False, True):
+            kind = "hostile sequences" if hostile else "valid sequences"
+            if campaigns and campaigns[-1].discovery is not None:
+                gaps.append(Gap(kind, "the valid ones found something already"))
+                break
+            self._notebook.place = kind
+            try:
+                campaign = run_campaign(
+                    self._watched,
+                    seed=self._seed,
+                    operations=operations,
+                    hostile=hostile,
+                    name=self._name,
+                    progress=self._progress,
+                )
+            except BackendUnavailable as unavailable:  # for one of the devices that sequences ask for
+                gaps.append(Gap(kind, str(unavailable)))
+                break
+            campaigns.append(campaign)
+            results.append(self._keep(self._generated(campaign, kind)))
+            if campaign.discovery is not None:
+                self._found.append(campaign.discovery.case)
+        return tuple(campaigns), tuple(results), gaps
+
+    def _generated(self, campaign: CampaignResult, kind: str) -> Result:
+        discovery = campaign.discovery
+        verdict, reason = Verdict.PASSED, ""
+        findings: tuple[Finding, ...] = ()
+        if discovery is not None:
+            verdict, findings = Verdict.FAILED, (discovery.shrunk,)
+            again = f"shrunk to {len(discovery.case.body)} lines" if discovery.trials else "it did not fail again"
+            reason = f"sequence {discovery.number}, {again}"
+        elif not campaign.operations:
+            verdict, reason = Verdict.UNSUPPORTED, "nothing could be performed"
+        return Result(
+            case=f"generated/{kind.replace(' ', '_')}",
+            title=f"{kind.capitalize()} that nobody wrote find nothing",
+            path="",
+            backend=self._name,
+            verdict=verdict,
+            reason=reason,
+            findings=findings,
+            operations=campaign.operations,
+            skipped=campaign.skipped,
+            reproduce=reproduce_command(
+                self._name, self._seed, hostile=campaign.hostile, operations=campaign.operations
+            ),
+        )
+
+
+def _is_hopeless(contract: Sequence[Result]) -> bool:
+    """Whether the backend says nonsense of itself, or cannot be opened, driven and closed."""
+    failed = [result for result in contract if result.verdict is Verdict.FAILED]
+    senseless = any(result.case == f"contract/{MAKES_SENSE}" for result in failed)
+    return senseless or any(finding.invariant == RAISED for result in failed for finding in result.findings)

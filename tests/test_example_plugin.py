@@ -1,0 +1,127 @@
+"""The example plugin, installed as a user installs it and driven through the public entry points alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+pytest.importorskip("hatchling", reason="it comes with the extra 'test'")
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PLUGIN: Final = ROOT / "fixtures" / "example_plugin"
+FITS: Final = "request_fits_but_out_of_memory"
+REUSED: Final = "memory_is_reused_only_after_its_last_use"
+GOOD: Final = "example-pool"
+FAULTY: Final = {"example-pool-hoarding": FITS, "example-pool-hasty": REUSED}
+ENOUGH: Final = ("--operations", "20000")
+QUIESCE: Final = ("-m", "quiesce.cli.main")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the plugin is installed; nothing is fetched."""
+    folder = tmp_path_factory.mktemp("site")
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", *offline, "--target", str(folder), str(PLUGIN)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No module named pip" in done.stderr:
+        pytest.skip("there is no pip in this environment")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def run(site: Path, folder: Path, *words: str, code: int = 0) -> str:
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_doctor_lists_the_three(site: Path, tmp_path: Path) -> None:
+    text = run(site, tmp_path, *QUIESCE, "doctor")
+    for name in (GOOD, *FAULTY):
+        assert f"{name}: works\n" in text
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_the_corpus_finds_the_bug(name: str, site: Path, tmp_path: Path) -> None:
+    text = run(site, tmp_path, *QUIESCE, "run", "--backend", name, code=1)
+    assert set(re.findall(r"invariant: (\w+)", text)) == {FAULTY[name]}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("seed", ["0", "1", "3"])
+def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
+    name: str, seed: str, site: Path, tmp_path: Path
+) -> None:
+    words = ("explore", "--backend", name, "--seed", seed, "--save", "found")
+    text = run(site, tmp_path, *QUIESCE, *words, code=1)
+    broken = re.search(r"^(\w+) is broken in sequence", text, re.MULTILINE)
+    assert broken is not None
+    # Memory that is not waited for is handed on too early, or goes back too early.
+    assert broken[1] in {FAULTY[name], "memory_in_flight_stays_upstream" if name.endswith("hasty") else FITS}
+    (saved,) = (tmp_path / "found").glob("*.case")
+    case = saved.relative_to(tmp_path).as_posix()
+    again = run(site, tmp_path, *QUIESCE, "run", case, "--backend", name, code=1)
+    assert re.findall(r"invariant: (\w+)", again) == [broken[1]]
+    run(site, tmp_path, *QUIESCE, "run", case, "--backend", GOOD)
+
+
+def test_the_correct_one_is_never_accused(site: Path, tmp_path: Path) -> None:
+    run(site, tmp_path, *QUIESCE, "run", "--backend", GOOD)
+    for words in (["--seed", "5"], ["--seed", "6", "--hostile"]):
+        assert "nothing found" in run(site, tmp_path, *QUIESCE, "explore", "--backend", GOOD, *words, *ENOUGH)
+
+
+def test_conformance_says_it_all(site: Path, tmp_path: Path) -> None:
+    few = ("conformance", "--operations", "4000")
+    assert "example-pool: conforms\n" in run(site, tmp_path, *QUIESCE, *few, "--backend", GOOD)
+    for name, invariant in FAULTY.items():
+        text = run(site, tmp_path, *QUIESCE, *few, "--backend", name, code=1)
+        assert f"{name}: does not conform, " in text
+        assert set(re.findall(r"invariant: (\w+)", text)) == {invariant}
+
+
+def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -> None:
+    quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--quiesce-corpus")
+    text = run(site, tmp_path, *quiet, f"--quiesce-backend={GOOD}")
+    assert re.search(rf"^{GOOD} +(\d+) +\1 ", text, re.MULTILINE)
+    for name, invariant in FAULTY.items():
+        text = run(site, tmp_path, *quiet, f"--quiesce-backend={name}", code=1)
+        assert set(re.findall(r"invariant: (\w+)", text)) == {invariant}
+
+
+def test_its_own_tests_pass_in_its_own_project(site: Path) -> None:
+    text = run(site, PLUGIN, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert " passed" in text
+    assert "failed," not in text
+
+
+def test_its_script_needs_no_pytest(site: Path) -> None:
+    assert run(site, PLUGIN, "tests/examine.py").endswith("example-pool: conforms\n")
+
+
+def test_it_imports_the_contract_and_the_values_alone() -> None:
+    allowed = {"backend", "errors", "gauges", "observations", "operations", "outcomes"}
+    for path in (PLUGIN / "src").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        imported = set(re.findall(r"^from quiesce\.(\w+)", text, re.MULTILINE))
+        imported |= set(re.findall(r"^from quiesce import (\w+)", text, re.MULTILINE))
+        assert imported <= allowed, path
