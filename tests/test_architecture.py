@@ -50,6 +50,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.limiting": VALUES | _rooms("backend"),
     "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
     "backends.opencl": VALUES | _rooms("backend"),
+    "backends.cupy": VALUES | _rooms("backend"),
     "backends.process": VALUES | _rooms("backend"),
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
@@ -64,6 +65,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
+    "backends.cupy": _rooms("cupy numpy"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest"),
 }
@@ -71,7 +73,7 @@ LAZY_THIRD_PARTY: Final = {
 EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
 """Imported at module level: these rooms are nothing without them."""
 
-FAMILIES: Final = {"backends.opencl": "backends.opencl_"}
+FAMILIES: Final = {"backends.opencl": "backends.opencl_", "backends.cupy": "backends.cupy_"}
 """Rooms that are several modules side by side, with one beginning of their names."""
 
 
