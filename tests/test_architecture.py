@@ -51,13 +51,16 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.limiting": VALUES | _rooms("backend"),
     "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
     "backends.opencl": VALUES | _rooms("backend"),
+    "backends.cupy": VALUES | _rooms("backend"),
     "backends.process": VALUES | _rooms("backend"),
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
+    "serving": VALUES | _rooms("backend backends.registry"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
     "generation": VALUES | _rooms("backend cases lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
+    "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases"),
     "reporting": VALUES | _rooms("oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
@@ -68,6 +71,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
+    "backends.cupy": _rooms("cupy numpy"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest"),
 }
@@ -75,7 +79,7 @@ LAZY_THIRD_PARTY: Final = {
 EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
 """Imported at module level: these rooms are nothing without them."""
 
-FAMILIES: Final = {"backends.opencl": "backends.opencl_"}
+FAMILIES: Final = {"backends.opencl": "backends.opencl_", "backends.cupy": "backends.cupy_"}
 """Rooms that are several modules side by side, with one beginning of their names."""
 
 

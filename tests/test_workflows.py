@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +101,19 @@ def test_untrusted_text_reaches_no_shell(workflow: Workflow) -> None:
 
 
 def test_every_step_gets_its_environment_from_tox() -> None:
-    checks = _load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["checks"]
+    ci, gpu = (_load(ROOT / ".github" / "workflows" / f"{name}.yml")["jobs"] for name in ("ci", "gpu"))
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    for environment in checks["strategy"]["matrix"]["environment"]:
-        assert f"[testenv:{environment}]" in tox
+    for job in (ci["checks"], gpu["cuda"], gpu["rocm"]):
+        for environment in job["strategy"]["matrix"]["environment"]:
+            assert f"[testenv:{environment}]" in tox
+
+
+def test_a_gpu_that_is_missing_ends_its_environment() -> None:
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    names = [name for name in tox.sections() if name.startswith("testenv:gpu-")]
+    assert len(names) == 3
+    for name in names:
+        base = tox[name].get("base", name.removeprefix("testenv:"))
+        assert tox[f"testenv:{base}"]["commands"].split("\n")[1] == "quiesce doctor cupy"
+        assert name.removeprefix("testenv:") not in tox["tox"]["env_list"]

@@ -49,6 +49,14 @@ def test_a_named_fixture_skips_where_its_backend_cannot_work(project: Project) -
     result.stdout.fnmatch_lines(["SKIPPED*backend 'opencl' cannot work here: *"])
 
 
+def test_the_fixture_of_cupy_skips_with_the_reason_and_the_remedy(project: Project) -> None:
+    project.write("site/cupy/__init__.py", "raise ImportError('libcudart is missing')\n")
+    project.write("test_it.py", "def test_it(cupy_backend):\n    raise AssertionError('it ran')\n")
+    result = project.run_apart("test_it.py", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*backend 'cupy' cannot work here: *libcudart is missing*install one CuPy*"])
+
+
 @pytest.mark.parametrize(
     ("test", "name"),
     [

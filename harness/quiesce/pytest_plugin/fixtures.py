@@ -45,6 +45,12 @@ def opencl_backend(request: pytest.FixtureRequest) -> Backend:
     return _watched(request, _backend_or_skip("opencl"))
 
 
+@pytest.fixture(scope="session")
+def cupy_backend(request: pytest.FixtureRequest) -> Backend:
+    """Give CuPy on the first visible GPU, ready to be opened; the test is skipped where it cannot work."""
+    return _watched(request, _backend_or_skip("cupy"))
+
+
 def _backend_or_skip(name: str) -> Backend:
     from quiesce.backends.registry import Unusable, probe_backend
 

@@ -1,0 +1,181 @@
+"""A driver for any installed backend: ``python -m quiesce.serving NAME`` speaks the wire protocol for it.
+
+So a backend runs in a process of its own (``--backend process:'python -m quiesce.serving cupy'``): when a device
+fails for good, or a library crashes, that process is gone and nothing else is. The protocol is in ``cases/README.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import re
+import sys
+from collections.abc import Iterable
+from typing import BinaryIO, Final, TypeAlias
+
+from quiesce.backend import Backend, Context, Description, DeviceProfile, Flavour, Initialization, Reply
+from quiesce.backends.registry import load_backend
+from quiesce.errors import QuiesceError
+from quiesce.gauges import Readings
+from quiesce.observations import Observation
+from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.requests import RequestError, parse_request
+
+Json: TypeAlias = dict[str, object]
+
+OBSERVATIONS_PER_LINE: Final = 256
+TITLE_CHARACTERS_MAX: Final = 100
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def encode_outcome(outcome: Outcome) -> Json:
+    """Return an outcome as the protocol writes it."""
+    match outcome:
+        case Allocated(address):
+            return {"outcome": "allocated", "address": hex(address)}
+        case Done():
+            return {"outcome": "done"}
+        case OutOfMemory():
+            return {"outcome": "out of memory"}
+        case Rejected(code):
+            return {"outcome": "rejected", "code": code}
+        case Unsupported(reason):
+            return {"outcome": "unsupported", "reason": reason}
+
+
+def encode_observation(observation: Observation) -> Json:
+    """Return an observation as the protocol writes it: its class in kebab case, its fields, sizes without unit."""
+    fields: Json = {"seen": _WORD.sub("-", type(observation).__name__).lower()}
+    for field in dataclasses.fields(observation):
+        value = getattr(observation, field.name)
+        is_address = field.name.endswith("address")
+        fields[field.name.removesuffix("_bytes")] = hex(value) if is_address else value
+    return fields
+
+
+def encode_hello(description: Description) -> Json:
+    """Return what a backend says about itself as the protocol writes it."""
+    return {
+        "protocol": 1,
+        "name": description.name[:TITLE_CHARACTERS_MAX],
+        "version": description.version[:TITLE_CHARACTERS_MAX],
+        "capabilities": sorted(description.capabilities),
+        "promises": sorted(description.promises),
+        "gauges": {gauge: sorted(sources) for gauge, sources in sorted(description.gauges.items())},
+        "alignment": description.alignment_bytes,
+        "chunk": description.chunk_bytes,
+        "footprint_factor": description.footprint_factor,
+    }
+
+
+def encode_gauges(readings: Readings) -> Json:
+    """Return readings as the protocol writes them."""
+    gauges: dict[str, dict[str, int]] = {}
+    for (gauge, source), value in sorted(readings.items()):
+        gauges.setdefault(gauge, {})[source] = value
+    return {"gauges": gauges}
+
+
+def read_profile(request: str) -> DeviceProfile:
+    """Return the profile of an ``open`` line. Raises :class:`ValueError` and :class:`KeyError` for another line."""
+    fields = dict(word.split("=", 1) for word in request.split()[1:])
+    return DeviceProfile(
+        capacity_bytes=int(fields["capacity"]),
+        pinned_capacity_bytes=int(fields["pinned-capacity"]),
+        alignment_bytes=int(fields["alignment"]),
+        granularity_bytes=int(fields["granularity"]),
+        devices=int(fields["devices"]),
+        flavour=Flavour(fields["flavour"]),
+        initialization=Initialization(fields["initialization"]),
+        provenance="the harness",
+    )
+
+
+class Served:
+    """One backend behind the protocol: a request line in, the fields of a reply out."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._context: Context | None = None
+        self._readings: Readings = {}
+        self._untold: tuple[Observation, ...] = ()
+
+    def reply(self, request: str) -> Json:
+        """Answer one line. Raises what the backend raises: the harness sees the process end, and why."""
+        match request.partition(" ")[0]:
+            case "hello":
+                return encode_hello(self._backend.describe())
+            case "open":
+                try:
+                    self._context = self._backend.open(read_profile(request))
+                except QuiesceError as error:
+                    return encode_outcome(Unsupported(str(error)))
+                return encode_outcome(Done())
+            case "more":
+                return self._told({})
+        if self._context is None and request != "gauges":
+            return encode_outcome(Unsupported("nothing is open"))
+        return self._answer(request)
+
+    def _answer(self, request: str) -> Json:
+        context = self._context
+        if request == "gauges":
+            return encode_gauges(context.readings() if context is not None else self._readings)
+        assert context is not None
+        if request == "close":
+            closing = context.close()
+            self._context, self._readings, self._untold = None, closing.readings, closing.observations
+            return self._told(encode_outcome(Done()))
+        try:
+            operation = parse_request(request)
+        except RequestError as error:
+            return encode_outcome(Unsupported(str(error)))
+        reply: Reply = context.perform(operation)
+        self._untold = reply.observations
+        return self._told(encode_outcome(reply.outcome))
+
+    def _told(self, fields: Json) -> Json:
+        """Add as many observations as fit in a line."""
+        told, self._untold = self._untold[:OBSERVATIONS_PER_LINE], self._untold[OBSERVATIONS_PER_LINE:]
+        if told:
+            fields = {**fields, "observations": [encode_observation(seen) for seen in told]}
+        return {**fields, "more": True} if self._untold else fields
+
+
+def serve(backend: Backend, requests: Iterable[bytes], replies: BinaryIO) -> None:
+    """Answer every line until ``quit`` or the end of the input."""
+    served = Served(backend)
+    for line in requests:
+        request = line.decode("utf-8").rstrip("\r\n")
+        if request == "quit":
+            return
+        replies.write(json.dumps(served.reply(request), default=_plain).encode() + b"\n")
+        replies.flush()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    raise TypeError(f"{value!r} is no JSON")
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the backend that the one argument names; return the exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write("write: python -m quiesce.serving BACKEND\n")
+        return 2
+    replies = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a library prints is not protocol
+    try:
+        backend = load_backend(arguments[0])
+        backend.describe()
+    except QuiesceError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    serve(backend, sys.stdin.buffer, replies)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""Backends served over the wire protocol: the same answers as in this process, and a plain word where there is none."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from quiesce.backend import Backend, DeviceProfile
+from quiesce.backends.process.backend import ProcessBackend
+from quiesce.backends.reference import backend, faulty
+from quiesce.operations import Operation
+from quiesce.requests import parse_request
+from quiesce.serving import encode_observation, read_profile, serve
+
+LINES = """\
+s = create stream
+e = create event
+a = allocate 1048576 on s
+launch on s writes=a
+record event e on s
+wait event e
+free a on s
+b = allocate 1048576
+c = allocate 4096 pinned
+d = stage c on s
+synchronize event e
+query event e
+free c
+free c
+trim
+trim pinned
+q = frobnicate
+"""
+
+
+def operations() -> list[Operation]:
+    return [parse_request(line) for line in LINES.splitlines() if "frobnicate" not in line]
+
+
+def served(*names: str) -> Backend:
+    return ProcessBackend([sys.executable, "-m", "quiesce.serving", *names], name="served")
+
+
+@pytest.mark.parametrize("fault", [None, "pool.no_squeeze"])
+def test_a_served_backend_answers_as_it_does_here(fault: str | None) -> None:
+    here = backend() if fault is None else faulty(fault)
+    there = served("reference" if fault is None else f"reference:{fault}")
+    assert there.describe().capabilities == here.describe().capabilities
+    assert there.describe().gauges == here.describe().gauges
+    near, far = here.open(DeviceProfile()), there.open(DeviceProfile())
+    for operation in operations():
+        assert far.perform(operation) == near.perform(operation)
+        assert far.readings() == near.readings()
+    assert far.close() == near.close()
+
+
+def replies(*requests: str) -> list[dict[str, object]]:
+    written = io.BytesIO()
+    serve(backend(), [f"{request}\n".encode() for request in requests], written)
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+OPEN = "open capacity=1048576 pinned-capacity=1048576 alignment=256 granularity=512 devices=1 flavour=hip"
+
+
+def test_a_request_that_nobody_knows_is_unsupported() -> None:
+    answers = replies("a = allocate 1", f"{OPEN} initialization=once", "q = frobnicate", "quit", "trim")
+    assert [answer["outcome"] for answer in answers] == ["unsupported", "done", "unsupported"]
+
+
+def test_more_observations_than_a_line_holds_are_told_in_portions() -> None:
+    allocations = [f"b[{number}] = allocate 2048" for number in range(300)]
+    frees = [f"free b[{number}]" for number in range(300)]
+    answers = replies(f"{OPEN} initialization=once", *allocations, *frees, "close", "more", "gauges")
+    assert answers[-1]["gauges"]
+    assert all(answer["outcome"] in ("done", "allocated") for answer in answers[:-2])
+
+
+def test_the_profile_of_an_open_line_is_read_whole() -> None:
+    profile = read_profile(f"{OPEN} initialization=once")
+    assert (profile.capacity_bytes, profile.devices, str(profile.flavour)) == (1 << 20, 1, "hip")
+    with pytest.raises(KeyError):
+        read_profile("open capacity=1")
+
+
+def test_observations_have_the_names_of_the_protocol() -> None:
+    near = backend().open(DeviceProfile())
+    seen = [encode_observation(each) for operation in operations() for each in near.perform(operation).observations]
+    assert {str(fields["seen"]) for fields in seen} >= {"upstream-allocated", "copy-enqueued", "event-recorded"}
+    assert not [key for fields in seen for key in fields if key.endswith("_bytes")]
+
+
+@pytest.mark.parametrize(("arguments", "said"), [([], "write: python -m"), (["nothing"], "unknown backend 'nothing'")])
+def test_what_cannot_be_served_ends_with_one_line(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "quiesce.serving", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert said in run.stderr
+    assert len(run.stderr.splitlines()) == 1
