@@ -30,10 +30,11 @@ def allocate(writer: Writer, a: int, b: int, c: int) -> None:
         free(writer, a, b, c)
         return
     stream = writer.stream(b)
-    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), stream=stream.slot, pool=_pool_slot(writer, c)))
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), stream=stream.slot, pool=pool_slot(writer, c)))
 
 
-def _pool_slot(writer: Writer, byte: int) -> Slot | None:
+def pool_slot(writer: Writer, byte: int) -> Slot | None:
+    """Return a pool of the current device, or None for the default allocator, as it is for 0."""
     pools = [pool for pool in writer.state.pools.values() if pool.device == writer.state.device]
     if not pools or byte % 4 == 0:
         return None
@@ -51,7 +52,7 @@ def allocate_burst(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate many blocks of one size: a chunk fills up, and the next one begins."""
     size = writer.size(a)
     stream = writer.stream(b).slot
-    pool = _pool_slot(writer, c >> 2)
+    pool = pool_slot(writer, c >> 2)
     for _ in range(2 + c % BURST_MAX):
         writer.write(ops.Allocate(writer.fresh("b"), size, stream=stream, pool=pool))
         if writer.state.live_bytes > writer.full_bytes:
@@ -203,7 +204,19 @@ def destroy_pool(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
-    """Let the next call below the allocator fail, and ask it for something."""
+    """Let a call below the allocator fail, mostly the next one, and ask for something that makes such calls."""
     point, error = _INJECTIONS[a % len(_INJECTIONS)]
-    writer.write(ops.InjectFailure(point, 1, error))
-    allocate(writer, b & ~3, c, 0)
+    writer.write(ops.InjectFailure(point, (1, 1, 1, 2)[a >> 2 & 3], error))
+    askers = [
+        rule
+        for rule, needs in (
+            (allocate, ()),
+            (allocate, ()),
+            (allocate_pinned, (Capability.PINNED,)),
+            (allocate_managed, (Capability.MANAGED,)),
+            (stage, (Capability.STAGING,)),
+            (trim, (Capability.POOL,)),
+        )
+        if writer.can(*needs)
+    ]
+    askers[(a >> 4) % len(askers)](writer, b & ~3, c, 0)
