@@ -20,7 +20,10 @@ HEADER_BYTES: Final = 24
 RECORD_BYTES: Final = 4
 _SWARM_BYTES: Final = 8
 
-_CAPACITIES: Final = (128 << 20, 64 << 20, 32 << 20, 256 << 20)
+_CHUNKS: Final = (4, 2, 1, 8)
+"""So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""
+_CHUNK_BYTES_MIN: Final = 8 << 20
+_CHUNK_BYTES_MAX: Final = 64 << 20
 _SMALL: Final = (1024, 64, 512, 1, 4096, 100, 2048, 8192, 65536, 513, 10000, 32768, 300000, 1 << 20, 4097, 700)
 _LARGE_PARTS: Final = (8, 4, 16, 3, 2, 32, 5, 64)
 """A large size is this part of the capacity, or a little more or less."""
@@ -55,14 +58,19 @@ def _choices(capabilities: frozenset[Capability], hostile: bool) -> tuple[tuple[
     return rules, themes_for(rules)
 
 
+def _capacity(choice: int, description: Description) -> int:
+    chunk = 1 << (description.chunk_bytes - 1).bit_length() if description.chunk_bytes > 1 else 0
+    return _CHUNKS[choice & 3] * min(max(chunk, _CHUNK_BYTES_MIN), _CHUNK_BYTES_MAX)
+
+
 def _device(header: bytes, description: Description) -> DeviceProfile:
     choice = header[1]
     devices = 2 if choice & 0x80 and Capability.DEVICES in description.capabilities else 1
     once = header[2] & 1 and Promise.INITIALIZES_ONCE in description.promises
     simulated = {Capability.INSTANCES, Capability.ORDER_LEDGER} <= description.capabilities
     return DeviceProfile(
-        capacity_bytes=_CAPACITIES[choice & 3],
-        pinned_capacity_bytes=_CAPACITIES[choice >> 2 & 3],
+        capacity_bytes=_capacity(choice, description),
+        pinned_capacity_bytes=_capacity(choice >> 2, description),
         devices=devices,
         flavour=Flavour.HIP if header[2] & 2 and simulated else Flavour.CUDA,
         initialization=Initialization.ONCE if once else Initialization.REPEATABLE,
@@ -90,7 +98,7 @@ def _loop(header: bytes, description: Description) -> Loop | None:
         return None
     size = (2 << 20, 1 << 20, 65536, 4096)[header[4] & 3]
     loops: list[tuple[str, ...]] = []
-    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _CAPACITIES[header[1] & 3] // 2):
+    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _capacity(header[1], description) // 2):
         loops.append((f"k[i] = allocate {size}", f"k = allocate {_SMALL[header[5] & 15]}", "free k"))
     if Capability.TAPE in can:
         loops.append(("w[i] = node", "w = node of w[i]", "backward w", "drop w"))

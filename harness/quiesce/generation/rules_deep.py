@@ -57,22 +57,27 @@ def reshape(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
-    """Destroy a stream with work on freed memory, and ask for as much on a new one, which may have its handle."""
-    state = writer.state
-    if len(state.streams) >= STREAMS_MAX:
+    """Destroy a stream with work on memory that is freed before or after, and ask for as much on a new one.
+
+    The new stream may have the old one's handle.
+    """
+    if len(writer.state.streams) >= STREAMS_MAX:
         return
     old = _create(writer, nonblocking=bool(c & 2))
     assert old.slot is not None
     size = writer.size(a)
-    block = _allocate(writer, size, old)
+    outlives = bool(c & 4)
+    block = _allocate(writer, size, writer.stream(b) if outlives else old)
     if c & 1 and writer.can(Capability.STALL):
         writer.write(ops.Stall(old.slot))
     _work(writer, block, old)
-    free_block(writer, block)
-    if state.is_needed(old):
-        return
-    writer.write(ops.DestroyStream(old.slot))
-    writer.dead_streams.append(old.slot)
+    if not outlives:
+        free_block(writer, block)
+    if not writer.state.is_needed(old):
+        writer.write(ops.DestroyStream(old.slot))
+        writer.dead_streams.append(old.slot)
+    if outlives:
+        free_block(writer, block)
     new = _create(writer, nonblocking=bool(b & 1))
     _work(writer, _allocate(writer, size, new), new)
 
@@ -107,7 +112,10 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def churn(writer: Writer, a: int, b: int, c: int) -> None:
-    """Allocate and free again and again: a little more each time, or in turn little and nearly all there is."""
+    """Allocate and free again and again: a little more each time, or in turn little and nearly all there is.
+
+    A trim in between lets whatever grows show itself on an allocator that holds nothing.
+    """
     pool = pool_slot(writer, a)
     stream = writer.stream(b)
     whole = _whole_bytes(writer, MemoryKind.DEVICE, pool)
@@ -118,6 +126,8 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
         else:
             now = size + turn * (size // 4 + _UNIT_BYTES)
         free_block(writer, _allocate(writer, now, stream, pool=pool))
+        if c & 128 and writer.can(Capability.POOL):
+            writer.write(ops.Trim(pool=pool))
 
 
 def _whole_bytes(writer: Writer, kind: MemoryKind, pool: Slot | None) -> int:

@@ -122,15 +122,11 @@ def free_all(writer: Writer, a: int, b: int, c: int) -> None:
 
 def trim(writer: Writer, a: int, b: int, c: int) -> None:
     """Trim the default allocators of a kind, or one pool."""
-    pool = pick(list(writer.state.pools.values()), b)
-    if a % 3 == 1 and pool is not None:
-        writer.write(ops.Trim(pool=pool.slot))
-    elif a % 3 == 2 and writer.can(Capability.PINNED):
-        writer.write(ops.Trim(MemoryKind.PINNED))
-    elif a % 4 == 3 and writer.can(Capability.MANAGED):
-        writer.write(ops.Trim(MemoryKind.MANAGED))
-    else:
-        writer.write(ops.Trim())
+    trims = [ops.Trim()]
+    trims += [ops.Trim(pool=pool) for pool in writer.state.pools]
+    trims += [ops.Trim(MemoryKind.PINNED)] if writer.can(Capability.PINNED) else []
+    trims += [ops.Trim(MemoryKind.MANAGED)] if writer.can(Capability.MANAGED) else []
+    writer.write(trims[a % len(trims)] if a & 128 else trims[0])
 
 
 def copy(writer: Writer, a: int, b: int, c: int) -> None:

@@ -53,6 +53,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
     "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
     "pinned_source_is_copied_directly": Promise.STAGES_PINNED_DIRECTLY,
+    "pinned_sizes_are_powers_of_two": Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO,
     "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }

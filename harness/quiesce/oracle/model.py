@@ -56,7 +56,6 @@ _WAITS_FOR_NOBODY: Final = (
 
 _SERVED: Final = (Allocated, Done)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture)
-_IN_A_POOL: Final = (ops.Allocate, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 
 
@@ -79,7 +78,7 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         if observations:
             change.needless = self._needless_waits(observations)
-            self.see(observations, operation.pool if isinstance(operation, _IN_A_POOL) else None, change)
+            self.see(observations, _pool_of(operation), change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         self._doubt(operation)
@@ -228,7 +227,7 @@ class Model(Facts):
             case ops.Launch(reads, writes):
                 reuse.use(self, (*reads, *writes), self.launch_stream(operation), change)
             case ops.CreatePool(slot, limit):
-                self.pools[slot] = limit
+                self.pools[slot], self.pool_devices[slot] = limit, self.device
             case ops.InjectFailure(point, nth, error):
                 self.failures[point] = ArmedFailure(error, nth)
             case ops.SelectDevice(ordinal):
@@ -386,3 +385,14 @@ class Model(Facts):
                 change.conflicts.append(Conflict(suspect.subject.user, suspect.subject.earlier, stream))
             else:
                 change.returned.append(suspect.subject)
+
+
+def _pool_of(operation: Operation) -> Slot | None:
+    """Return the pool that takes upstream memory during an operation; one may take its first when it is made."""
+    match operation:
+        case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
+            return pool
+        case ops.CreatePool(slot):
+            return slot
+        case _:
+            return None

@@ -7,7 +7,7 @@ from quiesce.gauges import Gauge
 from .arenas import Coarse
 from .bench import Bench
 from .caching import BestFit, Exact, PowersOfTwo
-from .heap import NoMemory
+from .heap import ForeignError, NoMemory
 from .machine import Event, Machine, Stream
 from .policy import Area, Policy, Use, round_up
 
@@ -60,13 +60,15 @@ class CostBench(Bench):
 
 
 class ReservesAtOnce(Coarse):
-    """Takes its first chunk when it is made, before anybody asked for anything, where that is to be had."""
+    """A pool takes its first chunk when it is made, before anybody asked for anything, where that is to be had."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)
+        if self.limit is None:
+            return
         try:
             address = self.obtain(self.chunk, self.alignment)
-        except NoMemory:
+        except (NoMemory, ForeignError):
             return
         self.ranges.append(Area(address, self.chunks[address], address))
 

@@ -31,6 +31,7 @@ GROWTH: Final = "growth_starts_over_after_squeeze"
 LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
 LIVE: Final = "live_bytes_return_to_where_they_were"
+NEGATIVE: Final = "gauges_are_not_negative"
 COUNT: Final = "block_count_follows_the_sequence"
 COST: Final = "cost_per_iteration_stays_flat"
 
@@ -103,17 +104,17 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("slabs", placing.OneCellTooMany, "OVL", OVERLAP, WITHIN),
     _policy("bump with reset", placing.PaddingIsForgotten, "ALN", OVERLAP, WITHIN),
     _policy("coarse chunks", placing.SumsTheWrongSize, "FRAG", OVERLAP, WITHIN, TRIM),
-    _policy("coarse chunks", placing.SplitsWithoutUnlinking, "OVL", OVERLAP),
+    _policy("coarse chunks", placing.SplitsWithoutUnlinking, "OVL", OVERLAP, OWNED),
     _bench("powers of two", placing.NothingIsSomebody, "ZERO", OVERLAP, hostile=True),
     _bench("polled events", placing.FreesTwice, "DBL", REFUSED, OVERLAP, hostile=True),
     _bench("powers of two", placing.DefaultPoolsShareADevice, "DEV", WITHIN),
     _bench("powers of two", placing.PoolsShareADevice, "DEV", WITHIN),
-    _bench("polled events", placing.LargeBlocksLeaveTheirPool, "PRIM", POOLS, LIMIT),
-    _policy("huge pages", placing.MovesTheOwned, "UP", OWNED),
+    _bench("polled events", placing.LargeBlocksLeaveTheirPool, "PRIM", POOLS, LIMIT, TRIM),
+    _policy("huge pages", placing.MovesTheOwned, "UP", OWNED, OVERLAP),
     _policy("polled events", counting.EventsAreForgotten, "HND", HANDLES),
-    _bench("coarse chunks", counting.SubtractsTheMergedSize, "CNT", LIVE),
+    _bench("coarse chunks", counting.SubtractsTheMergedSize, "CNT", LIVE, NEGATIVE),
     _bench("powers of two", counting.CountsBeforeItKnows, "CNT", LIVE),
-    _bench("buddies", counting.ResettingThePeakResetsAll, "PEAK", LIVE),
+    _bench("buddies", counting.ResettingThePeakResetsAll, "PEAK", LIVE, NEGATIVE),
     _bench("polled events, upstream ledger alone", counting.StagingKeepsTheDestination, "ROLL", TRIM),
     _bench("exact sizes from the top down", counting.ManagedIsNobodys, "FIN", TRIM, FITS),
     _bench("slabs", counting.BusyStreamsAreKept, "HND", HANDLES),
