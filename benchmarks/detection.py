@@ -55,9 +55,7 @@ def detect(fault: str, seed: int, operations_max: int) -> Found | int:
     performed = 0
     for budget in BUDGETS:
         for hostile in (False, True):
-            result = run_campaign(
-                faulty(fault), seed=seed, operations=min(budget, operations_max), hostile=hostile
-            )
+            result = run_campaign(faulty(fault), seed=seed, operations=min(budget, operations_max), hostile=hostile)
             performed += result.operations
             if result.discovery is not None:
                 invariant = result.discovery.shrunk.invariant
@@ -81,9 +79,14 @@ def row(fault: str, outcomes: Sequence[Found | int], corpus: dict[tuple[str, str
         cells.append((invariant, max(lengths), shortest, f"{max(lengths) / shortest:.1f}"))
     modes = " ".join(dict.fromkeys(each.mode for each in found))
     counts = sorted(each.operations for each in found)
-    spread = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} – {counts[-1]:,}"
+    spread = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
     spread += f", {len(missed)} of {len(outcomes)} seeds not within {min(missed):,}" if missed else ""
-    columns = (fault, modes, spread, *("<br>".join(str(cell) for cell in column) for column in zip(*cells, strict=True)))
+    columns = (
+        fault,
+        modes,
+        spread,
+        *("<br>".join(str(cell) for cell in column) for column in zip(*cells, strict=True)),
+    )
     return "| " + " | ".join(columns) + " |"
 
 

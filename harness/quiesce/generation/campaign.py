@@ -25,13 +25,17 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A failing sequence: its number, how it failed, and the case that it was shrunk to, which fails as ``shrunk``."""
+    """A failing sequence: its number, how it failed, and the case that it was shrunk to, which fails as ``shrunk``.
+
+    ``interrupted`` says that somebody did not wait for the shortest.
+    """
 
     number: int
     finding: Finding
     case: Case
     shrunk: Finding
     trials: int
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ def run_campaign(
     """Run sequences until ``operations`` were performed or one failed, and shrink that one.
 
     ``name`` is what the backend was asked for as, for the command that finds the same again. ``found`` is handed the
-    failing sequence as a case before it is shrunk, so that an interruption loses nothing. Raises
+    failing sequence as a case before it is shrunk, so that a kill loses nothing; a :class:`KeyboardInterrupt` meanwhile
+    ends the shrinking with the best there is. Raises
     :class:`quiesce.errors.BackendUnavailable` where the backend cannot work.
     """
     coverage = Coverage()
@@ -114,7 +119,7 @@ class _CaseMaker:
         if shrunk is None:  # it does not fail again: the backend depends on something beside the sequence
             return Discovery(number, finding, self._named(whole, finding), finding, 0)
         case = self._named(shrunk.case, shrunk.finding)
-        return Discovery(number, finding, case, shrunk.finding, shrunk.trials)
+        return Discovery(number, finding, case, shrunk.finding, shrunk.trials, shrunk.interrupted)
 
     def _named(self, case: Case, finding: Finding) -> Case:
         return named_case(case, finding, self.description, found_by=self.command, name=self.name)

@@ -7,6 +7,7 @@ means what it meant before. A record is decoded in constant time for each operat
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -22,12 +23,13 @@ _SWARM_BYTES: Final = 8
 
 _CHUNKS: Final = (4, 2, 1, 8)
 """So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""
+_ROOMY: Final = 3
 _CHUNK_BYTES_MIN: Final = 8 << 20
 _CHUNK_BYTES_MAX: Final = 64 << 20
 _SMALL: Final = (1024, 64, 512, 1, 4096, 100, 2048, 8192, 65536, 513, 10000, 32768, 300000, 1 << 20, 4097, 700)
 _LARGE_PARTS: Final = (8, 4, 16, 3, 2, 32, 5, 64)
 """A large size is this part of the capacity, or a little more or less."""
-_LOOPS: Final = 16
+_LOOPS: Final = 8
 """One sequence in so many is a loop whose cost is measured, and nothing else: what came before would cost, too."""
 
 
@@ -38,7 +40,8 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     device = _device(header, description)
     loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
     if loop is not None:
-        return GeneratedSequence(device, (), loop, hostile)
+        roomy = replace(device, capacity_bytes=_capacity(_ROOMY, description))
+        return GeneratedSequence(roomy, (), loop, hostile)
     writer = Writer(description, device, _sizes(header, device, description))
     swarm, half = header[8 : 8 + _SWARM_BYTES], header[8 + _SWARM_BYTES : 8 + 2 * _SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
@@ -96,9 +99,11 @@ def _loop(header: bytes, description: Description) -> Loop | None:
     can, gauges = description.capabilities, description.gauges
     if Promise.FLAT_COST not in description.promises or Gauge.COST not in gauges:
         return None
-    size = (2 << 20, 1 << 20, 65536, 4096)[header[4] & 3]
+    size = (2 << 20, 1 << 20, 2 << 20, 65536)[header[4] & 3]
     loops: list[tuple[str, ...]] = []
-    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _capacity(header[1], description) // 2):
+    if Capability.MEMORY in can and (
+        Capability.CAPACITY not in can or size * 48 <= _capacity(_ROOMY, description) // 2
+    ):
         loops.append((f"k[i] = allocate {size}", f"k = allocate {_SMALL[header[5] & 15]}", "free k"))
     if Capability.TAPE in can:
         loops.append(("w[i] = node", "w = node of w[i]", "backward w", "drop w"))

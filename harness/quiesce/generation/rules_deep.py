@@ -25,7 +25,7 @@ _UNLIMITED_BYTES: Final = 16 << 20
 
 def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     """Free a block with work on one stream or two, on a stalled one where that can be had."""
-    stream = _streams(writer, 1, b)[0]
+    stream = _streams(writer, 1 + (c >> 3 & 1), b)[-1]
     pinned = c & 4 and writer.can(Capability.PINNED, Capability.COPY)
     block = _allocate(writer, writer.size(a), stream, kind=MemoryKind.PINNED if pinned else MemoryKind.DEVICE)
     if c & 1 and writer.can(Capability.STALL) and stream.slot is not None:
@@ -121,10 +121,8 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
     whole = _whole_bytes(writer, MemoryKind.DEVICE, pool)
     size = writer.size(a)
     for turn in range(2 + c % _CHURNS_MAX):
-        if c & 64:
-            now = whole - whole // 16 if turn % 2 else size
-        else:
-            now = size + turn * (size // 4 + _UNIT_BYTES)
+        little = size if c & 64 else size + turn * (size // 4 + _UNIT_BYTES)
+        now = whole - whole // 16 if c & 64 and turn % 2 else little
         free_block(writer, _allocate(writer, now, stream, pool=pool))
         if c & 128 and writer.can(Capability.POOL):
             writer.write(ops.Trim(pool=pool))

@@ -55,7 +55,7 @@ _WAITS_FOR_NOBODY: Final = (
 
 
 _SERVED: Final = (Allocated, Done)
-_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture)
+_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 
 
@@ -78,7 +78,7 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         if observations:
             change.needless = self._needless_waits(observations)
-            self.see(observations, _pool_of(operation), change)
+            self.see(observations, change.pool, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         self._doubt(operation)
@@ -91,7 +91,10 @@ class Model(Facts):
         return change
 
     def _change_at_once(
-        self, operation: ops.Free | ops.DestroyPool | ops.EndCapture, outcome: Outcome, change: Change
+        self,
+        operation: ops.Free | ops.DestroyPool | ops.EndCapture | ops.DestroyStream,
+        outcome: Outcome,
+        change: Change,
     ) -> None:
         """Enter what is so before the observations: an upstream return is then legal, and a capture over."""
         match operation:
@@ -101,6 +104,8 @@ class Model(Facts):
                 reuse.destroy_pool(self, slot)
             case ops.EndCapture():
                 self._end_capture(operation, outcome)
+            case ops.DestroyStream(slot) if isinstance(outcome, Done):
+                self._abandon_capture(slot)
             case _:
                 pass
 
@@ -303,7 +308,10 @@ class Model(Facts):
         if state is None:
             return
         self.order.doubt_stall(state)  # nobody could release it any more: the backend may have
-        if (capture := self.captures.of(state)) is not None:
+
+    def _abandon_capture(self, slot: Slot) -> None:
+        state = self.streams.get(slot)
+        if state is not None and (capture := self.captures.of(state)) is not None:
             self.captures.end(capture)
 
     def _record(self, slot: Slot, stream: Slot | None) -> None:
@@ -385,14 +393,3 @@ class Model(Facts):
                 change.conflicts.append(Conflict(suspect.subject.user, suspect.subject.earlier, stream))
             else:
                 change.returned.append(suspect.subject)
-
-
-def _pool_of(operation: Operation) -> Slot | None:
-    """Return the pool that takes upstream memory during an operation; one may take its first when it is made."""
-    match operation:
-        case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
-            return pool
-        case ops.CreatePool(slot):
-            return slot
-        case _:
-            return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from ..arenas import Buddy, Bump, Coarse, _Bump
-from ..caching import Polling, PowersOfTwo
-from ..machine import Event, Stream
-from ..policy import Area, Use
+from .arenas import Buddy, Bump, Coarse, _Bump
+from .caching import Polling, PowersOfTwo
+from .machine import Event, Stream
+from .policy import Area, Use
 
 
 class TwoDependencies(Coarse):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..arenas import Coarse
-from ..caching import BestFit, Exact, Polling, PowersOfTwo
-from ..heap import NoMemory
-from ..machine import Stream
-from ..policy import Area, round_up
-from ..unusual import Doubling
+from .arenas import Coarse
+from .caching import BestFit, Exact, Polling, PowersOfTwo
+from .heap import NoMemory
+from .machine import Stream
+from .policy import Area, round_up
+from .unusual import Doubling
 
 
 class KeepsOneOfSixteen(Coarse):

@@ -7,13 +7,13 @@ from quiesce.gauges import Gauge
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.outcomes import Outcome
 
-from ..arenas import Coarse
-from ..bench import Bench, Block
-from ..caching import Polling
-from ..heap import ForeignError, NoMemory
-from ..machine import Event, Stream
-from ..policy import Area, Use
-from ..unusual import Counted
+from .arenas import Coarse
+from .bench import Bench, Block
+from .caching import Polling
+from .heap import ForeignError, NoMemory
+from .machine import Event, Stream
+from .policy import Area, Use
+from .unusual import Counted
 
 
 class EventsAreForgotten(Polling):
@@ -121,4 +121,3 @@ class SwallowsForeignErrors(Counted):
         except ForeignError:
             self.squeeze()
             return super().obtain(size, align)
-

@@ -6,12 +6,12 @@ from quiesce import operations as ops
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.outcomes import Allocated, Done, Outcome
 
-from ..arenas import Bump, Coarse, Slab
-from ..bench import Bench, Block
-from ..caching import HugePages, PowersOfTwo
-from ..heap import Heap
-from ..machine import Stream
-from ..policy import Area, Use, round_up
+from .arenas import Bump, Coarse, Slab
+from .bench import Bench, Block
+from .caching import HugePages, PowersOfTwo
+from .heap import Heap
+from .machine import Stream
+from .policy import Area, Use, round_up
 
 
 class SizesWrap(PowersOfTwo):
@@ -171,4 +171,3 @@ class MovesTheOwned(PowersOfTwo):
         if self.newest is not None and len(self.chunks) > 4:
             self.give_back(self.newest.address)
             self.newest = None
-
