@@ -21,7 +21,7 @@ from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.request_format import format_request
 
 _ALIKE_MIN: Final = 3
-_MULTIPLES: Final = (8, 4, 2)
+_MULTIPLES: Final = (16, 8, 4, 2)
 _MEASURED_ITERATIONS: Final = (4, 6, 8, 12, 16, 24, 32)
 _UNROLLED_MAX: Final = 400
 

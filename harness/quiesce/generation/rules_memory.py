@@ -15,6 +15,7 @@ TOUCHED_BYTES_MAX: Final = 1 << 20
 """A fill or copy touches no more: real memory is slow, and the rest of a block is like its beginning."""
 BURST_MAX: Final = 20
 """Allocations of one size at once: more than the first chunk of any pool of the catalogue holds (Thrust's: 16)."""
+_LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
 _ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
 _INJECTIONS: Final = (
     (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
@@ -183,7 +184,7 @@ def create_pool(writer: Writer, a: int, b: int, c: int) -> None:
         allocate(writer, a, b, c | 1)
         return
     limited = a % 2 == 1 and writer.can(Capability.POOL_LIMIT)
-    limit = writer.state.profile.capacity_bytes >> (1 + b % 4) if limited else None
+    limit = writer.state.profile.capacity_bytes * _LIMIT_EIGHTHS[b % 4] // 8 if limited else None
     writer.write(ops.CreatePool(writer.fresh("p"), limit))
 
 
