@@ -12,7 +12,7 @@ from quiesce.generation.campaign import run_campaign
 from quiesce.generation.coverage import RULES, STATES, Coverage
 
 DEEP = ("full", "holes", "pending", "busy", "merged", "capture", "freed")
-WITH_MEMORY = ("Allocate", "Free", "Launch", "Copy", "Trim", "CreateStream", "DestroyStream", "RecordEvent", "WaitEvent")
+WITH_MEMORY = ("Allocate", "Free", "Launch", "Copy", "Trim", "DestroyStream", "RecordEvent", "WaitEvent")
 
 
 @cache

@@ -50,6 +50,16 @@ class Faulty:
     accusations: frozenset[str]
     hostile: bool = False
 
+    @property
+    def seed(self) -> int:
+        """A seed that finds the fault soon."""
+        return _SEEDS.get(self.name, 1)
+
+    @property
+    def rare(self) -> bool:
+        """Whether it takes tens of thousands of operations."""
+        return self.name in _RARE
+
 
 def _policy(sibling: str, policy: type, fault_class: str, *accusations: str, hostile: bool = False) -> Faulty:
     correct = _BY_NAME[sibling]
@@ -123,4 +133,20 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _bench("slabs", counting.BusyStreamsAreKept, "HND", HANDLES),
     _policy("counted steps", counting.SearchesAllItEverMade, "HIST", COST),
     _policy("counted steps", counting.SwallowsForeignErrors, "ROLL", REFUSED),
+)
+
+_SEEDS: Final = {
+    "CachedAlignmentIsAnybodys": 2,
+    "DefaultStreamWaitsForAll": 4,
+    "LastEventDecides": 2,
+    "ManagedIsNobodys": 2,
+    "NeverSqueezes": 3,
+    "ReleasesAtOnce": 2,
+    "SqueezesSmallFirst": 3,
+    "SqueezesTheLargeOnly": 5,
+    "SwallowsForeignErrors": 2,
+}
+"""Where the first seed needs many more operations."""
+_RARE: Final = frozenset(
+    {"CachedCountsAgainstTheLimit", "OneCellTooMany", "StagingKeepsTheDestination", "TakesWithoutNoting"}
 )
