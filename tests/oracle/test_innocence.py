@@ -63,6 +63,20 @@ b = allocate 125829120
 record event e on t
 query event e
 """
+WAIT_ON_THE_DEFAULT_STREAM = """\
+s = create stream
+t = create stream
+e = create event
+a = allocate 1
+stall t
+launch on t writes=a
+free a
+record event e on s
+wait event e
+record event e on s
+synchronize stream s
+trim
+"""
 ABANDONED_CAPTURE = """\
 s = create stream
 a = allocate 1
@@ -81,6 +95,7 @@ destroy pool p
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("polled events, upstream ledger alone", "an unseen order completes nothing for certain", UNSEEN_ORDER),
+    ("powers of two", "a wait on the default stream may be no action", WAIT_ON_THE_DEFAULT_STREAM),
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
 )

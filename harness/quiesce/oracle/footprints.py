@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.backend import Capability, Promise
+from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock
 from quiesce.oracle.memory import UpstreamRange
@@ -105,10 +105,9 @@ def is_anything_in_flight(model: Model) -> bool:
 def _may_be_pending(model: Model, clock: Clock) -> bool:
     """Whether anything in a clock may be unfinished.
 
-    Where a library's own actions are not observed, an order that only they could have made completes nothing.
+    An order that only a record, a wait or a library's own action could have made, if those take part in the legacy
+    default stream's order, completes nothing for certain.
     """
-    if model.can(Capability.ORDER_LEDGER):
-        return bool(model.order.unfinished(clock))
     return not model.order.is_surely_complete(clock)
 
 

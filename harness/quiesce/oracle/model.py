@@ -153,6 +153,7 @@ class Model(Facts):
 
     def _see_complete(self, name: str, *, forced: bool) -> None:
         event = self.observed_event(name)
+        self.order.note_sure(event.certain)
         self.completion_in_doubt |= event.ambiguous
         if forced:
             self.order.complete(event.clock)
@@ -169,6 +170,7 @@ class Model(Facts):
                 return
             merge(clock, self.order.record(state))
             event.stream = state
+            event.certain = {} if self.is_ambiguous(stream) else dict(state.certain)
         event.clock, event.ambiguous = clock, self.is_ambiguous(stream)
 
     def _see_upstream(
