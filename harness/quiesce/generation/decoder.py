@@ -23,7 +23,7 @@ _SWARM_BYTES: Final = 8
 
 _CHUNKS: Final = (4, 2, 1, 8)
 """So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""
-_ROOMY: Final = 3
+_LOOP_CAPACITY_BYTES: Final = 256 << 20
 _CHUNK_BYTES_MIN: Final = 8 << 20
 _CHUNK_BYTES_MAX: Final = 64 << 20
 _SMALL: Final = (1024, 64, 512, 1, 4096, 100, 2048, 8192, 65536, 513, 10000, 32768, 300000, 1 << 20, 4097, 700)
@@ -40,8 +40,7 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     device = _device(header, description)
     loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
     if loop is not None:
-        roomy = replace(device, capacity_bytes=_capacity(_ROOMY, description))
-        return GeneratedSequence(roomy, (), loop, hostile)
+        return GeneratedSequence(replace(device, capacity_bytes=_LOOP_CAPACITY_BYTES), (), loop, hostile)
     writer = Writer(description, device, _sizes(header, device, description))
     swarm, half = header[8 : 8 + _SWARM_BYTES], header[8 + _SWARM_BYTES : 8 + 2 * _SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
@@ -101,9 +100,7 @@ def _loop(header: bytes, description: Description) -> Loop | None:
         return None
     size = (2 << 20, 1 << 20, 2 << 20, 65536)[header[4] & 3]
     loops: list[tuple[str, ...]] = []
-    if Capability.MEMORY in can and (
-        Capability.CAPACITY not in can or size * 48 <= _capacity(_ROOMY, description) // 2
-    ):
+    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _LOOP_CAPACITY_BYTES // 2):
         loops.append((f"k[i] = allocate {size}", f"k = allocate {_SMALL[header[5] & 15]}", "free k"))
     if Capability.TAPE in can:
         loops.append(("w[i] = node", "w = node of w[i]", "backward w", "drop w"))
