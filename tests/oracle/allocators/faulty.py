@@ -116,7 +116,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("powers of two", placing.CachedAlignmentIsAnybodys, "ALN", ALIGNED),
     _policy("slabs", placing.OneCellTooMany, "OVL", OVERLAP, WITHIN),
     _policy("bump with reset", placing.PaddingIsForgotten, "ALN", OVERLAP, WITHIN),
-    _policy("coarse chunks", placing.SumsTheWrongSize, "FRAG", OVERLAP, WITHIN, TRIM),
+    _policy("coarse chunks", placing.SumsTheWrongSize, "FRAG", OVERLAP, WITHIN, TRIM, FITS),
     _policy("coarse chunks", placing.SplitsWithoutUnlinking, "OVL", OVERLAP, OWNED),
     _bench("powers of two", placing.NothingIsSomebody, "ZERO", OVERLAP, hostile=True),
     _bench("polled events", placing.FreesTwice, "DBL", REFUSED, OVERLAP, hostile=True),
