@@ -99,6 +99,11 @@ def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
 
 def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     """Take all there is in blocks of one size, free them or every other one, and ask for another size."""
+    if c >= 224:  # from an empty device: whoever runs out then has nobody else to blame
+        for block in list(writer.state.blocks.values()):
+            free_block(writer, block)
+        if writer.can(Capability.POOL):
+            writer.write(ops.Trim())
     pool = pool_slot(writer, a)
     pinned = pool is None and c & 16 and writer.can(Capability.PINNED)
     kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE

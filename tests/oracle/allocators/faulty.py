@@ -137,6 +137,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 
 _SEEDS: Final = {
     "CachedAlignmentIsAnybodys": 2,
+    "CachedCountsAgainstTheLimit": 2,
     "DefaultStreamWaitsForAll": 4,
     "LastEventDecides": 2,
     "ManagedIsNobodys": 2,
