@@ -1,13 +1,15 @@
 """How soon generated sequences find each fault of the museum, and how short what they find becomes.
 
-``python benchmarks/detection.py`` prints a table in Markdown: the operations until something was found, the invariant,
-and the length of the shrunk sequence beside that of the shortest case in the corpus that the same fault fails.
+``python benchmarks/detection.py`` prints a table in Markdown. Every fault is tried with several seeds, valid sequences
+and hostile ones in turn, until something is found; every operation performed on the way counts. What was found is
+shrunk, and the longest result is set against the shortest known that breaks the same invariant: a case of the corpus
+or the shortest that another seed led to.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,29 +18,21 @@ from quiesce.backends.reference import faulty
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import find_cases, load
 from quiesce.cases.expansion import PerformStep, expand
-from quiesce.generation.campaign import CampaignResult, run_campaign
+from quiesce.generation.campaign import run_campaign
 from quiesce.reference.museum import FAULTS
 
-OPERATIONS_MAX: Final = 200_000
+SEEDS: Final = (1, 2, 3)
+BUDGETS: Final = (10_000, 100_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
-    """What a campaign made of one fault; lengths are in operations."""
+class Found:
+    """What one seed led to; the length is in operations."""
 
-    fault: str
     mode: str
     operations: int
     invariant: str
-    length: int | None
-    shortest: int | None
-
-    def row(self) -> str:
-        """Return a line of the table."""
-        ratio = f"{self.length / self.shortest:.1f}" if self.length and self.shortest else ""
-        found = self.invariant or "not found"
-        cells = (self.fault, self.mode, f"{self.operations:,}", found, self.length or "", self.shortest or "", ratio)
-        return "| " + " | ".join(str(cell) for cell in cells) + " |"
+    length: int
 
 
 def length_of(case: Case) -> int:
@@ -46,47 +40,70 @@ def length_of(case: Case) -> int:
     return sum(1 for step in expand(case) if isinstance(step, PerformStep))
 
 
-def shortest_lengths(cases: Iterable[Case]) -> dict[str, int]:
-    """Return for each fault the length of its shortest case."""
-    shortest: dict[str, int] = {}
+def corpus_lengths(cases: Iterable[Case]) -> dict[tuple[str, str], int]:
+    """Return for each fault and the invariant that it breaks the length of the shortest case."""
+    shortest: dict[tuple[str, str], int] = {}
     for case in cases:
         if case.fault:
-            length = length_of(case)
-            shortest[case.fault] = min(length, shortest.get(case.fault, length))
+            key = (case.fault, case.finds)
+            shortest[key] = min(length_of(case), shortest.get(key, 1 << 30))
     return shortest
 
 
-def detect(fault: str, seed: int, shortest: int | None) -> Detection:
-    """Run valid sequences against one fault, then hostile ones where those find nothing."""
-    result: CampaignResult | None = None
-    for hostile in (False, True):
-        result = run_campaign(faulty(fault), seed=seed, operations=OPERATIONS_MAX, hostile=hostile)
-        if result.discovery is not None:
+def detect(fault: str, seed: int, operations_max: int) -> Found | int:
+    """Run ever longer campaigns against one fault; return what was found, or how many operations found nothing."""
+    performed = 0
+    for budget in BUDGETS:
+        for hostile in (False, True):
+            result = run_campaign(faulty(fault), seed=seed, operations=min(budget, operations_max), hostile=hostile)
+            performed += result.operations
+            if result.discovery is not None:
+                invariant = result.discovery.shrunk.invariant
+                mode = "hostile" if hostile else "valid"
+                return Found(mode, performed, invariant, length_of(result.discovery.case))
+        if budget >= operations_max:
             break
-    assert result is not None
-    found = result.discovery
-    return Detection(
-        fault=fault,
-        mode="hostile" if result.hostile else "valid",
-        operations=result.operations,
-        invariant="" if found is None else found.shrunk.invariant,
-        length=None if found is None else length_of(found.case),
-        shortest=shortest,
+    return performed
+
+
+def row(fault: str, outcomes: Sequence[Found | int], corpus: dict[tuple[str, str], int]) -> str:
+    """Return a line of the table."""
+    found = [outcome for outcome in outcomes if isinstance(outcome, Found)]
+    missed = [outcome for outcome in outcomes if isinstance(outcome, int)]
+    if not found:
+        return f"| {fault} | | more than {min(missed):,} | not found | | | |"
+    cells = []
+    for invariant in dict.fromkeys(each.invariant for each in found):
+        lengths = [each.length for each in found if each.invariant == invariant]
+        shortest = min(*lengths, corpus.get((fault, invariant), 1 << 30), 1 << 30)
+        cells.append((invariant, max(lengths), shortest, f"{max(lengths) / shortest:.1f}"))
+    modes = " ".join(dict.fromkeys(each.mode for each in found))
+    counts = sorted(each.operations for each in found)
+    spread = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+    spread += f", {len(missed)} of {len(outcomes)} seeds not within {min(missed):,}" if missed else ""
+    columns = (
+        fault,
+        modes,
+        spread,
+        *("<br>".join(str(cell) for cell in column) for column in zip(*cells, strict=True)),
     )
+    return "| " + " | ".join(columns) + " |"
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the campaigns (default: 1)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="seeds of the campaigns (default: 1 2 3)")
+    parser.add_argument("--operations", type=int, default=BUDGETS[-1], help="give up after so many in each mode")
     parser.add_argument("faults", nargs="*", help="faults of the museum (default: all)")
     arguments = parser.parse_args()
-    corpus = Path(__file__).resolve().parent.parent / "cases"
-    shortest = shortest_lengths(load(find_cases([corpus])).cases)
-    print("| fault | mode | operations until found | invariant | shrunk to | shortest case | ratio |")
+    root = Path(__file__).resolve().parent.parent / "cases"
+    corpus = corpus_lengths(load(find_cases([root])).cases)
+    print("| fault | mode | operations until found | invariant | shrunk to | shortest known | ratio |")
     print("|---|---|--:|---|--:|--:|--:|")
     for fault in arguments.faults or sorted(FAULTS):
-        print(detect(fault, arguments.seed, shortest.get(fault)).row(), flush=True)
+        outcomes = [detect(fault, seed, arguments.operations) for seed in arguments.seeds]
+        print(row(fault, outcomes, corpus), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """How fast operations are generated and checked: a Hypothesis state machine against decoded bytes.
 
-Both draw from the same rules, drive the same lockstep and check everything; they differ only in how a step is drawn.
+Both draw from the same rules, each as often as its weight says, drive the same lockstep and check everything; they
+differ only in how a step is drawn. A state machine draws its rules evenly, so a rule stands in it once for each unit of
+its weight: drawn evenly, rules that write twenty operations would make half of all, and hide what a draw costs.
 ``tox -e bench`` runs all in one process, so that the ratios hold on a busy machine too.
 """
 
@@ -93,7 +95,8 @@ def make_state_machine(backend: Backend, counter: _Counter) -> type[RuleBasedSta
             bound = precondition(lambda self: not self.writer.state.captures)(bound)
         elif each.weight == 0:
             bound = precondition(lambda self: bool(self.writer.state.captures))(bound)
-        setattr(Machine, each.function.__name__, bound)
+        for copy in range(max(1, each.weight)):
+            setattr(Machine, f"{each.function.__name__}_{copy}", bound)
     return Machine
 
 

@@ -66,14 +66,15 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
     "cli": VALUES
     | _rooms("backend backends.registry cases conformance execution generation oracle reference reporting"),
-    "pytest_plugin": VALUES | _rooms("backend backends.registry cases execution leaks reporting"),
+    "pytest_plugin": VALUES
+    | _rooms("backend backends.registry cases execution generation generation.strategies leaks reporting"),
 }
 
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
-    "pytest_plugin": _rooms("_pytest"),
+    "pytest_plugin": _rooms("_pytest hypothesis"),
 }
 """Imported inside functions, or for type checkers only."""
 EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import choose_backends
 from quiesce.errors import ConfigurationError
 from quiesce.generation.campaign import CampaignResult, run_campaign
+from quiesce.generation.coverage import STATES
 from quiesce.generation.saving import save
 from quiesce.reporting.text import clean_line, plural
 
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hostile", action="store_true", help="also misuse: double frees, foreign pointers, …")
     parser.add_argument("--save", type=Path, metavar="DIR", help="write a failing sequence as a case file here")
     parser.add_argument("--coverage", action="store_true", help="show which operation met which state how often")
+    parser.add_argument("--coverage-json", type=Path, metavar="FILE", help="write the same to a file, with the seed")
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -60,6 +63,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     console.write(render(result))
     if arguments.coverage:
         console.write("\n" + result.coverage.table())
+    if arguments.coverage_json is not None:
+        write_coverage(result, arguments.coverage_json)
     if result.discovery is not None:
         case = result.discovery.case
         if arguments.save is not None:
@@ -68,6 +73,20 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             console.write("\n" + write_case(case))
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations else ExitCode.COULD_NOT_RUN
+
+
+def write_coverage(result: CampaignResult, path: Path) -> None:
+    """Write a campaign's coverage as JSON: equal campaigns give equal bytes. Raises :class:`OSError`."""
+    document = {
+        "backend": result.backend,
+        "seed": result.seed,
+        "hostile": result.hostile,
+        "operations": result.operations,
+        "states": dict(STATES),
+        "reached": result.coverage.counts(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def render(result: CampaignResult) -> str:
@@ -90,6 +109,8 @@ def render(result: CampaignResult) -> str:
         f"  observed: {clean_line(discovery.shrunk.observed)}",
         f"  shrunk to {plural(len(discovery.case.body), 'line')} in {plural(discovery.trials, 'trial')}",
     ]
+    if discovery.interrupted:
+        lines.append("  shrinking was interrupted; 'quiesce shrink' goes on from the case")
     if not discovery.trials:
         lines.append(
             "  it did not fail a second time, so it is not shrunk: the backend depends on something else as well"

@@ -37,6 +37,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if shrunk is None:
         console.write(f"{clean_line(case.path)} finds nothing on {clean_line(usable.name)}\n")
         return ExitCode.NOTHING_FOUND
+    if shrunk.interrupted:
+        console.complain("shrinking was interrupted; this is the best so far")
     name = f"{case.identifier.rpartition('/')[2]}_shrunk"
     short = named_case(shrunk.case, shrunk.finding, usable.description, found_by=f"shrinking {case.path}", name=name)
     if arguments.save is None:

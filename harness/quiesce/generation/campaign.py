@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from quiesce.backend import Backend, Description
@@ -14,24 +15,33 @@ from quiesce.findings import Finding
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.coverage import Coverage, Watched
 from quiesce.generation.saving import named_case
-from quiesce.generation.shrinking import TRIALS_MAX, shrink
+from quiesce.generation.shrinking import TRIALS_MAX, Shrunk, shrink
 from quiesce.lockstep import run_lockstep
 
 IDLE_SEQUENCES_MAX: Final = 1000
 """A campaign whose sequences perform nothing ends after so many: this backend can do nothing that is generated."""
+
+SHORT_LINES: Final = 4
+"""A case with more lines is set against what the next failing sequences shrink to."""
+RIVALS_MAX: Final = 3
+RIVAL_OPERATIONS_MAX: Final = 10_000
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A failing sequence: its number, how it failed, and the case that it was shrunk to, which fails as ``shrunk``."""
+    """A failing sequence: its number, how it failed, and the case that it was shrunk to, which fails as ``shrunk``.
+
+    ``interrupted`` says that somebody did not wait for the shortest.
+    """
 
     number: int
     finding: Finding
     case: Case
     shrunk: Finding
     trials: int
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,8 @@ def run_campaign(
     """Run sequences until ``operations`` were performed or one failed, and shrink that one.
 
     ``name`` is what the backend was asked for as, for the command that finds the same again. ``found`` is handed the
-    failing sequence as a case before it is shrunk, so that an interruption loses nothing. Raises
+    failing sequence as a case before it is shrunk, so that a kill loses nothing; a :class:`KeyboardInterrupt` meanwhile
+    ends the shrinking with the best there is. Raises
     :class:`quiesce.errors.BackendUnavailable` where the backend cannot work.
     """
     coverage = Coverage()
@@ -87,7 +98,8 @@ def run_campaign(
         if trial.findings:
             command = reproduce_command(name or description.name, seed, hostile=hostile, operations=done)
             maker = _CaseMaker(backend, description, command, f"{trial.findings[0].invariant}_seed_{seed}")
-            discovery = maker.discover(number, sequence.case(), trial.findings[0], found, progress)
+            rivals = partial(_rivals, backend, description, seed, number, hostile, trial.findings[0].invariant)
+            discovery = maker.discover(number, sequence.case(), trial.findings[0], rivals, found, progress)
         number += 1
     shown = name or description.name
     return CampaignResult(shown, seed, hostile, done, number, skipped, unsupported, coverage, discovery)
@@ -105,6 +117,7 @@ class _CaseMaker:
         number: int,
         whole: Case,
         finding: Finding,
+        rivals: Callable[[], Iterator[Case]],
         found: Callable[[Case], None] | None,
         progress: Progress | None,
     ) -> Discovery:
@@ -113,11 +126,41 @@ class _CaseMaker:
         shrunk = shrink(self.backend, whole, progress=_shrinking(progress))
         if shrunk is None:  # it does not fail again: the backend depends on something beside the sequence
             return Discovery(number, finding, self._named(whole, finding), finding, 0)
+        if len(shrunk.case.body) > SHORT_LINES:
+            shrunk = self._shortest(shrunk, rivals(), progress)
         case = self._named(shrunk.case, shrunk.finding)
-        return Discovery(number, finding, case, shrunk.finding, shrunk.trials)
+        return Discovery(number, finding, case, shrunk.finding, shrunk.trials, shrunk.interrupted)
+
+    def _shortest(self, shrunk: Shrunk, rivals: Iterator[Case], progress: Progress | None) -> Shrunk:
+        """Return the shortest of what this and other failing sequences shrink to: each ends where no step is left."""
+        trials = shrunk.trials
+        try:
+            for rival in rivals:
+                other = None if shrunk.interrupted else shrink(self.backend, rival, progress=_shrinking(progress))
+                trials += 0 if other is None else other.trials
+                if other is not None and other.finding.invariant == shrunk.finding.invariant:
+                    shrunk = min(shrunk, other, key=lambda each: len(each.case.body))
+        except KeyboardInterrupt:
+            return replace(shrunk, trials=trials, interrupted=True)
+        return replace(shrunk, trials=trials)
 
     def _named(self, case: Case, finding: Finding) -> Case:
         return named_case(case, finding, self.description, found_by=self.command, name=self.name)
+
+
+def _rivals(
+    backend: Backend, description: Description, seed: int, number: int, hostile: bool, invariant: str
+) -> Iterator[Case]:
+    """Yield some of the next sequences that break the same invariant."""
+    yielded = done = 0
+    while yielded < RIVALS_MAX and done < RIVAL_OPERATIONS_MAX:
+        number += 1
+        sequence = generate_one(description, seed, number, hostile=hostile)
+        trial = run_lockstep(backend, sequence.device, sequence.steps(), timeline=False)
+        done += max(1, trial.operations)
+        if trial.findings and trial.findings[0].invariant == invariant:
+            yielded += 1
+            yield sequence.case()
 
 
 def _shrinking(progress: Progress | None) -> Callable[[int, int], None] | None:

@@ -52,6 +52,10 @@ class Coverage:
         seen = {rule for rule, _ in self.pairs}
         return tuple(rule for rule in RULES if rule in seen)
 
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return how often each rule met each state, with 0 for a pair that was never reached."""
+        return {rule: {state: self.pairs[rule, state] for state in STATES} for rule in self.rules()}
+
     def table(self) -> str:
         """Return a table of rules by states; a dot is a pair that was never reached."""
         width = max((len(rule) for rule in self.rules()), default=0)

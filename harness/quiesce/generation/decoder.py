@@ -7,6 +7,7 @@ means what it meant before. A record is decoded in constant time for each operat
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -20,11 +21,15 @@ HEADER_BYTES: Final = 24
 RECORD_BYTES: Final = 4
 _SWARM_BYTES: Final = 8
 
-_CAPACITIES: Final = (128 << 20, 64 << 20, 32 << 20, 256 << 20)
+_CHUNKS: Final = (4, 2, 1, 8)
+"""So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""
+_LOOP_CAPACITY_BYTES: Final = 256 << 20
+_CHUNK_BYTES_MIN: Final = 8 << 20
+_CHUNK_BYTES_MAX: Final = 64 << 20
 _SMALL: Final = (1024, 64, 512, 1, 4096, 100, 2048, 8192, 65536, 513, 10000, 32768, 300000, 1 << 20, 4097, 700)
 _LARGE_PARTS: Final = (8, 4, 16, 3, 2, 32, 5, 64)
 """A large size is this part of the capacity, or a little more or less."""
-_LOOPS: Final = 16
+_LOOPS: Final = 8
 """One sequence in so many is a loop whose cost is measured, and nothing else: what came before would cost, too."""
 
 
@@ -35,7 +40,7 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     device = _device(header, description)
     loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
     if loop is not None:
-        return GeneratedSequence(device, (), loop, hostile)
+        return GeneratedSequence(replace(device, capacity_bytes=_LOOP_CAPACITY_BYTES), (), loop, hostile)
     writer = Writer(description, device, _sizes(header, device, description))
     swarm, half = header[8 : 8 + _SWARM_BYTES], header[8 + _SWARM_BYTES : 8 + 2 * _SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
@@ -55,14 +60,19 @@ def _choices(capabilities: frozenset[Capability], hostile: bool) -> tuple[tuple[
     return rules, themes_for(rules)
 
 
+def _capacity(choice: int, description: Description) -> int:
+    chunk = 1 << (description.chunk_bytes - 1).bit_length() if description.chunk_bytes > 1 else 0
+    return _CHUNKS[choice & 3] * min(max(chunk, _CHUNK_BYTES_MIN), _CHUNK_BYTES_MAX)
+
+
 def _device(header: bytes, description: Description) -> DeviceProfile:
     choice = header[1]
     devices = 2 if choice & 0x80 and Capability.DEVICES in description.capabilities else 1
     once = header[2] & 1 and Promise.INITIALIZES_ONCE in description.promises
     simulated = {Capability.INSTANCES, Capability.ORDER_LEDGER} <= description.capabilities
     return DeviceProfile(
-        capacity_bytes=_CAPACITIES[choice & 3],
-        pinned_capacity_bytes=_CAPACITIES[choice >> 2 & 3],
+        capacity_bytes=_capacity(choice, description),
+        pinned_capacity_bytes=_capacity(choice >> 2, description),
         devices=devices,
         flavour=Flavour.HIP if header[2] & 2 and simulated else Flavour.CUDA,
         initialization=Initialization.ONCE if once else Initialization.REPEATABLE,
@@ -88,9 +98,9 @@ def _loop(header: bytes, description: Description) -> Loop | None:
     can, gauges = description.capabilities, description.gauges
     if Promise.FLAT_COST not in description.promises or Gauge.COST not in gauges:
         return None
-    size = (2 << 20, 1 << 20, 65536, 4096)[header[4] & 3]
+    size = (2 << 20, 1 << 20, 2 << 20, 65536)[header[4] & 3]
     loops: list[tuple[str, ...]] = []
-    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _CAPACITIES[header[1] & 3] // 2):
+    if Capability.MEMORY in can and (Capability.CAPACITY not in can or size * 48 <= _LOOP_CAPACITY_BYTES // 2):
         loops.append((f"k[i] = allocate {size}", f"k = allocate {_SMALL[header[5] & 15]}", "free k"))
     if Capability.TAPE in can:
         loops.append(("w[i] = node", "w = node of w[i]", "backward w", "drop w"))

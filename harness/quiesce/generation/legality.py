@@ -73,7 +73,8 @@ def _allocate(state: State, operation: ops.Allocate) -> Legality:
     if stream is None or (operation.pool is not None and pool is None):
         return Legality.MISUSE
     here = stream.device == state.device and (pool is None or pool.device == state.device)
-    return _verdict(here and operation.size_bytes > 0 and not _is_implicit(state, stream))
+    ordered = operation.kind is MemoryKind.DEVICE  # other memory is not allocated in the order of a stream
+    return _verdict(here and operation.size_bytes > 0 and not (ordered and _is_implicit(state, stream)))
 
 
 def _is_implicit(state: State, stream: Stream) -> bool:

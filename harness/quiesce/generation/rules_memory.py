@@ -15,6 +15,7 @@ TOUCHED_BYTES_MAX: Final = 1 << 20
 """A fill or copy touches no more: real memory is slow, and the rest of a block is like its beginning."""
 BURST_MAX: Final = 20
 """Allocations of one size at once: more than the first chunk of any pool of the catalogue holds (Thrust's: 16)."""
+_LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
 _ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
 _INJECTIONS: Final = (
     (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
@@ -30,10 +31,11 @@ def allocate(writer: Writer, a: int, b: int, c: int) -> None:
         free(writer, a, b, c)
         return
     stream = writer.stream(b)
-    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), stream=stream.slot, pool=_pool_slot(writer, c)))
+    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), stream=stream.slot, pool=pool_slot(writer, c)))
 
 
-def _pool_slot(writer: Writer, byte: int) -> Slot | None:
+def pool_slot(writer: Writer, byte: int) -> Slot | None:
+    """Return a pool of the current device, or None for the default allocator, as it is for 0."""
     pools = [pool for pool in writer.state.pools.values() if pool.device == writer.state.device]
     if not pools or byte % 4 == 0:
         return None
@@ -51,7 +53,7 @@ def allocate_burst(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate many blocks of one size: a chunk fills up, and the next one begins."""
     size = writer.size(a)
     stream = writer.stream(b).slot
-    pool = _pool_slot(writer, c >> 2)
+    pool = pool_slot(writer, c >> 2)
     for _ in range(2 + c % BURST_MAX):
         writer.write(ops.Allocate(writer.fresh("b"), size, stream=stream, pool=pool))
         if writer.state.live_bytes > writer.full_bytes:
@@ -121,15 +123,11 @@ def free_all(writer: Writer, a: int, b: int, c: int) -> None:
 
 def trim(writer: Writer, a: int, b: int, c: int) -> None:
     """Trim the default allocators of a kind, or one pool."""
-    pool = pick(list(writer.state.pools.values()), b)
-    if a % 3 == 1 and pool is not None:
-        writer.write(ops.Trim(pool=pool.slot))
-    elif a % 3 == 2 and writer.can(Capability.PINNED):
-        writer.write(ops.Trim(MemoryKind.PINNED))
-    elif a % 4 == 3 and writer.can(Capability.MANAGED):
-        writer.write(ops.Trim(MemoryKind.MANAGED))
-    else:
-        writer.write(ops.Trim())
+    trims = [ops.Trim()]
+    trims += [ops.Trim(pool=pool) for pool in writer.state.pools]
+    trims += [ops.Trim(MemoryKind.PINNED)] if writer.can(Capability.PINNED) else []
+    trims += [ops.Trim(MemoryKind.MANAGED)] if writer.can(Capability.MANAGED) else []
+    writer.write(trims[a % len(trims)] if a & 128 else trims[0])
 
 
 def copy(writer: Writer, a: int, b: int, c: int) -> None:
@@ -186,7 +184,7 @@ def create_pool(writer: Writer, a: int, b: int, c: int) -> None:
         allocate(writer, a, b, c | 1)
         return
     limited = a % 2 == 1 and writer.can(Capability.POOL_LIMIT)
-    limit = writer.state.profile.capacity_bytes >> (1 + b % 4) if limited else None
+    limit = writer.state.profile.capacity_bytes * _LIMIT_EIGHTHS[b % 4] // 8 if limited else None
     writer.write(ops.CreatePool(writer.fresh("p"), limit))
 
 
@@ -203,7 +201,19 @@ def destroy_pool(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
-    """Let the next call below the allocator fail, and ask it for something."""
+    """Let a call below the allocator fail, mostly the next one, and ask for something that makes such calls."""
     point, error = _INJECTIONS[a % len(_INJECTIONS)]
-    writer.write(ops.InjectFailure(point, 1, error))
-    allocate(writer, b & ~3, c, 0)
+    writer.write(ops.InjectFailure(point, (1, 1, 1, 2)[a >> 2 & 3], error))
+    askers = [
+        rule
+        for rule, needs in (
+            (allocate, ()),
+            (allocate, ()),
+            (allocate_pinned, (Capability.PINNED,)),
+            (allocate_managed, (Capability.MANAGED,)),
+            (stage, (Capability.STAGING,)),
+            (trim, (Capability.POOL,)),
+        )
+        if writer.can(*needs)
+    ]
+    askers[(a >> 4) % len(askers)](writer, b & ~3, c, 0)

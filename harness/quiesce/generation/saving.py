@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.parser import CASE_SUFFIX, parse_text
 from quiesce.cases.writer import write_case
 from quiesce.findings import Finding
-from quiesce.generation.editing import leaves, numbered, with_short_names
+from quiesce.generation.editing import leaves, makings, numbered, with_short_names
 from quiesce.generation.legality import Legality, worst_legality
-from quiesce.operations import MemoryKind, Operation
+from quiesce.operations import MemoryKind, Operation, Slot
 
 FOLDER: Final = "found"
 _TITLE_CHARACTERS_MAX: Final = 70
+_QUOTED: Final = re.compile(r"'([^']+)'")
 
 _NEEDS: Final[Mapping[type[Operation], Capability]] = {
     ops.Trim: Capability.POOL,
@@ -53,6 +55,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
     "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
     "pinned_source_is_copied_directly": Promise.STAGES_PINNED_DIRECTLY,
+    "pinned_sizes_are_powers_of_two": Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO,
     "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }
@@ -85,9 +88,14 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     )
     read = parse_text(write_case(named), f"{FOLDER}/{name}{CASE_SUFFIX}", f"{FOLDER}/{name}")
     last = max((statement.line for statement in leaves(read.body)), default=1)
-    return replace(
-        read, comments=((last + 1, f"expected: {finding.expected}"), (last + 2, f"observed: {finding.observed}"))
-    )
+    names = {old.slot: new.slot for old, new in zip(makings(case.body), makings(body), strict=True)}
+    expected, observed = (_renamed(text, names) for text in (finding.expected, finding.observed))
+    return replace(read, comments=((last + 1, f"expected: {expected}"), (last + 2, f"observed: {observed}")))
+
+
+def _renamed(text: str, names: Mapping[Slot, Slot]) -> str:
+    """Put the case's names for the slots that a finding quotes."""
+    return _QUOTED.sub(lambda match: f"'{names.get(match[1], match[1])}'", text)
 
 
 def needs_of(operations: Iterable[Operation], device: DeviceProfile) -> frozenset[Capability]:

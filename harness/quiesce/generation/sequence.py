@@ -4,14 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from quiesce.backend import DeviceProfile
 from quiesce.cases.case import Case, CaseKind, ExpectGrowth, Repeat, Request, Statement
 from quiesce.cases.expansion import PerformStep, Step, expand
+from quiesce.errors import CaseError
 from quiesce.gauges import Gauge
 from quiesce.operations import Operation
 from quiesce.request_format import format_request
+
+LOOP_VARIABLE: Final = "i"
+
+
+def sequence_of(case: Case, *, hostile: bool = True) -> GeneratedSequence:
+    """Return a case as a sequence, for an explicit example beside drawn ones; inverse to ``GeneratedSequence.case``.
+
+    Outcomes and gauges that the case states are left out: a sequence is judged by the invariants alone. Raises
+    :class:`quiesce.errors.CaseError` where the growth over a loop is stated anywhere but at the end.
+    """
+    body, loop = case.body, None
+    match body:
+        case (*_, Repeat(count, variable, inner), ExpectGrowth(gauge, 0, after)) if variable == LOOP_VARIABLE:
+            templates = tuple(statement.template for statement in inner if isinstance(statement, Request))
+            if len(templates) == len(inner):
+                body, loop = body[:-2], Loop(count, templates, gauge, after)
+        case _:
+            pass
+    stated = next((statement for statement in body if isinstance(statement, ExpectGrowth)), None)
+    if stated is not None:
+        raise CaseError(
+            case.path,
+            stated.line,
+            "a sequence has one loop, at its end, that makes requests and grows by 0",
+            f"end the case with 'repeat COUNT as {LOOP_VARIABLE}:' and its growth, or run it as a case",
+        )
+    steps = expand(replace(case, body=body))
+    operations = tuple(step.operation for step in steps if isinstance(step, PerformStep))
+    return GeneratedSequence(case.device, operations, loop, hostile)
 
 
 class Printer(Protocol):
@@ -74,7 +104,7 @@ class GeneratedSequence:
             return ()
         inner = tuple(Request(template, None, number) for number, template in enumerate(loop.templates, line + 1))
         growth = ExpectGrowth(loop.gauge, 0, loop.after, line + len(inner) + 1)
-        return (Repeat(loop.count, "i", inner, line), growth)
+        return (Repeat(loop.count, LOOP_VARIABLE, inner, line), growth)
 
     def _repr_pretty_(self, printer: Printer, cycle: bool) -> None:
         """Show the request lines, where Hypothesis would show the fields."""

@@ -19,23 +19,30 @@ from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.slots import check_slots
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
-from quiesce.generation.editing import Body, keep, leaves, makings, numbered, read, rename, replace_at, select
+from quiesce.generation.editing import Body, keep, leaves, makings, numbered, read, replace_at, with_short_names
 from quiesce.generation.legality import worst_legality
-from quiesce.generation.simplification import larger_sizes, simpler_devices, simpler_operations
+from quiesce.generation.reshaping import larger_bodies, loopless_body, merged_bodies, shorter_loops
+from quiesce.generation.simplification import simpler_devices, simpler_operations
 from quiesce.lockstep import run_lockstep
 
 TRIALS_MAX: Final = 6000
 PAIRS_MAX: Final = 30
 """With more lines left, they are not removed two by two."""
+_INFLATED_MIN: Final = 5
+"""With fewer lines left, larger blocks save none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The shortest case that was found, how it fails, and how many candidates were run."""
+    """The shortest case that was found, how it fails, and how many candidates were run.
+
+    ``interrupted`` says that the user did not wait for the end.
+    """
 
     case: Case
     finding: Finding
     trials: int
+    interrupted: bool = False
 
 
 def shrink(
@@ -44,7 +51,7 @@ def shrink(
     """Return the case shortened, or None where it finds nothing on ``backend``.
 
     Raises :class:`quiesce.errors.BackendUnavailable` where the backend cannot be opened. ``progress`` is told the
-    number of trials and of lines left.
+    number of trials and of lines left. A :class:`KeyboardInterrupt` ends the search with the best that it has.
     """
     shrinker = _Shrinker(backend, replace(case, comments=()), trials_max, progress)
     return shrinker.run()
@@ -64,11 +71,21 @@ class _Shrinker:
         operations = [step.operation for step in expand(case) if isinstance(step, PerformStep)]
         self._legality = worst_legality(self._description, case.device, operations)
         self._finding: Finding | None = None
+        self._interrupted = False
 
     def run(self) -> Shrunk | None:
         self._finding = self._find(self._case)
         if self._finding is None:
             return None
+        try:
+            self._shorten()
+        except KeyboardInterrupt:
+            self._interrupted = True
+        assert self._finding is not None
+        return Shrunk(self._case, self._finding, self._trials_max - self._left, self._interrupted)
+
+    def _shorten(self) -> None:
+        self._unroll()
         self._truncate()
         before: Case | None = None
         while before != self._case and self._left > 0:
@@ -80,8 +97,8 @@ class _Shrinker:
             self._remove_pairs()
             if before == self._case:
                 self._inflate()
-        assert self._finding is not None
-        return Shrunk(self._case, self._finding, self._trials_max - self._left)
+        self._left += 1  # one for the names: they are for the reader
+        self._accept(self._with_body(with_short_names(self._case.body)))
 
     # -- trials ----------------------------------------------------------------------------------------------------
 
@@ -181,30 +198,26 @@ class _Shrinker:
         made = makings(self._case.body)
         for later, earlier in itertools.combinations(reversed(made), 2):
             if later.kind is earlier.kind and self._left > 0:
-                self._merge(later.slot, earlier.slot)
-
-    def _merge(self, later: str, earlier: str) -> None:
-        kept = {
-            position
-            for position, statement in enumerate(leaves(self._case.body))
-            if not (isinstance(statement, Request) and statement.template.startswith(f"{later} = "))
-        }
-        if len(kept) < self._size:
-            renamed = rename(select(self._case.body, kept), {later: earlier})
-            self._accept(self._with_body(keep(renamed, range(len(kept)))))
+                any(self._accept(self._with_body(body)) for body in merged_bodies(self._case.body, later, earlier))
 
     def _inflate(self) -> None:
-        """Try one large block in the place of many small ones."""
-        if self._size < 5:
+        """Try large blocks in the place of small ones, where that saves lines."""
+        if self._size < _INFLATED_MIN:
             return
-        for position, operation in list(self._operations()):
-            if not isinstance(operation, ops.Allocate):
-                continue
-            for size in larger_sizes(operation.size_bytes, self._case.device.capacity_bytes):
-                before, finding = self._case, self._finding
-                larger = replace_at(before.body, position, replace(operation, size_bytes=size))
-                if self._left > 0 and self._accept(self._with_body(larger)):
-                    self._remove_chunks()
-                    if self._size < sum(1 for _ in leaves(before.body)):
-                        return
-                    self._case, self._finding = before, finding
+        for body in larger_bodies(self._case.body, self._case.device, self._description.chunk_bytes):
+            before, finding = self._case, self._finding
+            if self._left > 0 and self._accept(self._with_body(body)):
+                self._remove_chunks()
+                if self._size < sum(1 for _ in leaves(before.body)):
+                    return
+                self._case, self._finding = before, finding
+
+    # -- fewer iterations ------------------------------------------------------------------------------------------
+
+    def _unroll(self) -> None:
+        """Write loops out where the failure needs none, else let them run less often."""
+        body = loopless_body(self._case)
+        if body is not None and self._accept(self._with_body(body)):
+            self._truncate()
+            return
+        any(self._accept(self._with_body(shorter)) for shorter in shorter_loops(self._case.body))

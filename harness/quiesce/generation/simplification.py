@@ -40,16 +40,8 @@ def simpler_sizes(size_bytes: int) -> Iterator[int]:
     """Yield smaller sizes, the nicest first, then the size rounded to whole units."""
     yield from (nice for nice in _NICE_SIZES if nice < size_bytes)
     for unit in _UNITS:
-        for rounded in (size_bytes // unit * unit, -(-size_bytes // unit) * unit):
-            if rounded != size_bytes and rounded > 0:
-                yield rounded
-
-
-def larger_sizes(size_bytes: int, capacity_bytes: int) -> Iterator[int]:
-    """Yield larger sizes that one allocation could have instead of many small ones."""
-    for part in (capacity_bytes, capacity_bytes * 3 // 4, capacity_bytes // 2, capacity_bytes // 4, 2 << 20):
-        if part > size_bytes:
-            yield part
+        if size_bytes > unit and size_bytes % unit:  # a small size rounded up would be simplified in circles
+            yield from (size_bytes // unit * unit, -(-size_bytes // unit) * unit)
 
 
 def simpler_devices(device: DeviceProfile) -> Iterator[DeviceProfile]:

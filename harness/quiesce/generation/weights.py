@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.backend import Capability
-from quiesce.generation import rules_hostile, rules_memory, rules_order, rules_runtime
+from quiesce.generation import rules_deep, rules_hostile, rules_memory, rules_order, rules_runtime
 from quiesce.generation.writer import Writer
 
 RuleFunction: TypeAlias = Callable[[Writer, int, int, int], None]
@@ -47,7 +47,7 @@ def _rule(
 
 
 _C = Capability
-_M, _O, _R = rules_memory, rules_order, rules_runtime
+_D, _M, _O, _R = rules_deep, rules_memory, rules_order, rules_runtime
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -60,9 +60,15 @@ LEGAL_RULES: Final = (
     _rule(_M.create_pool, "pools", (1, 6), _C.POOLS),
     _rule(_M.destroy_pool, "pools", (1, 4), _C.POOLS),
     _rule(_M.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
-    _rule(_M.allocate_pinned, "host", (2, 14), _C.PINNED),
+    _rule(_D.exhaust, "pressure", (1, 10), _C.MEMORY),
+    _rule(_D.churn, "pressure", (1, 10), _C.MEMORY),
+    _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
+    _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
+    _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
+    _rule(_D.settle_partly, "flight", (1, 8), _C.STREAMS),
+    _rule(_M.allocate_pinned, "host", (2, 14), _C.PINNED, capture=True),
     _rule(_M.allocate_pageable, "host", (1, 6), _C.PAGEABLE),
-    _rule(_M.allocate_managed, "host", (1, 8), _C.MANAGED),
+    _rule(_M.allocate_managed, "host", (1, 8), _C.MANAGED, capture=True),
     _rule(_M.stage, "host", (2, 12), _C.STAGING),
     _rule(_M.copy, "host", (3, 8), _C.MEMORY, _C.COPY, capture=True),
     _rule(_M.fill, "order", (3, 4), _C.FILL, capture=True),
@@ -129,6 +135,8 @@ RULES: Final = (*LEGAL_RULES, *HOSTILE_RULES)
 CAPTURE_WEIGHTS: Final[Mapping[RuleFunction, int]] = {
     _M.allocate: 8,
     _M.free: 18,
+    _M.allocate_pinned: 3,
+    _M.allocate_managed: 1,
     _M.copy: 6,
     _M.fill: 6,
     _M.launch: 24,

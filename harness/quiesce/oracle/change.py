@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from quiesce import operations as ops
 from quiesce.gauges import Readings
 from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
-from quiesce.operations import InjectedError, Operation
+from quiesce.operations import InjectedError, Operation, Slot
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.memory import BlockState, Returned
 from quiesce.outcomes import Outcome
@@ -56,3 +57,14 @@ class Change:
     """A stalled stream that certainly holds back what was just reported complete."""
     certain_completion: bool = False
     """Whether the host knew already that what was just reported unfinished is complete."""
+
+    @property
+    def pool(self) -> Slot | None:
+        """The pool that takes upstream memory during the operation; one may take its first when it is made."""
+        match self.operation:
+            case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
+                return pool
+            case ops.CreatePool(slot):
+                return slot
+            case _:
+                return None

@@ -40,7 +40,9 @@ class StreamState:
     stalled_from: int | None = None
     """Work numbered above this is certainly pending while the stall holds."""
     stall_mark: int | None = None
-    """The mark of a stall that nobody is known to have ended."""
+    """The mark of the first stall that nobody is known to have ended; a later one may be no other."""
+    stall_work: int = 0
+    """Work numbered above this is behind that stall."""
     disturbed_behind: int | None = None
     """Behind the work of this number somebody may have made the stream wait unseen."""
 
@@ -205,6 +207,8 @@ class HappensBefore:
                 self.doubt_stall(stream)  # over, if it holds up what comes behind it on another stream
             elif not is_mark and stream.stalled_from is not None and number > stream.stalled_from:
                 self.release(stream)
+            elif not is_mark and stream.stall_mark is not None and number > stream.stall_work:
+                self.doubt_stall(stream)  # if the last stall was none, because this one held
             if stream.enqueued <= self.host.get(stream.timeline, 0) and stream.marked <= self.host.get(stream.marks, 0):
                 self._unfinished.pop(stream.timeline, None)
         for stream in self._unfinished.values():
@@ -229,7 +233,9 @@ class HappensBefore:
         """Note that work enqueued on the stream from now on certainly stays pending."""
         if stream.stalled_from is None:
             stream.stalled_from = stream.enqueued
-            stream.stall_mark = self.mark(stream)  # it may count as work, as a kernel that spins does
+            mark = self.mark(stream)  # it may count as work, as a kernel that spins does
+            if stream.stall_mark is None:
+                stream.stall_mark, stream.stall_work = mark, stream.enqueued
             self.disturb(stream)
             self._stalled[stream.timeline] = stream
 

@@ -60,6 +60,8 @@ class Facts:
         self.internal_streams: dict[str, StreamState] = {}
         self.graphs: dict[Slot, CaptureState | None] = {}
         self.pools: dict[Slot, int | None] = {}
+        self.pool_devices: dict[Slot, int] = {}
+        """Where each pool was made: its memory is there, whichever device is current."""
         self.instances: dict[Slot, StreamState] = {}
         self.device = 0
         self.initialized = False

@@ -9,6 +9,7 @@ from typing import Final
 
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.clocks import Clock
 from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
 
@@ -86,20 +87,28 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
-    memory, order = model.memory, model.order
-    if memory.live.overlapping(start, end) or order.unfinished(held.freed_behind):
+    memory = model.memory
+    if memory.live.overlapping(start, end) or _may_be_pending(model, held.freed_behind):
         return True
     if any(start <= address < end for address in model.empty_blocks.values()):
         return True
-    return any(not order.is_ordered(freed.guard, None) for _, _, freed in memory.guarded.overlapping(start, end))
+    return any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded.overlapping(start, end))
 
 
 def is_anything_in_flight(model: Model) -> bool:
     """Whether some freed memory may still be used by work."""
-    order = model.order
-    return bool(order.unfinished(model.memory.freed_behind)) or any(
-        not order.is_ordered(freed.guard, None) for _, _, freed in model.memory.guarded
+    return _may_be_pending(model, model.memory.freed_behind) or any(
+        _may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded
     )
+
+
+def _may_be_pending(model: Model, clock: Clock) -> bool:
+    """Whether anything in a clock may be unfinished.
+
+    An order that only a record, a wait or a library's own action could have made, if those take part in the legacy
+    default stream's order, completes nothing for certain.
+    """
+    return not model.order.is_surely_complete(clock)
 
 
 def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int] | None:

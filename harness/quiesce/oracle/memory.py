@@ -13,7 +13,10 @@ from quiesce.oracle.intervals import IntervalIndex
 
 @dataclass(slots=True, eq=False)
 class BlockState:
-    """A block that the sequence owns or owned. ``alignment_bytes`` is what was asked for beyond the backend's own."""
+    """A block that the sequence owns or owned.
+
+    ``device`` is the one whose memory it is; ``alignment_bytes`` is what was asked for beyond the backend's own.
+    """
 
     slot: Slot
     address: int

@@ -55,8 +55,7 @@ _WAITS_FOR_NOBODY: Final = (
 
 
 _SERVED: Final = (Allocated, Done)
-_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture)
-_IN_A_POOL: Final = (ops.Allocate, ops.Trim)
+_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 
 
@@ -79,7 +78,7 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         if observations:
             change.needless = self._needless_waits(observations)
-            self.see(observations, operation.pool if isinstance(operation, _IN_A_POOL) else None, change)
+            self.see(observations, change.pool, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         self._doubt(operation)
@@ -92,7 +91,10 @@ class Model(Facts):
         return change
 
     def _change_at_once(
-        self, operation: ops.Free | ops.DestroyPool | ops.EndCapture, outcome: Outcome, change: Change
+        self,
+        operation: ops.Free | ops.DestroyPool | ops.EndCapture | ops.DestroyStream,
+        outcome: Outcome,
+        change: Change,
     ) -> None:
         """Enter what is so before the observations: an upstream return is then legal, and a capture over."""
         match operation:
@@ -102,6 +104,8 @@ class Model(Facts):
                 reuse.destroy_pool(self, slot)
             case ops.EndCapture():
                 self._end_capture(operation, outcome)
+            case ops.DestroyStream(slot) if isinstance(outcome, Done):
+                self._abandon_capture(slot)
             case _:
                 pass
 
@@ -149,6 +153,7 @@ class Model(Facts):
 
     def _see_complete(self, name: str, *, forced: bool) -> None:
         event = self.observed_event(name)
+        self.order.note_sure(event.certain)
         self.completion_in_doubt |= event.ambiguous
         if forced:
             self.order.complete(event.clock)
@@ -165,6 +170,7 @@ class Model(Facts):
                 return
             merge(clock, self.order.record(state))
             event.stream = state
+            event.certain = {} if self.is_ambiguous(stream) else dict(state.certain)
         event.clock, event.ambiguous = clock, self.is_ambiguous(stream)
 
     def _see_upstream(
@@ -228,7 +234,7 @@ class Model(Facts):
             case ops.Launch(reads, writes):
                 reuse.use(self, (*reads, *writes), self.launch_stream(operation), change)
             case ops.CreatePool(slot, limit):
-                self.pools[slot] = limit
+                self.pools[slot], self.pool_devices[slot] = limit, self.device
             case ops.InjectFailure(point, nth, error):
                 self.failures[point] = ArmedFailure(error, nth)
             case ops.SelectDevice(ordinal):
@@ -304,7 +310,10 @@ class Model(Facts):
         if state is None:
             return
         self.order.doubt_stall(state)  # nobody could release it any more: the backend may have
-        if (capture := self.captures.of(state)) is not None:
+
+    def _abandon_capture(self, slot: Slot) -> None:
+        state = self.streams.get(slot)
+        if state is not None and (capture := self.captures.of(state)) is not None:
             self.captures.end(capture)
 
     def _record(self, slot: Slot, stream: Slot | None) -> None:

@@ -32,7 +32,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         operation.kind,
         stream or facts.default_streams[facts.device],
         operation.pool,
-        facts.device,
+        facts.device if operation.pool is None else facts.pool_devices.get(operation.pool, facts.device),
         change.description,
         operation.alignment_bytes or 0,
     )

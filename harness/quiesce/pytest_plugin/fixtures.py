@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, CONTEXT_METER, LEAK_FIXTURE, LEAK_MARKER, LEAK_TEST
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
     from quiesce.backend import Backend
+    from quiesce.generation.sequence import GeneratedSequence
     from quiesce.pytest_plugin.leak_tests import LeakTest
+
+    class SequenceStrategy(Protocol):
+        """What the fixture ``allocation_sequences`` gives."""
+
+        def __call__(self, *, hostile: bool = False, records_max: int = 200) -> SearchStrategy[GeneratedSequence]:
+            """Return a strategy for valid or for hostile sequences."""
 
 
 class ChosenName(str):
@@ -49,6 +59,14 @@ def opencl_backend(request: pytest.FixtureRequest) -> Backend:
 def cupy_backend(request: pytest.FixtureRequest) -> Backend:
     """Give CuPy on the first visible GPU, ready to be opened; the test is skipped where it cannot work."""
     return _watched(request, _backend_or_skip("cupy"))
+
+
+@pytest.fixture(scope="session")
+def allocation_sequences(backend: Backend) -> SequenceStrategy:
+    """Give the Hypothesis strategy for sequences that the chosen backend can be asked for; it is called for one."""
+    from quiesce.generation.strategies import allocation_sequences as strategy
+
+    return functools.partial(strategy, backend.describe())
 
 
 def _backend_or_skip(name: str) -> Backend:

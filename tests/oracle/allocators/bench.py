@@ -124,7 +124,7 @@ class Bench:
 
     def __init__(self, trial: Trial, profile: DeviceProfile) -> None:
         self.trial, self.traits, self.profile = trial, trial.traits, profile
-        self.machine = Machine(profile.devices, stall_is_work=self.traits.stall_is_work)
+        self.machine = self.make_machine()
         self.injection = Injection()
         self.device = 0
         self.heaps = {
@@ -142,6 +142,9 @@ class Bench:
         self.events: dict[Slot, Event] = {}
         self.claimed_live = 0
         self.claimed_blocks = 0
+
+    def make_machine(self) -> Machine:
+        return Machine(self.profile.devices, stall_is_work=self.traits.stall_is_work)
 
     def _heap(self, kind: MemoryKind, device: int) -> Heap:
         capacity = {

@@ -11,6 +11,18 @@ from .arenas import Buddy, Bump, Coarse, Slab
 from .bench import BOTH, CLAIM, Traits, Trial
 from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
 from .heap import Placement
+from .unusual import (
+    CostBench,
+    Counted,
+    DefragmentsOnTrim,
+    Doubling,
+    GuardPages,
+    Heaps,
+    Quarantine,
+    RecyclingBench,
+    ReservesAtOnce,
+    StopsTheWorld,
+)
 
 _COUNTS = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.STREAMS, Gauge.EVENTS, Gauge.UPSTREAM_CALLS)
 _EVERY = dict.fromkeys((*_COUNTS, Gauge.RETAINED), BOTH)
@@ -100,5 +112,41 @@ CORRECT: Final[tuple[Trial, ...]] = (
         Traits(tracks_uses=False, huge_is_invalid=True),
         promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO}),
         order_ledger=False,
+    ),
+    Trial("doubling chunks", Doubling, promises=_TRACKED, gauges=_EVERY, chunk_bytes=66 << 20),
+    Trial(
+        "counted steps",
+        Counted,
+        Traits(zero="unique"),
+        promises=_TRACKED | {Promise.FLAT_COST},
+        gauges={**_EVERY, Gauge.COST: CLAIM},
+        context=CostBench,
+    ),
+    Trial("reserves at once", ReservesAtOnce, promises=_TRACKED, gauges=_EVERY, chunk_bytes=33 << 20),
+    Trial("defragments on trim", DefragmentsOnTrim, promises=_TRACKED, gauges=_EVERY, chunk_bytes=33 << 20),
+    Trial(
+        "guard pages",
+        GuardPages,
+        Traits(zero="unique", alignment_max=4096),
+        promises=_TRACKED,
+        gauges=_EVERY,
+        order_ledger=False,
+    ),
+    Trial("quarantine", Quarantine, promises=_TRACKED, gauges=_EVERY),
+    Trial("stops the world", StopsTheWorld, Traits(stall_is_work=True), promises=_TRACKED, order_ledger=False),
+    Trial(
+        "a heap for each stream",
+        Heaps,
+        Traits(zero="unique"),
+        promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRACKS_USES}),
+        gauges=_EVERY,
+    ),
+    Trial("recycled event names", PowersOfTwo, promises=_TRACKED, gauges=_EVERY, context=RecyclingBench),
+    Trial(
+        "recycled event names of buddies",
+        Buddy,
+        promises=frozenset({Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO, Promise.CAPACITY_LIMIT}),
+        gauges=_EVERY,
+        context=RecyclingBench,
     ),
 )

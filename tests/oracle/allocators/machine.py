@@ -168,10 +168,14 @@ class Machine:
 
     # -- what a library does for itself ----------------------------------------------------------------------------
 
+    def next_name(self) -> str:
+        """Return a name for an event of the library's own."""
+        self._names += 1
+        return f"internal:{self._names}"
+
     def own_event(self, stream: Stream) -> Event:
         """Create an event and record it behind a stream's work."""
-        self._names += 1
-        event = Event(f"internal:{self._names}", stream.device)
+        event = Event(self.next_name(), stream.device)
         self.events_alive += 1
         self.record(event, stream)
         self.log += [HandleCreated(HandleKind.EVENT, event.name), EventRecorded(event.name, stream.name)]

@@ -91,8 +91,8 @@ def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterator[
 
 def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
     if block.kind is MemoryKind.DEVICE and held.kind is MemoryKind.DEVICE:
-        # A pool belongs to the device where it was made, and a stream's memory may be that of the stream's device.
-        return held.device == block.device or block.pool is not None or block.stream.device != block.device
+        # A stream's memory may be that of the stream's device.
+        return held.device == block.device or block.stream.device != block.device
     host = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
     return held.kind is block.kind or (held.kind in host and block.kind in host)
 

@@ -15,7 +15,7 @@ from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import is_anything_in_flight, is_in_use, worst_class
 from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import Invariant, found
+from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Done
 
 _KINDS: Final = {
@@ -23,6 +23,8 @@ _KINDS: Final = {
     MemoryKind.MANAGED: Gauge.RESERVED,
     MemoryKind.PINNED: Gauge.PINNED,
 }
+
+_PINNED_UNIT_BYTES: Final = 512
 
 
 def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Finding]:
@@ -98,7 +100,8 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
 def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
     """A pool that cannot get its usual chunk asks for a smaller one before it gives up.
 
-    It is known to have a smaller one where it asked for one before.
+    It is known to have a smaller one where it asked for one before, and where the usual one is about the largest that
+    it declares: with one size of chunk, nobody promises to try another.
     """
     operation = change.operation
     if not model.promises(Promise.RETRIES_SMALLER) or not isinstance(operation, ops.Allocate):
@@ -113,10 +116,11 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     if not refused or change.made is not None or change.armed is not None:
         return
     least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
-    if min(sizes) > max(least, known):
+    largest = max(least, min(known, model.description.chunk_bytes // 2))
+    if min(sizes) > largest:
         yield found(
             "pool_falls_back_to_a_smaller_chunk",
-            f"a last attempt of at most {max(least, known)} bytes",
+            f"a last attempt of at most {largest} bytes",
             f"gave up after asking for {min(sizes)}",
         )
 
@@ -135,6 +139,26 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
     if through or grew > 0:
         observed = f"pinned memory grew by {grew} bytes" if grew > 0 else "the copy reads another buffer"
         yield found("pinned_source_is_copied_directly", f"a copy from '{source.slot}' itself", observed, source.made_by)
+
+
+def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Finding]:
+    """A pinned block that has an upstream allocation to itself takes a power of two of 512 bytes, as in CuPy's pool."""
+    made = change.made
+    if made is None or made.kind is not MemoryKind.PINNED or not model.promises(Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO):
+        return
+    held = next(model.memory.holding(made), None) if model.memory.is_upstream_seen(made.kind) else None
+    if held is None or held.address != made.address or made.alignment_bytes:
+        return
+    units = -(-made.size_bytes // _PINNED_UNIT_BYTES)
+    granularity = model.profile.granularity_bytes
+    expected = -(-(_PINNED_UNIT_BYTES << (units - 1).bit_length()) // granularity) * granularity
+    if held.size_bytes != expected:
+        yield found(
+            "pinned_sizes_are_powers_of_two",
+            f"{expected} bytes held for a pinned block of {made.size_bytes}",
+            f"{held.size_bytes} bytes held",
+            made.made_by,
+        )
 
 
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
@@ -182,5 +206,13 @@ INVARIANTS: Final = (
         "PEND",
         pinned_source_is_copied_directly,
         (ops.Stage,),
+    ),
+    Invariant(
+        "pinned_sizes_are_powers_of_two",
+        "Pinned sizes are powers of two.",
+        "FRAG",
+        pinned_sizes_are_powers_of_two,
+        MAKING_BLOCKS,
+        "made",
     ),
 )

@@ -47,8 +47,10 @@ class _RatchetingPool(CachingPool):
 
 class _OrphansOnBookkeeperFailure(CachingPool):
     def obtain(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
-        address = self.upstream.allocate(size_bytes, alignment)
         footprint = self.upstream.footprint(size_bytes)
+        if self.limit_bytes is not None and self.held_bytes + footprint > self.limit_bytes:
+            raise MemoryExhausted
+        address = self.upstream.allocate(size_bytes, alignment)
         self.held_bytes += footprint
         self.injector.meet(FailurePoint.BOOKKEEPER)  # throws with the memory in nobody's books
         self.held_bytes -= footprint

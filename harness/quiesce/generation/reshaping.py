@@ -1,0 +1,124 @@
+"""Other bodies that may fail alike: one large block instead of many small ones, one thing instead of two, no loop.
+
+Each may be longer or larger in some way than what it came from; shrinking takes it only where lines are saved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import DeviceProfile
+from quiesce.cases.case import Case, ExpectGrowth, Repeat, Request
+from quiesce.cases.effects import Making
+from quiesce.cases.expansion import PerformStep, expand
+from quiesce.generation.editing import Body, keep, leaves, makings, read, rename, replace_at, select
+from quiesce.operations import MemoryKind, Operation, Slot
+from quiesce.request_format import format_request
+
+_ALIKE_MIN: Final = 3
+_MULTIPLES: Final = (16, 8, 4, 2)
+_MEASURED_ITERATIONS: Final = (4, 6, 8, 12, 16, 24, 32)
+_UNROLLED_MAX: Final = 400
+
+
+def larger_bodies(body: Body, device: DeviceProfile, chunk_bytes: int) -> Iterator[Body]:
+    """Yield bodies in which all allocations of one size, or a single one, are larger."""
+    allocations = [(position, each) for position, each in _requests(body) if isinstance(each, ops.Allocate)]
+    sizes = Counter(allocation.size_bytes for _, allocation in allocations)
+    for size, count in sizes.items():
+        if count >= _ALIKE_MIN:
+            alike = [(position, each) for position, each in allocations if each.size_bytes == size]
+            for multiple in _MULTIPLES:
+                larger = body
+                for position, each in alike:
+                    larger = replace_at(larger, position, replace(each, size_bytes=size * multiple))
+                yield larger
+    for position, each in allocations:
+        pinned = each.kind is MemoryKind.PINNED
+        whole = device.pinned_capacity_bytes if pinned else device.capacity_bytes
+        for size in (whole, whole * 3 // 4, whole // 2, whole * 3 // 8, whole // 4, chunk_bytes, 2 << 20):
+            if size > each.size_bytes:
+                yield replace_at(body, position, replace(each, size_bytes=size))
+
+
+def merged_bodies(body: Body, later: Making, earlier: Making) -> Iterator[Body]:
+    """Yield bodies in which one thing does the work of two; a block once in its own size and once in the size of both.
+
+    What was made twice is made and freed once.
+    """
+    makers = dict(_makers(body))
+    if later.slot not in makers or earlier.slot not in makers:
+        return
+    (gone, second), (_, first) = makers[later.slot], makers[earlier.slot]
+    merged = rename(select(body, set(range(_size(body))) - {gone}), {later.slot: earlier.slot})
+    frees = [at for at, each in _requests(merged) if isinstance(each, ops.Free) and each.slot == earlier.slot]
+    merged = keep(merged, set(range(_size(merged))).difference(frees[:-1]))
+    yield merged
+    if isinstance(first, ops.Allocate) and isinstance(second, ops.Allocate):
+        both = replace(first, size_bytes=first.size_bytes + second.size_bytes)
+        yield from (replace_at(merged, at, both) for at, each in _requests(merged) if each == first)
+        yield keep(_enlarged(body, first, both), set(range(_size(body))) - {gone})
+
+
+def _enlarged(body: Body, before: Operation, after: Operation) -> Body:
+    for position, operation in _requests(body):
+        if operation == before:
+            return replace_at(body, position, after)
+    return body
+
+
+def loopless_body(case: Case) -> Body | None:
+    """Return the body with every repeat written out, or None where there is no repeat, or too much of it."""
+    if not any(isinstance(statement, Repeat) for statement in case.body):
+        return None
+    steps = [step for step in expand(case) if isinstance(step, PerformStep)]
+    if len(steps) > _UNROLLED_MAX:
+        return None
+    body: Body = tuple(Request(format_request(step.operation), step.expected, step.line) for step in steps)
+    taken = {making.slot for making in makings(body)}
+    names = {slot: _plain(slot, taken) for slot in sorted(taken) if "[" in slot}
+    return rename(body, names)
+
+
+def _plain(slot: Slot, taken: set[Slot]) -> Slot:
+    """Return an indexed slot's name without brackets, which no other slot has."""
+    name = re.sub(r"\W+", "_", slot).strip("_")
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def shorter_loops(body: Body) -> Iterator[Body]:
+    """Yield bodies with fewer iterations of a repeat, the fewest first; warm-up stays as long as it was."""
+    for position, statement in enumerate(body):
+        if isinstance(statement, Repeat):
+            following = body[position + 1] if position + 1 < len(body) else None
+            warm_up = following.after if isinstance(following, ExpectGrowth) else 0
+            for measured in _MEASURED_ITERATIONS:
+                if warm_up + measured < statement.count:
+                    shorter = replace(statement, count=warm_up + measured)
+                    yield (*body[:position], shorter, *body[position + 1 :])
+
+
+def _size(body: Body) -> int:
+    return sum(1 for _ in leaves(body))
+
+
+def _requests(body: Body) -> Iterator[tuple[int, Operation]]:
+    for position, statement in enumerate(leaves(body)):
+        operation = read(statement) if isinstance(statement, Request) else None
+        if operation is not None:
+            yield position, operation
+
+
+def _makers(body: Body) -> Iterator[tuple[Slot, tuple[int, Operation]]]:
+    for position, statement in enumerate(leaves(body)):
+        operation = read(statement) if isinstance(statement, Request) else None
+        if operation is not None and isinstance(statement, Request) and " = " in statement.template:
+            yield statement.template.partition(" = ")[0], (position, operation)

@@ -1,0 +1,186 @@
+"""Rules that reach a deep state in one record: memory freed in flight, reshaped, exhausted; streams replaced.
+
+Record by record these states are rare, since each needs several things of the same size or stream to meet. What a
+rule does here is a pattern of many bug reports, over whatever sizes and streams the sequence has.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability
+from quiesce.generation.rules_memory import free_block, pool_slot
+from quiesce.generation.things import Block, Stream
+from quiesce.generation.writer import STREAMS_MAX, Writer, pick
+from quiesce.operations import MemoryKind, Slot
+
+_EXHAUSTING_BLOCKS_MAX: Final = 24
+_CHURNS_MAX: Final = 6
+_UNIT_BYTES: Final = 512
+_SMALL_COPY_BYTES: Final = 4096
+_UNLIMITED_BYTES: Final = 16 << 20
+"""What counts as everything where no capacity is honoured."""
+
+
+def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free a block with work on one stream or two, on a stalled one where that can be had."""
+    stream = _streams(writer, 1 + (c >> 3 & 1), b)[-1]
+    pinned = c & 4 and writer.can(Capability.PINNED, Capability.COPY)
+    block = _allocate(writer, writer.size(a), stream, kind=MemoryKind.PINNED if pinned else MemoryKind.DEVICE)
+    if c & 1 and writer.can(Capability.STALL) and stream.slot is not None:
+        writer.write(ops.Stall(stream.slot))
+    _work(writer, block, stream)
+    if c & 2:
+        _work(writer, block, _streams(writer, 2, b)[1])
+    free_block(writer, block)
+
+
+def reshape(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a large block follow on small ones that streams still use, or small ones of several streams on a large."""
+    parts = 2 + c % 3
+    small = -(-writer.size(a) // _UNIT_BYTES) * _UNIT_BYTES
+    streams = _streams(writer, parts, b)
+    sizes, later = [small] * parts, [small * parts]
+    if c & 64:
+        sizes, later = later, sizes
+    blocks = []
+    for size, stream in zip(sizes, streams, strict=False):
+        blocks.append(_allocate(writer, size, stream))
+        if c & 128 and writer.can(Capability.STALL) and stream.slot is not None:
+            writer.write(ops.Stall(stream.slot))
+        _work(writer, blocks[-1], stream)
+    for block in blocks:
+        free_block(writer, block)
+    for size, stream in zip(later, reversed(streams), strict=False):
+        _work(writer, _allocate(writer, size, stream), stream)
+
+
+def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a stream with work on memory that is freed before or after, and ask for as much on a new one.
+
+    The new stream may have the old one's handle.
+    """
+    if len(writer.state.streams) >= STREAMS_MAX:
+        return
+    old = _create(writer, nonblocking=bool(c & 2))
+    assert old.slot is not None
+    size = writer.size(a)
+    outlives = bool(c & 4)
+    block = _allocate(writer, size, writer.stream(b) if outlives else old)
+    if c & 1 and writer.can(Capability.STALL):
+        writer.write(ops.Stall(old.slot))
+    _work(writer, block, old)
+    if not outlives:
+        free_block(writer, block)
+    if not writer.state.is_needed(old):
+        writer.write(ops.DestroyStream(old.slot))
+        writer.dead_streams.append(old.slot)
+    if outlives:
+        free_block(writer, block)
+    new = _create(writer, nonblocking=bool(b & 1))
+    _work(writer, _allocate(writer, size, new), new)
+
+
+def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
+    """Wait for one stream while others may be busy, and trim."""
+    state = writer.state
+    known = state.order.known
+    busy = [s for s in state.streams.values() if s.device == state.device and s.passed > known.get(s, 0)]
+    stream = pick(busy[::-1], a)
+    if stream is None or stream.slot is None:
+        free_in_flight(writer, a, b, c)
+        return
+    writer.write(ops.SynchronizeStream(stream.slot))
+    if writer.can(Capability.POOL):
+        pinned = c & 1 and writer.can(Capability.PINNED)
+        writer.write(ops.Trim(MemoryKind.PINNED) if pinned else ops.Trim(pool=pool_slot(writer, b)))
+
+
+def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
+    """Take all there is in blocks of one size, free them or every other one, and ask for another size."""
+    if c >= 224:  # from an empty device: whoever runs out then has nobody else to blame
+        for block in list(writer.state.blocks.values()):
+            free_block(writer, block)
+        if writer.can(Capability.POOL):
+            writer.write(ops.Trim())
+    pool = pool_slot(writer, a)
+    pinned = pool is None and c & 16 and writer.can(Capability.PINNED)
+    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
+    whole = _whole_bytes(writer, kind, pool)
+    stream = writer.stream(b)
+    size = max(writer.size(a), whole // _EXHAUSTING_BLOCKS_MAX)
+    blocks = [_allocate(writer, size, stream, kind=kind, pool=pool) for _ in range(whole // size + c % 2)]
+    for block in blocks[:: 2 if c & 2 else 1]:
+        free_block(writer, block)
+    _allocate(writer, whole // (2, 3, 4, 8)[c >> 2 & 3], stream, kind=kind, pool=pool)
+
+
+def churn(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate and free again and again: a little more each time, or in turn little and nearly all there is.
+
+    A trim in between lets whatever grows show itself on an allocator that holds nothing.
+    """
+    pool = pool_slot(writer, a)
+    stream = writer.stream(b)
+    whole = _whole_bytes(writer, MemoryKind.DEVICE, pool)
+    size = writer.size(a)
+    for turn in range(2 + c % _CHURNS_MAX):
+        little = size if c & 64 else size + turn * (size // 4 + _UNIT_BYTES)
+        now = whole - whole // 16 if c & 64 and turn % 2 else little
+        free_block(writer, _allocate(writer, now, stream, pool=pool))
+        if c & 128 and writer.can(Capability.POOL):
+            writer.write(ops.Trim(pool=pool))
+
+
+def _whole_bytes(writer: Writer, kind: MemoryKind, pool: Slot | None) -> int:
+    """Return all the bytes there are to be had, as far as they are limited."""
+    profile = writer.state.profile
+    if not writer.can(Capability.CAPACITY):
+        whole = _UNLIMITED_BYTES
+    else:
+        whole = profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else profile.capacity_bytes
+    limit = None if pool is None else writer.state.pools[pool].limit_bytes
+    return whole if limit is None else min(whole, limit)
+
+
+def _allocate(
+    writer: Writer,
+    size_bytes: int,
+    stream: Stream,
+    *,
+    kind: MemoryKind = MemoryKind.DEVICE,
+    pool: Slot | None = None,
+) -> Block:
+    slot = writer.fresh("b")
+    on = stream.slot if kind is MemoryKind.DEVICE else None
+    writer.write(ops.Allocate(slot, size_bytes, kind, stream=on, pool=pool))
+    return writer.state.blocks[slot]
+
+
+def _work(writer: Writer, block: Block, stream: Stream) -> None:
+    """Put work that uses a block on a stream."""
+    if block.kind is MemoryKind.PINNED:
+        size = min(_SMALL_COPY_BYTES, block.size_bytes)
+        destination = _allocate(writer, size, stream)
+        writer.write(ops.Copy(block.slot, destination.slot, size, stream.slot))
+    elif writer.can(Capability.LAUNCH) and writer.order_use(block, stream):
+        writer.write(ops.Launch(writes=(block.slot,), stream=stream.slot))
+
+
+def _streams(writer: Writer, count: int, byte: int) -> list[Stream]:
+    """Return so many streams of the current device, those of the sequence's own first, some of them made for it."""
+    state = writer.state
+    named = [stream for stream in state.streams.values() if stream.device == state.device]
+    while len(named) < count and len(state.streams) < STREAMS_MAX:
+        named.append(_create(writer, nonblocking=bool(byte & 1)))
+    if not named:
+        named = [state.order.defaults[state.device]]
+    first = byte // 2 % len(named)
+    return [*named[first:], *named[:first], *named][:count]
+
+
+def _create(writer: Writer, *, nonblocking: bool) -> Stream:
+    slot = writer.fresh("s")
+    writer.write(ops.CreateStream(slot, nonblocking=nonblocking))
+    return writer.state.streams[slot]

@@ -1,0 +1,86 @@
+"""``quiesce explore`` and ``quiesce shrink`` on real backends, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FAULTY = "reference:pool.accepts_double_free"
+SLOW_TO_SHRINK = "reference:reuse.drops_dependency"
+
+
+def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quiesce.cli.main", *words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_what_is_found_is_saved_and_fails_when_it_is_run(tmp_path: Path) -> None:
+    explored = quiesce("explore", "--backend", FAULTY, "--hostile", "--save", "found", cwd=tmp_path)
+    assert explored.returncode == 1
+    assert "saved as found/invalid_requests_are_refused_seed_0.case" in explored.stdout
+    ran = quiesce("run", "found", "--backend", FAULTY, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "invalid_requests_are_refused" in ran.stdout
+    assert quiesce("run", "found", "--backend", "reference", cwd=tmp_path).returncode == 0
+
+
+def test_coverage_is_shown_and_written_alike_for_equal_seeds(tmp_path: Path) -> None:
+    words = ("explore", "--backend", "reference", "--operations", "1500", "--seed", "4", "--coverage")
+    first = quiesce(*words, "--coverage-json", "out/a.json", cwd=tmp_path)
+    second = quiesce(*words, "--coverage-json", "out/b.json", cwd=tmp_path)
+    assert first.returncode == second.returncode == 0
+    assert "pairs of" in first.stdout
+    texts = [(tmp_path / "out" / name).read_text() for name in ("a.json", "b.json")]
+    assert texts[0] == texts[1]
+    document = json.loads(texts[0])
+    assert document["seed"] == 4
+    assert document["reached"]["Allocate"]["few"] > 0
+
+
+def _saved_soon(process: subprocess.Popen[str], folder: Path) -> Path:
+    for _ in range(1200):
+        if found := list(folder.glob("*.case")):
+            return found[0]
+        assert process.poll() is None, "it ended without saving anything"
+        time.sleep(0.05)
+    pytest.fail("nothing was saved")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_kill_while_shrinking_leaves_the_whole_sequence(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK, "--save", "found"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        path = _saved_soon(process, tmp_path / "found")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert quiesce("run", path.as_posix(), "--backend", SLOW_TO_SHRINK, cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_an_interruption_while_shrinking_saves_the_best_so_far(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK, "--save", "found"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        path = _saved_soon(process, tmp_path / "found")
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate()
+    if process.returncode == 1:  # else it came between the saving and the shrinking, and the whole sequence is there
+        assert f"saved as found/{path.name}" in output
+    assert quiesce("run", path.as_posix(), "--backend", SLOW_TO_SHRINK, cwd=tmp_path).returncode == 1
+
+
+def test_a_case_is_shortened(tmp_path: Path) -> None:
+    (tmp_path / "long.case").write_text(
+        "title: x\nkind: control\nneeds: memory\n\na = allocate 1MiB\nb = allocate 1MiB\nfree a\nfree b\nfree a\n"
+    )
+    done = quiesce("shrink", "long.case", "--backend", FAULTY, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a = allocate 1\nfree a\nfree a\n" in done.stdout
+    assert quiesce("shrink", "long.case", "--backend", "reference", cwd=tmp_path).returncode == 0

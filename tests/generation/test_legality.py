@@ -1,0 +1,53 @@
+"""What is generated is as legal as it says, on whatever a backend can do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.backend import Capability, Description, Promise
+from quiesce.backends.host import backend as host
+from quiesce.backends.reference import backend as reference
+from quiesce.generation.bulk import generate_one
+from quiesce.generation.legality import Legality, worst_legality
+
+REFERENCE = reference().describe()
+DESCRIPTIONS = (
+    REFERENCE,
+    host().describe(),
+    replace(REFERENCE, promises=REFERENCE.promises - {Promise.TRACKS_USES}),
+    replace(REFERENCE, capabilities=REFERENCE.capabilities - {Capability.STALL, Capability.LAUNCH}),
+    replace(REFERENCE, capabilities=REFERENCE.capabilities - {Capability.EVENTS, Capability.PINNED}),
+    replace(REFERENCE, capabilities=frozenset({Capability.MEMORY, Capability.STREAMS}), promises=frozenset()),
+)
+IDS = ("reference", "host", "untracked", "without launches", "without events", "streams alone")
+SEQUENCES = 60
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS, ids=IDS)
+def test_a_valid_sequence_makes_no_mistake(description: Description) -> None:
+    for number in range(SEQUENCES):
+        sequence = generate_one(description, 2, number)
+        assert worst_legality(description, sequence.device, sequence.operations) is Legality.LEGAL, number
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS, ids=IDS)
+def test_a_hostile_sequence_contains_no_race(description: Description) -> None:
+    worst = Legality.LEGAL
+    for number in range(SEQUENCES):
+        sequence = generate_one(description, 2, number, hostile=True)
+        worst = max(worst, worst_legality(description, sequence.device, sequence.operations))
+    assert worst is Legality.MISUSE
+
+
+def test_a_device_is_a_few_of_the_largest_chunks() -> None:
+    for chunk_bytes, capacities in (
+        (33 << 20, {64, 128, 256, 512}),
+        (1, {8, 16, 32, 64}),
+        (1 << 30, {64, 128, 256, 512}),
+    ):
+        description = replace(REFERENCE, chunk_bytes=chunk_bytes)
+        sequences = [generate_one(description, 1, number) for number in range(60)]
+        seen = {each.device.capacity_bytes >> 20 for each in sequences if each.loop is None}
+        assert seen == capacities

@@ -1,0 +1,130 @@
+"""Shrinking: how short, how simple, what it never does, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.backend import Backend, Context, Description, DeviceProfile
+from quiesce.backends.reference import backend as reference
+from quiesce.backends.reference import faulty
+from quiesce.cases.case import Repeat
+from quiesce.cases.parser import parse_text
+from quiesce.cases.writer import write_case
+from quiesce.generation.shrinking import shrink
+
+HEADER = """\
+title: x
+kind:  control
+needs: memory
+
+"""
+
+
+def lines_of(backend: Backend, body: str) -> list[str]:
+    shrunk = shrink(backend, parse_text(HEADER + body, "x.case", "x"))
+    assert shrunk is not None
+    return write_case(shrunk.case).partition("\n\n")[2].splitlines()
+
+
+def test_what_finds_nothing_is_not_shrunk() -> None:
+    assert shrink(reference(), parse_text(HEADER + "a = allocate 1MiB\nfree a\n", "x.case", "x")) is None
+
+
+def test_what_does_not_matter_goes() -> None:
+    body = "s = create stream\na = allocate 1000\nlaunch on s\nfree a\nfree a\nb = allocate 5MiB\nsynchronize device\n"
+    assert lines_of(faulty("pool.accepts_double_free"), body) == ["a = allocate 1", "free a", "free a"]
+
+
+def test_a_loop_that_is_only_the_vehicle_is_written_out() -> None:
+    body = "repeat 40:\n    k[i] = allocate 64KiB\n"
+    lines = lines_of(faulty("pool.carves_past_the_chunk"), body)
+    assert len(lines) <= 17  # a chunk holds sixteen
+    assert "repeat" not in "\n".join(lines)
+
+
+def test_a_loop_that_is_measured_runs_less_often_and_warms_up_as_long() -> None:
+    body = "repeat 48:\n    w[i] = node\n    w = node of w[i]\n    backward w\n    drop w\n"
+    body += "expect cost grows 0 per iteration after 8\n"
+    shrunk = shrink(faulty("tape.scans_everything"), parse_text(HEADER + body, "x.case", "x"))
+    assert shrunk is not None
+    repeat, growth = shrunk.case.body
+    assert isinstance(repeat, Repeat)
+    assert repeat.count < 24
+    assert getattr(growth, "after", None) == 8
+
+
+def test_many_equal_blocks_become_a_few_large_ones() -> None:
+    body = "p = create pool limit=64MiB\n"
+    body += "".join(f"b{n} = allocate 4MiB pool=p\n" for n in range(14))
+    body += "".join(f"free b{n}\n" for n in range(14))
+    body += "c = allocate 12MiB pool=p\n"
+    assert len(lines_of(faulty("pool.cached_counts_against_limit"), body)) <= 6
+
+
+def test_shrinking_introduces_no_race() -> None:
+    body = """\
+s = create stream nonblocking
+t = create stream nonblocking
+e = create event
+a = allocate 1MiB on s
+stall s
+launch on s writes=a
+record event e on s
+wait event e on t
+launch on t writes=a
+free a on t
+b = allocate 1MiB on t
+launch on t writes=b
+c = allocate 1MiB on s
+"""
+    shrunk = shrink(faulty("reuse.ignores_guards"), parse_text(HEADER + body, "x.case", "x"))
+    if shrunk is not None:
+        assert shrink(reference(), shrunk.case) is None
+
+
+class Impatient:
+    """A backend whose user presses Ctrl-C once it was opened so many times."""
+
+    def __init__(self, backend: Backend, opens: int) -> None:
+        self.backend, self.opens = backend, opens
+
+    def describe(self) -> Description:
+        return self.backend.describe()
+
+    def open(self, profile: DeviceProfile) -> Context:
+        self.opens -= 1
+        if not self.opens:
+            raise KeyboardInterrupt
+        return self.backend.open(profile)
+
+
+BODY = "".join(f"b{n} = allocate 4KiB\n" for n in range(20)) + "free b3\nfree b3\n"
+
+
+def test_an_interruption_keeps_the_best_so_far() -> None:
+    whole = parse_text(HEADER + BODY, "x.case", "x")
+    backend = faulty("pool.accepts_double_free")
+    shrunk = shrink(Impatient(backend, 12), whole)
+    assert shrunk is not None
+    assert shrunk.interrupted
+    assert len(shrunk.case.body) < len(whole.body)
+    again = shrink(backend, shrunk.case)
+    assert again is not None
+    assert not again.interrupted
+    assert len(again.case.body) == 3
+
+
+def test_an_interruption_before_anything_was_found_is_one() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        shrink(Impatient(faulty("pool.accepts_double_free"), 1), parse_text(HEADER + BODY, "x.case", "x"))
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    shrink(
+        faulty("pool.accepts_double_free"),
+        parse_text(HEADER + BODY, "x.case", "x"),
+        progress=lambda trials, lines: told.append((trials, lines)),
+    )
+    assert told == sorted(told, key=lambda pair: pair[0])
+    assert told[-1][1] == 3

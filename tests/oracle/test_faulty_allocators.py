@@ -1,0 +1,64 @@
+"""Faulty allocators of many policies are caught by generated sequences alone, for what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quiesce.backend import Backend
+from quiesce.cases.expansion import PerformStep, expand
+from quiesce.cases.parser import parse_text
+from quiesce.cases.writer import write_case
+from quiesce.execution import run_case
+from quiesce.generation.bulk import generate_one
+from quiesce.generation.campaign import run_campaign
+from quiesce.generation.sequence import GeneratedSequence
+from quiesce.lockstep import run_lockstep
+from quiesce.results import Verdict
+
+from .allocators.faulty import FAULTY, Faulty
+
+OPERATIONS_MAX = 25_000
+SHRUNK = {
+    "BareRemainder": 9,
+    "EventsAreForgotten": 3,
+    "FreesTwice": 3,
+    "HandlesAreStreams": 8,
+    "LosesTheTail": 2,
+    "PoolsShareADevice": 3,
+    "SearchesAllItEverMade": 48,
+    "TwoDependencies": 14,
+}
+"""Some of them, and how many requests are left at most."""
+
+
+def first_failing(backend: Backend, seed: int, *, hostile: bool) -> tuple[GeneratedSequence, str]:
+    performed = number = 0
+    while performed < OPERATIONS_MAX:
+        sequence = generate_one(backend.describe(), seed, number, hostile=hostile)
+        trial = run_lockstep(backend, sequence.device, sequence.steps(), timeline=False)
+        if trial.findings:
+            return sequence, trial.findings[0].invariant
+        performed += trial.operations
+        number += 1
+    pytest.fail(f"nothing found in {performed} operations")
+
+
+@pytest.mark.parametrize("faulty", [each for each in FAULTY if not each.rare], ids=lambda faulty: faulty.name)
+def test_a_faulty_allocator_is_caught_and_its_correct_sibling_is_not(faulty: Faulty) -> None:
+    sequence, invariant = first_failing(faulty.backend, faulty.seed, hostile=faulty.hostile)
+    assert invariant in faulty.accusations
+    assert run_lockstep(faulty.correct, sequence.device, sequence.steps(), timeline=False).findings == ()
+
+
+@pytest.mark.parametrize("faulty", [each for each in FAULTY if each.name in SHRUNK], ids=lambda faulty: faulty.name)
+def test_what_is_found_is_saved_short_and_fails_again(faulty: Faulty) -> None:
+    result = run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS_MAX, hostile=faulty.hostile)
+    assert result.discovery is not None
+    saved = parse_text(write_case(result.discovery.case), str(Path("saved.case")), "saved")
+    again = run_case(saved, faulty.backend)
+    assert again.verdict is Verdict.FAILED
+    assert again.findings[0].invariant == saved.finds
+    assert sum(isinstance(step, PerformStep) for step in expand(saved)) <= SHRUNK[faulty.name]
+    assert run_case(saved, faulty.correct).findings == ()

@@ -1,0 +1,116 @@
+"""Sequences that once accused a correct allocator, each reduced to what the oracle got wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.backend import Capability
+from quiesce.backends.reference import backend as reference
+from quiesce.cases.parser import parse_text
+from quiesce.execution import run_case
+from quiesce.results import Verdict
+
+from .allocators.correct import CORRECT
+
+BY_NAME = {trial.name: trial for trial in CORRECT}
+
+HEADER = """\
+title: {title}
+kind:  control
+needs: {needs}
+device: capacity=128MiB
+
+"""
+UNSEEN_EVENTS = """\
+s = create stream
+t = create stream
+e = create event
+a = allocate 1024 pinned
+stall t
+b = allocate 4096
+copy a to b on t
+free a
+record event e on s
+synchronize event e
+trim pinned
+"""
+UNSEEN_ORDER = """\
+s = create stream
+t = create stream
+launch
+a = allocate 1024 on s
+stall s
+launch on s writes=a
+b = allocate 4096 on t
+free a
+free b
+synchronize stream t
+trim
+"""
+STALLED_TWICE = """\
+s = create stream
+t = create stream
+e = create event
+stall t
+launch on t
+synchronize stream s
+a = allocate 16777216
+launch writes=a
+free a
+stall t
+launch on t
+b = allocate 125829120
+record event e on t
+query event e
+"""
+WAIT_ON_THE_DEFAULT_STREAM = """\
+s = create stream
+t = create stream
+e = create event
+a = allocate 1
+stall t
+launch on t writes=a
+free a
+record event e on s
+wait event e
+record event e on s
+synchronize stream s
+trim
+"""
+ABANDONED_CAPTURE = """\
+s = create stream
+a = allocate 1
+launch on s writes=a
+begin capture on s
+free a
+destroy stream s
+trim
+"""
+FIRST_CHUNK_AT_CREATION = """\
+p = create pool limit=64MiB
+trim
+destroy pool p
+"""
+
+INNOCENT = (
+    ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
+    ("polled events, upstream ledger alone", "an unseen order completes nothing for certain", UNSEEN_ORDER),
+    ("powers of two", "a wait on the default stream may be no action", WAIT_ON_THE_DEFAULT_STREAM),
+    ("huge pages", "a second stall may be the first one", STALLED_TWICE),
+    ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
+)
+
+
+@pytest.mark.parametrize(("name", "title", "body"), INNOCENT, ids=[title for _, title, _ in INNOCENT])
+def test_a_correct_allocator_is_not_accused(name: str, title: str, body: str) -> None:
+    result = run_case(parse_text(HEADER.format(title=title, needs="memory") + body, "x.case", "x"), BY_NAME[name])
+    assert result.findings == ()
+    assert result.verdict is Verdict.PASSED
+
+
+def test_a_capture_is_over_once_its_stream_is_destroyed() -> None:
+    text = HEADER.format(title="A capture may be abandoned", needs="memory, capture") + ABANDONED_CAPTURE
+    assert Capability.ORDER_LEDGER in reference().describe().capabilities
+    result = run_case(parse_text(text, "x.case", "x"), reference())
+    assert result.findings == ()
+    assert result.verdict is Verdict.PASSED

@@ -1,0 +1,37 @@
+"""Campaigns on correct allocators: thousands of operations in every run, as many as one likes in ``tox -e soak``."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from quiesce.backend import Backend
+from quiesce.backends.host import backend as host
+from quiesce.backends.reference import backend as reference
+from quiesce.generation.campaign import run_campaign
+
+from .allocators.correct import CORRECT
+from .allocators.faulty import FAULTY, Faulty
+
+OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "1500"))
+"""In each mode."""
+SEED = int(os.environ.get("QUIESCE_SOAK_SEED", "17"))
+SOAKING = OPERATIONS >= 100_000
+BACKENDS: tuple[Backend, ...] = (*CORRECT, reference(), host())
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["valid", "hostile"])
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.describe().name)
+def test_a_campaign_accuses_no_correct_allocator(backend: Backend, hostile: bool) -> None:
+    result = run_campaign(backend, seed=SEED, operations=OPERATIONS, hostile=hostile)
+    assert result.discovery is None
+    assert result.operations >= OPERATIONS
+
+
+@pytest.mark.skipif(not SOAKING, reason="takes tens of thousands of operations; tox -e soak")
+@pytest.mark.parametrize("faulty", [each for each in FAULTY if each.rare], ids=lambda faulty: faulty.name)
+def test_a_rare_fault_is_caught(faulty: Faulty) -> None:
+    result = run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS, hostile=faulty.hostile)
+    assert result.discovery is not None
+    assert result.discovery.finding.invariant in faulty.accusations
