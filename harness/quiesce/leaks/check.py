@@ -8,8 +8,9 @@ and only where Python's memory has grown to the end: they say whose memory it is
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from quiesce.leaks.growth import has_trend
@@ -23,16 +24,17 @@ from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.tracing import Site, Tracing, sites_text
 
 SCREENING_MIN: Final = 4
-SCREENING_WINDOW: Final = 3
-"""So what leaks in one of three rounds is seen in any case."""
+SCREENING_MAX: Final = 6
+SCREENING_WINDOW: Final = 2
+"""So what leaks in every other round is seen in any case."""
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
 """What is watched must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
 
-MEMORY_FACTOR: Final = 4
-MEMORY_SECONDS: Final = 3.0
-"""Memory is watched four times as long where that is quick: caches that the tested code bounds itself are filling."""
+LONGER: Final = 4
+LONGER_SECONDS: Final = 3.0
+"""Memory that seems to leak is watched four times as long again, for so many seconds at most."""
 
 FILLING_ROUNDS_MAX: Final = 1_200
 """How many rounds a ring may take to fill; beyond that there is no verdict."""
@@ -48,8 +50,10 @@ SLOW_ROUNDS: Final = 24
 TRACED_ROUNDS: Final = 24
 
 ENDING_SECONDS: Final = 0.05
-ENDING_STEPS: Final = 20
-"""Threads and connections that are just closing get twenty times so long to be gone before they are called leaks."""
+ENDING_STEPS: Final = 10
+"""Threads and connections that are just closing get ten times so long to be gone before they are called leaks."""
+
+MEMORY: Final = (PYTHON, C_HEAP)
 
 PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
@@ -150,7 +154,9 @@ class LeakCheck:
         self._readings.start_over()
         self._first_round()
         self._readings.take()
-        for _ in range(SCREENING_MIN - 1):
+        while self._rounds < SCREENING_MIN or (
+            self._rounds < SCREENING_MAX and self._readings.moving(SCREENING_WINDOW)
+        ):
             self._round()
             self._readings.take()
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(SCREENING_WINDOW)))
@@ -162,55 +168,58 @@ class LeakCheck:
 
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
         """Return what leaks."""
-        self._old.thaw()
-        collect_garbage()
-        caches = BoundedCaches()
-        self._readings.watch(suspects)
-        self._is_disturbed = True
-        self._old.freeze()
-        self._readings.start_over()
-        self._endure(caches)
+        caches = self._watch(suspects)
+        self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._enduring()
         sites: Sequence[Site] = ()
         known, is_traced = 0.0, False
-        if any(quantity.family in (PYTHON, C_HEAP) for quantity in moving) or self._readings.absent_family(C_HEAP):
+        if any(quantity.family in MEMORY for quantity in moving) or self._readings.absent_family(C_HEAP):
             is_traced = self._trace(caches)
-        self._let_go(caches)
-        if is_traced:
-            sites, known = self._leaking_sites(), self._tracing.on_c_heap_per_round()
-        self._tracing.stop()
-        growing = [
-            quantity
+            sites, known = self._leaking_sites(caches), self._tracing.on_c_heap_per_round()
+            self._tracing.stop()
+        growing = {
+            quantity: self._readings.growth(quantity)
             for quantity in moving
             if self._plan.looks_at(quantity.family)
             and not (is_traced and quantity == BLOCKS)
             and self._readings.leaks(quantity, known * (1 + bool(sites)) if quantity.family == C_HEAP else 0.0)
-        ]
-        return self._growths(self._still_there(growing), sites)
+        }
+        self._let_go(caches)
+        left = self._still_there(growing)
+        if all(quantity.family in MEMORY for quantity in left) and (left or sites) and not self._goes_on(suspects):
+            return ()
+        return self._growths({quantity: growing[quantity] for quantity in left}, sites)
 
-    def _endure(self, caches: BoundedCaches) -> None:
-        """Run rounds until the suspects are at rest or have grown for long enough."""
+    def _watch(self, families: frozenset[str]) -> BoundedCaches:
+        """From now on look at these only, closely."""
+        self._old.thaw()
+        collect_garbage()
+        caches = BoundedCaches()
+        self._readings.watch(families)
+        self._is_disturbed = True
+        self._old.freeze()
+        self._readings.start_over()
+        return caches
+
+    def _endure(self, caches: BoundedCaches, least: int, most: int, seconds_max: float = math.inf) -> None:
+        """Run ``least`` rounds, and more until the suspects are at rest or have grown for long enough."""
         self._started = self._clock()
         self._watched = self._filling = 0
-        while not self._is_decided(caches):
+        while self._watched < least or not self._is_decided(caches, most, seconds_max):
             caches.empty_the_librarys()
             self._round()
             self._readings.take()
             self._watched += 1
 
-    def _is_decided(self, caches: BoundedCaches) -> bool:
+    def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
         """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""
-        moving = self._moving()
-        if not moving and self._watched:
+        if not self._moving():
             return True
         seconds = self._clock() - self._started
         self._is_large = self._watched >= LARGE_ROUNDS and self._readings.most_bytes() >= LARGE_BYTES
         is_slow = self._watched >= SLOW_ROUNDS and seconds > SLOW_SECONDS
-        if not (self._is_large or is_slow):
-            is_memory = all(quantity.family in (PYTHON, C_HEAP) for quantity in moving)
-            longer = is_memory and seconds < MEMORY_SECONDS
-            if self._watched < self._plan.rounds * (MEMORY_FACTOR if longer else 1):
-                return False
+        if not (self._is_large or is_slow or self._watched >= most or seconds > seconds_max):
+            return False
         if not caches.rings_have_filled():
             return True
         self._filling += self._watched
@@ -227,17 +236,27 @@ class LeakCheck:
         """Return what still moves, and not only up and down."""
         return [quantity for quantity in self._moving() if has_trend(self._readings.values(quantity))]
 
+    def _goes_on(self, suspects: frozenset[str]) -> bool:
+        """Whether memory grows for much longer, where that is quickly seen: a bound of the code's own ends it."""
+        if self._is_large:
+            return True
+        caches = self._watch(suspects)
+        self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
+        goes_on = bool(self._enduring()) or bool(self._readings.absent_family(C_HEAP))
+        self._let_go(caches)
+        return goes_on
+
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""
         self._tracing.start()
-        for _ in range(LARGE_ROUNDS if self._is_large else TRACED_ROUNDS):
+        for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
+            if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
+                break  # a buffer that grows in place takes more memory at every eighth of its size only
             caches.empty_the_librarys()
             self._round()
             collect_garbage()
             if not self._tracing.sample():
                 return False
-            if self._tracing.at_rest(ENDURANCE_WINDOW):
-                break
         return True
 
     def _let_go(self, caches: BoundedCaches) -> None:
@@ -246,14 +265,17 @@ class LeakCheck:
         caches.empty_what_has_grown()
         collect_garbage()
 
-    def _leaking_sites(self) -> Sequence[Site]:
+    def _leaking_sites(self, caches: BoundedCaches) -> Sequence[Site]:
         """Return the sites that keep ever more, even now."""
+        if not self._tracing.leaking_sites():
+            return ()
+        self._let_go(caches)
         self._tracing.replace_last()
         sites = self._tracing.leaking_sites()
         over_limit = sum(site.bytes_per_round for site in sites) > self._plan.limit_bytes
         return sites if over_limit and self._plan.looks_at(PYTHON) else ()
 
-    def _still_there(self, growing: Sequence[Quantity]) -> list[Quantity]:
+    def _still_there(self, growing: Iterable[Quantity]) -> list[Quantity]:
         """Return what has not gone away, once what is just closing has had time to close."""
         midway = {quantity: self._readings.midway(quantity) for quantity in growing}
         left = list(growing)
@@ -268,7 +290,7 @@ class LeakCheck:
                 time.sleep(ENDING_SECONDS)
         return left
 
-    def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:
+    def _growths(self, left: Mapping[Quantity, float], sites: Sequence[Site]) -> tuple[Growth, ...]:
         """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
         growths = []
         for quantity in _leading([*left, *([PYTHON_BYTES] if sites else [])]):
@@ -280,7 +302,7 @@ class LeakCheck:
             origin = meter.origin(quantity)
             if sites and quantity.family not in (CONTEXTS, C_HEAP):
                 origin = str(sites[0])
-            growths.append(Growth(quantity, self._readings.growth(quantity), origin, meter.evidence(quantity)))
+            growths.append(Growth(quantity, left[quantity], origin, meter.evidence(quantity)))
         return tuple(growths)
 
 

@@ -77,7 +77,7 @@ class Tracing:
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
         for _, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
-            if size_bytes > self._heap_from_bytes:
+            if size_bytes > self._heap_from_bytes and frames[0][0] != __file__:  # the samples themselves
                 on_c_heap += size_bytes
             site = self._owners.owner(frames)
             if site is not None:

@@ -31,7 +31,6 @@ def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
             item.user_properties[:] = user_properties
             del global_properties[kept:]
             _forget_subtests(item)
-            _forget_finished_fixtures(item)
 
 
 def _global_properties(config: pytest.Config) -> list[Any]:
@@ -77,10 +76,9 @@ def _forget_subtests(item: pytest.Item) -> None:
     item.config.stash[failed_subtests_key].pop(item.id, None)
 
 
-def _forget_finished_fixtures(item: pytest.Item) -> None:
+def forget_finished_fixtures(request: Any) -> None:
     """Let wider fixtures forget the finalizers of narrower ones that are finished; to call them would do nothing."""
-    request: Any = getattr(item, "_request", None)
-    for wide in getattr(request, "_fixture_defs", {}).values():
+    for wide in request._fixture_defs.values():
         kept = [each for each in wide._finalizers if not _has_finished(each)]
         if len(kept) < len(wide._finalizers):
             wide._finalizers[:] = kept
