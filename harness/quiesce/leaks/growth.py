@@ -56,8 +56,15 @@ def never_came_back(values: Sequence[int], allowed: float) -> bool:
     return min(values[-third:]) - max(values[:third]) > allowed * (len(values) - 2 * third)
 
 
+def lows_rise(values: Sequence[int]) -> bool:
+    """Whether the lowest reading of each third is above that of the third before, unlike those of a step or a wave."""
+    third = len(values) // 3
+    if not third:
+        return False
+    first, second, last = (min(values[start : start + third]) for start in (0, third, len(values) - third))
+    return first < second < last
+
+
 def is_leak(values: Sequence[int], allowed: float) -> bool:
     """Whether readings say that a quantity grows by more than ``allowed`` per round, for good and to the end."""
-    window = max(1, len(values) // 3)
-    goes_on = values[-1] - values[-1 - window] > 0 if len(values) > window else False
-    return goes_on and growth_per_round(values) > allowed and never_came_back(values, allowed)
+    return lows_rise(values) and never_came_back(values, allowed) and growth_per_round(values) > allowed

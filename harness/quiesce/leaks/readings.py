@@ -93,8 +93,8 @@ class Readings:
         return is_leak(self.values(quantity), self.allowed(quantity) + known_per_round)
 
     def growth(self, quantity: Quantity) -> float:
-        """Return by how much a quantity grows per round."""
-        return growth_per_round(self.values(quantity))
+        """Return by how much a quantity grows per round; nothing if it is not watched."""
+        return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
 
     def midway(self, quantity: Quantity) -> float:
         """Return what lies between the first reading and the last."""

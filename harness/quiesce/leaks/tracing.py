@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from quiesce.leaks.growth import growth_per_round, is_leak
-from quiesce.leaks.owners import Frame, Owners
+from quiesce.leaks.owners import Frame, Owners, frame_text
 
 FRAMES: Final = 12
 """How deep a trace is: enough to reach tested code below the standard library. Each frame costs every allocation."""
 
 SITES_SHOWN: Final = 5
 SHARE_SHOWN: Final = 0.1
+
+STEPS_SHARE: Final = 4
+
+NOTHING: Final = (0, 0)
 
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
@@ -26,10 +30,11 @@ PYMALLOC_MAX_BYTES: Final = 512
 class Sample:
     """What is kept at one moment: what tested code asked for, in bytes by file and line, and what lies on the C heap.
 
-    ``on_c_heap_bytes`` is what Python itself takes there, for whomever.
+    Of each line there is also the number of its blocks. ``on_c_heap_bytes`` is what Python itself takes of the C heap,
+    for whomever.
     """
 
-    sites: dict[Frame, int]
+    sites: dict[Frame, tuple[int, int]]
     on_c_heap_bytes: int
 
 
@@ -39,11 +44,10 @@ class Site:
 
     frame: Frame
     bytes_per_round: float
+    blocks_per_round: float
 
     def __str__(self) -> str:
-        filename, line = self.frame
-        source = linecache.getline(filename, line).strip()
-        return f"{filename}:{line}: {source}" if source else f"{filename}:{line}"
+        return frame_text(self.frame)
 
 
 class Tracing:
@@ -73,7 +77,7 @@ class Tracing:
         """Sort what is traced by who asked for it; return whether there are traces, which tested code can stop."""
         if not tracemalloc.is_tracing():
             return False
-        sites: dict[Frame, int] = {}
+        sites: dict[Frame, tuple[int, int]] = {}
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
         for _, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
@@ -81,7 +85,8 @@ class Tracing:
                 on_c_heap += size_bytes
             site = self._owners.owner(frames)
             if site is not None:
-                sites[site] = sites.get(site, 0) + size_bytes
+                kept = sites.get(site, NOTHING)
+                sites[site] = (kept[0] + size_bytes, kept[1] + 1)
         self._samples.append(Sample(sites, on_c_heap))
         return True
 
@@ -91,23 +96,22 @@ class Tracing:
             self._samples.pop()
             self.sample()
 
-    def at_rest(self, window: int) -> bool:
-        """Whether no line of tested code has kept more or less for so many rounds."""
-        last = self._samples[-1 - window :]
-        return len(last) > window and all(sample.sites == last[0].sites for sample in last)
-
     def on_c_heap_per_round(self) -> float:
-        """Return by how many bytes per round that grows which Python itself takes of the C heap."""
-        return growth_per_round([sample.on_c_heap_bytes for sample in self._samples])
+        """Return by how many bytes per round that grows which Python itself takes of the C heap.
+
+        What takes the place of something untraced is a step, of which there are a few.
+        """
+        taken = [sample.on_c_heap_bytes for sample in self._samples]
+        steps = sum(after > before for before, after in pairwise(taken))
+        return growth_per_round(taken) if steps * STEPS_SHARE >= len(taken) and is_leak(taken, 0) else 0.0
 
     def leaking_sites(self) -> Sequence[Site]:
         """Return the sites of tested code that keep ever more, the fastest first."""
-        frames = self._samples[-1].sites if self._samples else {}
         found = []
-        for frame in frames:
-            kept = [sample.sites.get(frame, 0) for sample in self._samples]
+        for frame in self._samples[-1].sites if self._samples else ():
+            kept, blocks = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
             if is_leak(kept, 0):
-                found.append(Site(frame, growth_per_round(kept)))
+                found.append(Site(frame, growth_per_round(kept), growth_per_round(blocks)))
         return sorted(found, key=lambda site: (-site.bytes_per_round, site.frame))
 
 
