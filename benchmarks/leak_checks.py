@@ -1,7 +1,7 @@
 """What a leak check costs beside pytest-memray's: 300 tests of 5 ms, each way of running them in one run.
 
-The test's work is fixed, for a tool that slows allocations down must show; it is measured out to 5 ms first. The fastest
-of several runs counts, because the others shared the machine with somebody.
+The test's work is fixed, for a tool that slows allocations down must show; it is measured out to 5 ms first. The
+fastest of several runs counts, because the others shared the machine with somebody.
 """
 
 from __future__ import annotations

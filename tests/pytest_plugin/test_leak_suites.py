@@ -20,13 +20,12 @@ from typing import Any, Final
 
 import pytest
 
-from .conftest import PLUGIN
+from .conftest import PLUGIN, WITHOUT_NEIGHBOURS
 
 SUITES: Final = Path(__file__).parent / "leak_suites"
 REPETITIONS: Final = int(os.environ.get("QUIESCE_LEAK_REPETITIONS", "0"))
 ROUNDS: Final = () if REPETITIONS else ("--quiesce-leak-rounds=24",)
 NEIGHBOURS: Final = ("pytest_asyncio", "pytest_benchmark", "pytest_memray", "pytest_rerunfailures")
-WITHOUT_NEIGHBOURS: Final = tuple(f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures"))
 LEAK: Final = re.compile(r"([a-z-]+):(.*)")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the suites use what Linux has")

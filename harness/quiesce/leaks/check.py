@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from quiesce.leaks.growth import has_trend
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.memory import BLOCKS, HEAP
 from quiesce.leaks.owners import Owners
@@ -34,7 +33,7 @@ WINDOW_SHARE: Final = 3
 """What is watched must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
 
 LONGER: Final = 4
-LONGER_SECONDS: Final = 3.0
+LONGER_SECONDS: Final = 20.0
 """Memory that seems to leak is watched four times as long again, for so many seconds at most."""
 
 FILLING_ROUNDS_MAX: Final = 1_200
@@ -178,7 +177,7 @@ class LeakCheck:
         """Return what leaks."""
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
-        moving = self._enduring()
+        moving = self._moving()
         sites: Sequence[Site] = ()
         known, is_traced = 0.0, False
         if any(quantity.family in MEMORY for quantity in moving) or self._readings.absent_family(C_HEAP):
@@ -250,10 +249,6 @@ class LeakCheck:
     def _moving(self) -> list[Quantity]:
         return self._readings.moving(max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE))
 
-    def _enduring(self) -> list[Quantity]:
-        """Return what still moves, and not only up and down."""
-        return [quantity for quantity in self._moving() if has_trend(self._readings.values(quantity))]
-
     def _lasting(
         self, suspects: frozenset[str], left: list[Quantity], sites: Sequence[Site]
     ) -> tuple[list[Quantity], Sequence[Site]]:
@@ -271,7 +266,7 @@ class LeakCheck:
         )
         left = [quantity for quantity in left if self._readings.leaks(quantity)]
         self._let_go(caches)
-        return left, sites if is_borne_out else ()
+        return self._still_there(left), sites if is_borne_out else ()
 
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from statistics import median
@@ -10,9 +9,6 @@ from typing import Final
 
 SHORT: Final = 6
 """Up to this many readings every step counts; above, the first third of them is compared with the last."""
-
-TREND: Final = 2.0
-"""How many standard deviations of chance a trend must exceed to be looked into; it accuses nobody."""
 
 
 def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
@@ -25,13 +21,6 @@ def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
         return False
     last = values[-1 - window :]
     return max(last) - min(last) <= allowed * window
-
-
-def has_trend(values: Sequence[int]) -> bool:
-    """Whether the readings rise more often than chance would have them, by the test of Mann (1945) and Kendall."""
-    rises = sum((after > before) - (after < before) for before, after in combinations(values, 2))
-    count = len(values)
-    return rises > TREND * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
 
 
 def growth_per_round(values: Sequence[int]) -> float:

@@ -16,6 +16,9 @@ from quiesce.results import Result, Verdict
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The invariant that a leaking test breaks."""
 
+SURVIVES: Final = "process_survives_every_round"
+"""The invariant that a test breaks whose worker process dies."""
+
 BACKEND: Final = "process"
 """What reports call the backend of a leak check: the process that pytest runs in."""
 
@@ -34,8 +37,25 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
             _finding(growth, plan, None if line is None else line + 1, item.config.rootpath.as_posix())
             for growth in judgement.growths
         ),
-        reproduce="pytest '" + item.nodeid.replace("'", "'\\''") + "'",
+        reproduce=_reproduce(item.nodeid),
     )
+
+
+def crashed_leak_result(nodeid: str, observed: str) -> Result:
+    """Return the result of a test whose worker process died in one of its rounds, or in the run after them."""
+    return Result(
+        case=nodeid,
+        title=f"{nodeid.rpartition('::')[2]} leaves nothing behind",
+        path=nodeid.partition("::")[0],
+        backend=BACKEND,
+        verdict=Verdict.FAILED,
+        findings=(Finding(SURVIVES, "the process lives until the test has run", clean_line(observed)),),
+        reproduce=_reproduce(nodeid),
+    )
+
+
+def _reproduce(nodeid: str) -> str:
+    return "pytest '" + nodeid.replace("'", "'\\''") + "'"
 
 
 def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict, str]:

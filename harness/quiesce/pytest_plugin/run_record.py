@@ -86,14 +86,20 @@ class RunRecord:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """Make a failed result of a case whose worker died."""
-        if not crashitem.partition("::")[0].endswith(".case"):
-            return
+        """Make a failed result of a case, or of a test in a run with results, whose worker died."""
         from quiesce.pytest_plugin.attaching import attach
-        from quiesce.pytest_plugin.case_items import crashed_result
         from quiesce.reporting.text import failure_text
 
-        result = crashed_result(crashitem, str(report.longrepr), self._config)
+        if crashitem.partition("::")[0].endswith(".case"):
+            from quiesce.pytest_plugin.case_items import crashed_result
+
+            result = crashed_result(crashitem, str(report.longrepr), self._config)
+        elif self._results or self._settings.report is not None:  # whether it was checked died with the worker
+            from quiesce.pytest_plugin.leak_results import crashed_leak_result
+
+            result = crashed_leak_result(crashitem, str(report.longrepr))
+        else:
+            return
         attach(result, report)
         report.longrepr = failure_text(result)
 
