@@ -1,4 +1,4 @@
-"""Options of the leak checks and arguments of their marker, of which each bad one is one line; and what a kill leaves."""
+"""Options of the leak checks and arguments of their marker, of which each bad one is one line; what a kill leaves."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from quiesce.leaks.growth import rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.memory import BLOCKS, HEAP
 from quiesce.leaks.owners import Owners
@@ -23,8 +24,7 @@ from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.tracing import Site, Tracing, sites_text
 
-SCREENING_MIN: Final = 4
-SCREENING_MAX: Final = 6
+SCREENING_ROUNDS: Final = 4
 SCREENING_WINDOW: Final = 2
 """So what leaks in every other round is seen in any case."""
 
@@ -161,9 +161,7 @@ class LeakCheck:
         self._readings.start_over()
         self._first_round()
         self._readings.take()
-        while self._rounds < SCREENING_MIN or (
-            self._rounds < SCREENING_MAX and self._readings.moving(SCREENING_WINDOW)
-        ):
+        for _ in range(SCREENING_ROUNDS - 1):
             self._round()
             self._readings.take()
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(SCREENING_WINDOW)))
@@ -264,7 +262,11 @@ class LeakCheck:
         is_borne_out = self._readings.growth(BLOCKS) > BORNE_OUT * sum(site.blocks_per_round for site in sites) or (
             self._readings.growth(HEAP) > BORNE_OUT * sum(site.bytes_per_round for site in sites)
         )
-        left = [quantity for quantity in left if self._readings.leaks(quantity)]
+        left = [
+            quantity
+            for quantity in left
+            if self._readings.leaks(quantity) and (quantity != HEAP or rises_often(self._readings.values(quantity)))
+        ]
         self._let_go(caches)
         return self._still_there(left), sites if is_borne_out else ()
 

@@ -54,6 +54,11 @@ def lows_rise(values: Sequence[int]) -> bool:
     return first < second < last
 
 
+def rises_often(values: Sequence[int]) -> bool:
+    """Whether at least one of four steps rises. What grows in place by a share of its size, as a list, seldom does."""
+    return sum(after > before for before, after in pairwise(values)) * 4 >= len(values) - 1
+
+
 def is_leak(values: Sequence[int], allowed: float) -> bool:
     """Whether readings say that a quantity grows by more than ``allowed`` per round, for good and to the end."""
     return lows_rise(values) and never_came_back(values, allowed) and growth_per_round(values) > allowed

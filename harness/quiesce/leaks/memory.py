@@ -15,9 +15,9 @@ from typing import Final
 from quiesce.leaks.quantities import C_HEAP, PYTHON, Quantity
 
 BLOCKS: Final = Quantity(PYTHON, "Python's memory", "blocks")
-HEAP: Final = Quantity(C_HEAP, "the C heap", floor=8)
-"""Its floor is a quarter of the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c): a free chunk
-that is 16 bytes too large is given out whole, which adds up to less than a chunk in four rounds."""
+HEAP: Final = Quantity(C_HEAP, "the C heap", floor=4)
+"""Its floor is an eighth of the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c): a free chunk
+that is 16 bytes too large is given out whole, which adds up to less than a chunk in eight rounds."""
 
 AT_HAND_SIZES: Final = range(24, 1033, 16)
 AT_HAND_COUNT: Final = 7

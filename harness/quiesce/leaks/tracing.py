@@ -6,10 +6,9 @@ import sys
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
-from quiesce.leaks.growth import growth_per_round, is_leak
+from quiesce.leaks.growth import growth_per_round, is_leak, rises_often
 from quiesce.leaks.owners import Frame, Owners, frame_text
 
 FRAMES: Final = 12
@@ -17,8 +16,6 @@ FRAMES: Final = 12
 
 SITES_SHOWN: Final = 5
 SHARE_SHOWN: Final = 0.1
-
-STEPS_SHARE: Final = 4
 
 NOTHING: Final = (0, 0)
 
@@ -102,8 +99,7 @@ class Tracing:
         What takes the place of something untraced is a step, of which there are a few.
         """
         taken = [sample.on_c_heap_bytes for sample in self._samples]
-        steps = sum(after > before for before, after in pairwise(taken))
-        return growth_per_round(taken) if steps * STEPS_SHARE >= len(taken) and is_leak(taken, 0) else 0.0
+        return growth_per_round(taken) if rises_often(taken) and is_leak(taken, 0) else 0.0
 
     def leaking_sites(self) -> Sequence[Site]:
         """Return the sites of tested code that keep ever more, the fastest first."""
