@@ -20,6 +20,8 @@ for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
 PLUGIN: Final = "quiesce.pytest_plugin.plugin"
 WITHOUT_HYPOTHESIS: Final = ("-p", "no:hypothesispytest")
 """Its summary imports all of Hypothesis in each run, two seconds of rewriting, for projects that do not use it."""
+WITHOUT_NEIGHBOURS: Final = tuple(f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures"))
+"""Plugins that only the leak suites are run beside."""
 GOOD: Final = """\
 title: A block comes and goes
 kind:  control
@@ -155,6 +157,6 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     pytester.syspathinsert(site)
     installed = any(point.value == PLUGIN for point in importlib.metadata.entry_points(group="pytest11"))
     pytester.makeini("[pytest]\ntestpaths = cases\n")
-    made = Project(pytester, (*WITHOUT_HYPOTHESIS, *(() if installed else ("-p", PLUGIN))))
+    made = Project(pytester, (*WITHOUT_HYPOTHESIS, *WITHOUT_NEIGHBOURS, *(() if installed else ("-p", PLUGIN))))
     made.write("cases/pool/good.case", GOOD)
     return made

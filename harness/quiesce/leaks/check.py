@@ -1,32 +1,43 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first. A few rounds, each followed by settling and a reading; what is at rest is acquitted, and most
-code is at rest in the third round. What is still growing then is observed: traces are taken, and rounds go on until it
-is at rest after all, or has grown for as long as the plan says.
+Screening comes first: a few rounds, each followed by settling and a reading. What stays the same is acquitted, and most
+code does from the second round on. Then endurance: the rest is run until it comes to rest, or has grown for as long as
+the plan says. Nothing is traced so far, so a round costs little and equal states give equal readings. Traces come last,
+and only where Python's memory has grown to the end: they say whose memory it is, and which line asked for it.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from quiesce.leaks.growth import at_rest, growth_per_round, never_came_back, only_rises
+from quiesce.leaks.growth import rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.memory import BLOCKS, HEAP
+from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, FAMILIES, PYTHON, THREADS, Meter, Quantity
-from quiesce.leaks.series import Series
+from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
+from quiesce.leaks.tracing import Site, Tracing, sites_text
 
-SCREENING_MIN: Final = 3
-SCREENING_MAX: Final = 5
+SCREENING_ROUNDS: Final = 4
 SCREENING_WINDOW: Final = 2
-OBSERVING_WINDOW: Final = 6
+"""So what leaks in every other round is seen in any case."""
+
+ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
-"""What is observed must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
+"""What is watched must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
+
+LONGER: Final = 4
+LONGER_SECONDS: Final = 20.0
+"""Memory that seems to leak is watched four times as long again, for so many seconds at most."""
 
 FILLING_ROUNDS_MAX: Final = 1_200
-"""How many rounds a bounded cache may take to fill; beyond that there is no verdict."""
+"""How many rounds a ring may take to fill; beyond that there is no verdict."""
 
 LARGE_BYTES: Final = 64 << 20
 LARGE_ROUNDS: Final = 8
@@ -34,17 +45,24 @@ LARGE_ROUNDS: Final = 8
 
 SLOW_SECONDS: Final = 30.0
 SLOW_ROUNDS: Final = 24
-"""Code that has been observed for so long is not run more often than that."""
+"""Code that has been watched for so long is not run more often than that."""
 
-INEXACT_ROUNDS: Final = 24
-"""Inexact readings accuse only after so many rounds."""
+TRACED_ROUNDS: Final = 24
 
-INEXACT_FACTOR: Final = 3
-"""How many times as many rounds inexact readings may take: one of them that falls puts the decision off."""
+TRACEMALLOC_LEAKS: Final = sys.version_info < (3, 13)
+"""Whether to start and stop tracemalloc keeps 32 bytes of the C heap: CPython 3.11.7 and 3.12.1 do, 3.13.0 does not."""
 
 ENDING_SECONDS: Final = 0.05
-ENDING_STEPS: Final = 20
-"""Threads and connections that are just closing get twenty times so long to be gone before they are called leaks."""
+ENDING_STEPS: Final = 10
+"""Threads and connections that are just closing get ten times so long to be gone before they are called leaks."""
+
+BORNE_OUT: Final = 1 / 8
+"""What share of the growth that traces show must be there without them. Not every trace is a block of Python or in use
+of the C heap, but what only replaces older things does not grow at all."""
+
+MEMORY: Final = (PYTHON, C_HEAP)
+
+PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
 
 class _Stopped(Exception):
@@ -63,20 +81,22 @@ class LeakCheck:
         run_round: Callable[[], Outcome],
         meters: Iterable[Meter],
         plan: Plan,
+        owners: Owners,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._run_round = run_round
         self._plan = plan
         self._clock = clock
-        self._meters = [meter for meter in meters if plan.looks_at(meter.family)]
-        self._broken: dict[str, str] = {}
-        self._series: dict[Quantity, Series] = {}
+        self._readings = Readings(meters, plan)
+        self._tracing = Tracing(owners)
         self._old = OldObjects()
-        self._observes = False
-        self._read_families: frozenset[str] | None = None
+        self._is_disturbed = False
         self._outcome = Outcome.OVER
         self._rounds = 0
         self._watched = 0
+        self._filling = 0
+        self._started = 0.0
+        self._is_large = False
 
     def judge(self) -> Judgement:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
@@ -85,30 +105,26 @@ class LeakCheck:
         try:
             suspects = self._screen()
             if suspects:
-                growths, reason = self._observe(suspects)
+                growths = self._pursue(suspects)
         except _Stopped as stopped:
             reason, unstable = str(stopped), stopped.unstable
         finally:
             self._end()
-        absent = {meter.family: meter.absent() for meter in self._meters}
-        absent.update(self._broken)
-        said = tuple((family, why) for family, why in absent.items() if why)
-        return Judgement(self._outcome, self._rounds, growths, reason, unstable, said)
+        return Judgement(self._outcome, self._rounds, growths, reason, unstable, self._readings.absent())
 
     def _end(self) -> None:
+        self._tracing.stop()
         self._old.thaw()
-        self._observes = False
-        for meter in self._meters:
-            meter.rest()
+        self._is_disturbed = False
+        self._readings.rest()
 
     # Rounds.
 
     def _round(self) -> None:
-        """Run one round, which must go like the first, and read."""
+        """Run one round, which must go like the first."""
         outcome = self._run()
         if outcome is not self._outcome:
             self._explain(outcome)
-        self._read()
 
     def _run(self) -> Outcome:
         self._rounds += 1
@@ -126,173 +142,192 @@ class LeakCheck:
             self._outcome = self._run()
             if self._outcome is Outcome.FAILED:
                 self._old.freeze()
-        self._read()
 
     def _explain(self, outcome: Outcome) -> None:
         """Find out whether a round went another way only because it was watched, and stop in any case."""
         first = self._outcome
         number = self._rounds
-        if self._observes or self._old.are_frozen:
+        if self._is_disturbed or self._old.are_frozen:
             self._end()
             if self._run() is first:
                 raise _Stopped(f"round {number} {outcome.value} only because it was watched")
         raise _Stopped(f"round {number} {outcome.value}, those before did not", unstable=True)
 
-    # Readings.
-
-    def _read(self) -> None:
-        """Settle and read every meter; one that cannot be read is left out from then on."""
-        collect_garbage()
-        for meter in self._meters:
-            if meter.family in self._broken or not (self._read_families is None or meter.family in self._read_families):
-                continue
-            try:
-                if not meter.absent():
-                    meter.settle()
-                    for quantity, value in meter.read().items():
-                        self._add(quantity, value)
-            except Exception as error:  # a gauge of a library, or of the tested code itself
-                self._broken[meter.family] = f"it cannot be read: {type(error).__name__}: {error}"
-
-    def _add(self, quantity: Quantity, value: int) -> None:
-        if quantity not in self._series:
-            self._series[quantity] = Series()
-        self._series[quantity].add(value)
-
-    def _forget_readings(self) -> None:
-        for series in self._series.values():
-            series.forget()
-
-    def _allowed(self, quantity: Quantity) -> int:
-        return max(quantity.floor, self._plan.limit_bytes) if quantity.unit == "bytes" else quantity.floor
-
-    def _moving(self, window: int) -> list[Quantity]:
-        return [
-            quantity
-            for quantity, series in self._series.items()
-            if quantity.family not in self._broken
-            and not at_rest(series.values, window, self._allowed(quantity), exact=quantity.exact)
-        ]
-
-    # Stages.
+    # Stages. No local variable may live through a round that was not there in the one before: it would be counted.
 
     def _screen(self) -> frozenset[str]:
-        """Return the families that are still growing after a few rounds."""
+        """Return the families that do not stay the same."""
         self._old.freeze()
-        self._read()
-        self._forget_readings()
+        self._readings.start_over()
         self._first_round()
-        while self._rounds < SCREENING_MIN or (self._rounds < SCREENING_MAX and self._moving(SCREENING_WINDOW)):
-            self._round()  # no local variable may live through a round that was not there in the one before
-        families = frozenset(quantity.family for quantity in self._moving(SCREENING_WINDOW))
-        return families | {PYTHON} if C_HEAP in families else families  # Python's own may be on the heap
+        self._readings.take()
+        for _ in range(SCREENING_ROUNDS - 1):
+            self._round()
+            self._readings.take()
+        return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(SCREENING_WINDOW)))
 
-    def _observe(self, suspects: frozenset[str]) -> tuple[tuple[Growth, ...], str]:
-        """Return what leaks, or why that cannot be said."""
+    def _suspects(self, moving: frozenset[str]) -> frozenset[str]:
+        """Return what to pursue. Blocks of Python that grow in place are seen on the C heap, or by traces alone."""
+        in_place = C_HEAP in moving or self._readings.absent_family(C_HEAP)
+        return moving | {PYTHON} if in_place and self._plan.looks_at(PYTHON) else moving
+
+    def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
+        """Return what leaks."""
+        caches = self._watch(suspects)
+        self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
+        moving = self._moving()
+        sites: Sequence[Site] = ()
+        known, is_traced = 0.0, False
+        if any(quantity.family in MEMORY for quantity in moving) or self._readings.absent_family(C_HEAP):
+            is_traced = self._trace(caches)
+            if not is_traced and TRACEMALLOC_LEAKS:
+                moving = [quantity for quantity in moving if quantity.family != C_HEAP]
+            sites, known = self._leaking_sites(caches), self._tracing.on_c_heap_per_round()
+            self._tracing.stop()
+        growing = {
+            quantity: self._readings.growth(quantity)
+            for quantity in moving
+            if self._plan.looks_at(quantity.family)
+            and not (is_traced and quantity == BLOCKS)
+            and self._seems_to_leak(quantity, known * (1 + bool(sites)))
+        }
+        self._let_go(caches)
+        left = self._still_there(growing)
+        if all(quantity.family in MEMORY for quantity in left) and (left or sites):
+            left, sites = self._lasting(suspects, left, sites)
+        else:
+            left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
+        return self._growths({quantity: growing[quantity] for quantity in left}, sites)
+
+    def _seems_to_leak(self, quantity: Quantity, known_per_round: float) -> bool:
+        """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""
+        if quantity == HEAP and not self._is_large:
+            return self._readings.growth(HEAP) > self._readings.allowed(HEAP) + known_per_round
+        return self._readings.leaks(quantity, known_per_round if quantity == HEAP else 0.0)
+
+    def _watch(self, families: frozenset[str]) -> BoundedCaches:
+        """From now on look at these only, closely."""
         self._old.thaw()
         collect_garbage()
         caches = BoundedCaches()
-        self._read_families = suspects | {PYTHON}
-        for meter in self._meters:
-            meter.observe()
-        self._observes = True
+        self._readings.watch(families)
+        self._is_disturbed = True
         self._old.freeze()
-        self._series.clear()
-        self._read()
-        self._forget_readings()
-        reason = self._watch(suspects, caches)
-        if reason:
-            return (), reason
-        moving = [quantity for quantity in self._moving(_window(self._watched)) if quantity.family in suspects]
-        slopes = {quantity: growth_per_round(self._series[quantity].values) for quantity in moving}
-        growing = [quantity for quantity in moving if self._leaks(quantity, slopes[quantity])]
-        left = self._still_there(growing)
-        growths = tuple(self._growth(each, slopes[each], left) for each in _leading(left))
-        return growths, ""
+        self._readings.start_over()
+        return caches
 
-    def _watch(self, suspects: frozenset[str], caches: BoundedCaches) -> str:
-        """Run rounds until the suspects are at rest or have grown for long enough; return why there is no verdict."""
-        started = self._clock()
-        filling = 0
-        self._watched = 0
-        while True:
+    def _endure(self, caches: BoundedCaches, least: int, most: int, seconds_max: float = math.inf) -> None:
+        """Run ``least`` rounds, and more until the suspects are at rest or have grown for long enough."""
+        self._started = self._clock()
+        self._watched = self._filling = 0
+        while self._watched < least or not self._is_decided(caches, most, seconds_max):
             caches.empty_the_librarys()
             self._round()
+            self._readings.take()
             self._watched += 1
-            if PYTHON in suspects and not any(quantity.family == PYTHON for quantity in self._series):
-                return "the code stops tracemalloc, which says what it keeps"
-            moving = [each for each in self._moving(_window(self._watched)) if each.family in suspects]
-            if not moving:
-                return ""
-            is_slow = self._watched >= SLOW_ROUNDS and self._clock() - started > SLOW_SECONDS
-            is_large = self._watched >= LARGE_ROUNDS and self._growth_bytes(suspects) >= LARGE_BYTES
-            if self._watched < self._plan.rounds and not is_slow and not is_large:
-                continue
-            if not (is_slow or is_large) and self._is_put_off(moving):
-                continue
-            if not caches.have_filled():
-                return ""
-            filling += self._watched
-            if is_slow or is_large or filling > FILLING_ROUNDS_MAX:
-                return "a bounded cache is still filling"
-            self._watched = 0
-            self._forget_readings()
 
-    def _is_put_off(self, moving: Sequence[Quantity]) -> bool:
-        """Whether all that moves is inexact, and has not risen for long enough without a fall."""
-        if any(quantity.exact for quantity in moving) or self._watched >= self._plan.rounds * INEXACT_FACTOR:
+    def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
+        """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""
+        if not self._moving():
+            return True
+        seconds = self._clock() - self._started
+        self._is_large = self._watched >= LARGE_ROUNDS and self._readings.most_bytes() >= LARGE_BYTES
+        is_slow = self._watched >= SLOW_ROUNDS and seconds > SLOW_SECONDS
+        if not (self._is_large or is_slow or self._watched >= most or seconds > seconds_max):
             return False
-        return not any(self._leaks(quantity, 0.0) for quantity in moving)
+        if not caches.rings_have_filled():
+            return True
+        self._filling += self._watched
+        if self._is_large or is_slow or self._filling > FILLING_ROUNDS_MAX:
+            raise _Stopped("a ring with a bound is still filling")
+        self._watched = 0
+        self._readings.start_over()
+        return False
 
-    def _growth_bytes(self, suspects: frozenset[str]) -> int:
-        readings = [
-            series.values
-            for quantity, series in self._series.items()
-            if quantity.unit == "bytes" and quantity.family in suspects
+    def _moving(self) -> list[Quantity]:
+        return self._readings.moving(max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE))
+
+    def _lasting(
+        self, suspects: frozenset[str], left: list[Quantity], sites: Sequence[Site]
+    ) -> tuple[list[Quantity], Sequence[Site]]:
+        """Return what goes on for much longer, where that is quickly seen: a bound of the code's own would end it.
+
+        What traces say must be borne out without them: they begin with nothing, so what only replaces older things
+        seems to grow as well.
+        """
+        if self._is_large:
+            return left, sites
+        caches = self._watch(suspects)
+        self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
+        is_borne_out = self._readings.growth(BLOCKS) > BORNE_OUT * sum(site.blocks_per_round for site in sites) or (
+            self._readings.growth(HEAP) > BORNE_OUT * sum(site.bytes_per_round for site in sites)
+        )
+        left = [
+            quantity
+            for quantity in left
+            if self._readings.leaks(quantity) and (quantity != HEAP or rises_often(self._readings.values(quantity)))
         ]
-        return max((values[-1] - values[0] for values in readings if values), default=0)
+        self._let_go(caches)
+        return self._still_there(left), sites if is_borne_out else ()
 
-    def _leaks(self, quantity: Quantity, per_round: float) -> bool:
-        allowed, values = self._allowed(quantity), self._series[quantity].values
-        if quantity.exact:
-            return per_round > allowed and never_came_back(values, allowed)
-        enough = len(values) >= INEXACT_ROUNDS or values[-1] - values[0] >= LARGE_BYTES
-        return enough and only_rises(values[-(self._plan.rounds * 2 // 3) :], allowed)
+    def _trace(self, caches: BoundedCaches) -> bool:
+        """Run rounds under traces; return False where the tested code ends them."""
+        self._tracing.start()
+        for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
+            if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
+                break  # a buffer that grows in place takes more memory at every eighth of its size only
+            caches.empty_the_librarys()
+            self._round()
+            collect_garbage()
+            if not self._tracing.sample():
+                return False
+        return True
 
-    def _still_there(self, growing: Sequence[Quantity]) -> list[Quantity]:
-        """Return what has not gone away once everything was collected and what was closing has had time to close."""
-        readings = {quantity: self._series[quantity].values for quantity in growing}
-        left = list(growing)
+    def _let_go(self, caches: BoundedCaches) -> None:
+        """Collect everything, and what caches hold that have a bound and so would come to rest in the end."""
         self._old.thaw()
+        caches.empty_what_has_grown()
+        collect_garbage()
+
+    def _leaking_sites(self, caches: BoundedCaches) -> Sequence[Site]:
+        """Return the sites that keep ever more, even now."""
+        if not self._tracing.leaking_sites():
+            return ()
+        self._let_go(caches)
+        self._tracing.replace_last()
+        sites = self._tracing.leaking_sites()
+        over_limit = sum(site.bytes_per_round for site in sites) > self._plan.limit_bytes
+        return sites if over_limit and self._plan.looks_at(PYTHON) else ()
+
+    def _still_there(self, growing: Iterable[Quantity]) -> list[Quantity]:
+        """Return what has not gone away, once what is just closing has had time to close."""
+        midway = {quantity: self._readings.midway(quantity) for quantity in growing}
+        left = list(growing)
         for step in range(ENDING_STEPS):
             if not left:
                 break
-            self._read()
-            left = [
-                quantity
-                for quantity in left
-                if self._series[quantity].values[-1] * 2 > readings[quantity][0] + readings[quantity][-1]
-            ]
+            self._readings.take()
+            left = [quantity for quantity in left if self._readings.values(quantity)[-1] > midway[quantity]]
             if not any(quantity.family in (DESCRIPTORS, THREADS) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:
                 time.sleep(ENDING_SECONDS)
         return left
 
-    def _growth(self, quantity: Quantity, per_round: float, growing: Sequence[Quantity]) -> Growth:
-        """Say where a growth comes from; what keeps a thing is often an object, and of objects the place is known."""
-        meters = {meter.family: meter for meter in self._meters}
-        meter = meters[quantity.family]
-        origin = meter.origin(quantity)
-        if quantity.family not in (CONTEXTS, C_HEAP):
-            objects = [meters[PYTHON].origin(each) for each in growing if each.family == PYTHON]
-            origin = next(iter(objects), "") or origin
-        return Growth(quantity, per_round, origin, meter.evidence(quantity))
-
-
-def _window(watched: int) -> int:
-    """Return for how many rounds a quantity must be at rest that has been watched for so many."""
-    return max(OBSERVING_WINDOW, watched // WINDOW_SHARE)
+    def _growths(self, left: Mapping[Quantity, float], sites: Sequence[Site]) -> tuple[Growth, ...]:
+        """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
+        growths = []
+        for quantity in _leading([*left, *([PYTHON_BYTES] if sites else [])]):
+            if quantity == PYTHON_BYTES:
+                per_round = sum(site.bytes_per_round for site in sites)
+                growths.append(Growth(quantity, per_round, str(sites[0]), sites_text(sites)))
+                continue
+            meter = self._readings.meter(quantity.family)
+            origin = meter.origin(quantity)
+            if sites and quantity.family not in (CONTEXTS, C_HEAP):
+                origin = str(sites[0])
+            growths.append(Growth(quantity, left[quantity], origin, meter.evidence(quantity)))
+        return tuple(growths)
 
 
 def _leading(quantities: Sequence[Quantity]) -> list[Quantity]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.cases.effects import ends_of, makes_of
 from quiesce.gauges import Gauge, Readings, best_reading
-from quiesce.leaks.owners import Owners
+from quiesce.leaks.owners import Frame, Owners, frame_text
 from quiesce.leaks.quantities import CONTEXTS, Quantity
 from quiesce.operations import MemoryKind, Operation, SynchronizeDevice, Trim
 
@@ -41,12 +41,12 @@ _SETTLING: Final = (
 class WatchedContext:
     """A context that its meter knows until it is closed; it answers like the context itself."""
 
-    def __init__(self, context: Context, description: Description, meter: ContextMeter, origin: str) -> None:
+    def __init__(self, context: Context, description: Description, meter: ContextMeter, origin: Frame) -> None:
         self._context = context
         self._meter = meter
         self.description = description
         self.origin = origin
-        self.origins: dict[str, str] = {}
+        self.origins: dict[str, Frame] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -118,12 +118,12 @@ class ContextMeter:
         """Watch a context no longer."""
         self._open.pop(id(context), None)
 
-    def caller(self) -> str:
+    def caller(self) -> Frame:
         """Return the file and line of the tested code that is asking for something."""
         frame = sys._getframe(1)
         while frame.f_back is not None and not self._owners.is_tested(frame.f_code.co_filename):
             frame = frame.f_back
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return frame.f_code.co_filename, frame.f_lineno
 
     def absent(self) -> str:
         """Be there always; without a context there is nothing to count."""
@@ -158,8 +158,7 @@ class ContextMeter:
             context.origins.clear()
 
     def rest(self) -> None:
-        """Forget that."""
-        self._known = frozenset()
+        """Remember it on: :meth:`close_new` may follow."""
 
     def close_new(self) -> None:
         """Close what was opened since :meth:`observe`, so that a leak takes nothing away from later tests."""
@@ -179,5 +178,7 @@ class ContextMeter:
 
     def _origins(self, quantity: Quantity) -> list[str]:
         if quantity == OPEN:
-            return [context.origin for key, context in self._open.items() if key not in self._known]
-        return [origin for context in self._open.values() for origin in context.origins.values()]
+            frames = [context.origin for key, context in self._open.items() if key not in self._known]
+        else:
+            frames = [origin for context in self._open.values() for origin in context.origins.values()]
+        return list(map(frame_text, frames))

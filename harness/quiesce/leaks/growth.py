@@ -11,19 +11,16 @@ SHORT: Final = 6
 """Up to this many readings every step counts; above, the first third of them is compared with the last."""
 
 
-def at_rest(values: Sequence[int], window: int, allowed: int, *, exact: bool) -> bool:
-    """Whether over the last ``window`` rounds the quantity grew by no more than ``allowed`` per round.
+def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
+    """Whether all readings of the last ``window`` rounds lie within what they may grow by, ``allowed`` per round.
 
-    A leak of a constant amount per round is never at rest, however long its warm-up; a cache that is full, a pool at
-    its size and a buffer that has just been flushed are. Readings that are not ``exact`` also fall by chance, so there
-    each round is looked at: at most a quarter of them may grow by more. Fewer readings are never at rest.
+    So what may not grow must stay the same. A fall is no rest: what rises and falls by chance falls just as often where
+    it leaks as well. Fewer readings are never at rest.
     """
     if len(values) <= window:
         return False
     last = values[-1 - window :]
-    if exact:
-        return last[-1] - last[0] <= allowed * window
-    return sum(after - before > allowed for before, after in pairwise(last)) * 4 <= window
+    return max(last) - min(last) <= allowed * window
 
 
 def growth_per_round(values: Sequence[int]) -> float:
@@ -37,7 +34,7 @@ def growth_per_round(values: Sequence[int]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def never_came_back(values: Sequence[int], allowed: int) -> bool:
+def never_came_back(values: Sequence[int], allowed: float) -> bool:
     """Whether each reading of the last third is above each of the first, by more than ``allowed`` per round.
 
     A leak's readings are; those of a saw-tooth are not, however steep its teeth.
@@ -48,7 +45,20 @@ def never_came_back(values: Sequence[int], allowed: int) -> bool:
     return min(values[-third:]) - max(values[:third]) > allowed * (len(values) - 2 * third)
 
 
-def only_rises(values: Sequence[int], allowed: int) -> bool:
-    """Whether no step falls, and three of four rise by more than ``allowed``: what inexact readings of a leak do."""
-    steps = [after - before for before, after in pairwise(values)]
-    return bool(steps) and min(steps) >= -allowed and sum(step > allowed for step in steps) * 4 >= len(steps) * 3
+def lows_rise(values: Sequence[int]) -> bool:
+    """Whether the lowest reading of each third is above that of the third before, unlike those of a step or a wave."""
+    third = len(values) // 3
+    if not third:
+        return False
+    first, second, last = (min(values[start : start + third]) for start in (0, third, len(values) - third))
+    return first < second < last
+
+
+def rises_often(values: Sequence[int]) -> bool:
+    """Whether at least one of four steps rises. What grows in place by a share of its size, as a list, seldom does."""
+    return sum(after > before for before, after in pairwise(values)) * 4 >= len(values) - 1
+
+
+def is_leak(values: Sequence[int], allowed: float) -> bool:
+    """Whether readings say that a quantity grows by more than ``allowed`` per round, for good and to the end."""
+    return lows_rise(values) and never_came_back(values, allowed) and growth_per_round(values) > allowed

@@ -1,28 +1,23 @@
-"""Memory of the process: what Python's allocators gave out, and what is in use of the C heap.
+"""Memory of the process: the blocks that Python's allocators gave out, and the bytes in use of the C heap.
 
-At first only counts are taken, which costs microseconds. Once there is a suspicion, :mod:`tracemalloc` says which code
-asked for what is kept, so that what the test runner keeps for itself is left out and a leak has a place.
+Both are counted while nothing is traced: that costs microseconds, and equal states then give equal counts. Traces take
+blocks of their own, tens of thousands in a round, after which malloc's leftovers alone differ by hundreds of bytes.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import sys
-import tracemalloc
 from collections.abc import Mapping
 from typing import Final
 
-from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import C_HEAP, PYTHON, Quantity
-from quiesce.leaks.tracing import FRAMES, SITES_SHOWN, Sample, site_text, sites_that_grew, take_sample
 
 BLOCKS: Final = Quantity(PYTHON, "Python's memory", "blocks")
-BYTES: Final = Quantity(PYTHON, "Python's memory")
-HEAP: Final = Quantity(C_HEAP, "the C heap", floor=32, exact=False)
-"""Its floor is the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c). It is not exact because
-blocks that Python got before the tracing began are not subtracted, and are given back at any time."""
+HEAP: Final = Quantity(C_HEAP, "the C heap", floor=4)
+"""Its floor is an eighth of the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c): a free chunk
+that is 16 bytes too large is given out whole, which adds up to less than a chunk in eight rounds."""
 
 AT_HAND_SIZES: Final = range(24, 1033, 16)
 AT_HAND_COUNT: Final = 7
@@ -32,16 +27,9 @@ AT_HAND_TRIES: Final = 32
 
 
 class PythonMeter:
-    """Counts blocks by :func:`sys.getallocatedblocks`; while it observes, the bytes that the tested code keeps."""
+    """Counts blocks by :func:`sys.getallocatedblocks`."""
 
     family = PYTHON
-
-    def __init__(self, owners: Owners) -> None:
-        self._owners = owners
-        self._observes = False
-        self._stop = False
-        self._first: Sample | None = None
-        self.last = Sample()
 
     def absent(self) -> str:
         """Say so on an interpreter that cannot count its blocks."""
@@ -51,46 +39,22 @@ class PythonMeter:
         """Do nothing: collecting garbage is the check's business."""
 
     def read(self) -> Mapping[Quantity, int]:
-        """Count blocks; while observing, bytes. A test that stops the tracing leaves nothing to count."""
-        if not self._observes:
-            return {BLOCKS: sys.getallocatedblocks()}
-        if not tracemalloc.is_tracing():
-            return {}
-        self.last = take_sample(self._owners)
-        if self._first is None:
-            self._first = self.last
-        return {BYTES: self.last.size_bytes}
+        """Count."""
+        return {BLOCKS: sys.getallocatedblocks()}
 
     def observe(self) -> None:
-        """Take traces, unless somebody else does already."""
-        self._observes = True
-        self._first = None
-        if not tracemalloc.is_tracing():
-            tracemalloc.start(FRAMES)
-            self._stop = True
+        """Do nothing: where blocks come from takes traces."""
 
     def rest(self) -> None:
-        """Stop taking traces, and forget what they said."""
-        if self._stop:
-            tracemalloc.stop()
-        self._observes = self._stop = False
-        self._first = None
-        self.last = Sample()
+        """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
-        """Name the line that keeps most."""
-        return next(iter(self._grown()), "")
+        """Know nothing of where they come from."""
+        return "unknown: the test stops tracemalloc"
 
     def evidence(self, quantity: Quantity) -> str:
-        """Name the lines that keep something."""
-        grown = self._grown()
-        left_out = len(grown) - SITES_SHOWN
-        return "\n".join([*grown[:SITES_SHOWN], *([f"and {left_out} more lines"] if left_out > 0 else [])])
-
-    def _grown(self) -> list[str]:
-        if self._first is None:
-            return []
-        return [site_text(filename, line) for filename, line, _ in sites_that_grew(self._first, self.last)]
+        """Have nothing to add."""
+        return ""
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -114,16 +78,11 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class HeapMeter:
-    """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own.
-
-    What Python takes of the heap is Python's: while it observes, that is subtracted.
-    """
+    """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own, Python's among them."""
 
     family = C_HEAP
 
-    def __init__(self, python: PythonMeter) -> None:
-        self._python = python
-        self._observes = False
+    def __init__(self) -> None:
         self._absent = _why_no_mallinfo2()
         if not self._absent:
             self._taken = [0] * AT_HAND_TRIES
@@ -143,17 +102,14 @@ class HeapMeter:
         """Do nothing: what malloc caches is not in use, but for a bounded rest for each thread."""
 
     def read(self) -> Mapping[Quantity, int]:
-        """Count; read it behind the Python meter, whose last sample is subtracted.
+        """Count.
 
         The free chunks that malloc keeps at hand count as in use, so there must be equally many each time. Otherwise a
         small leak lives on them for rounds, and a block seems to leak that is allocated past them and freed to them.
         """
-        if self._observes and not tracemalloc.is_tracing():
-            return {}
         self._fill_up()
         info = self._library.mallinfo2()
-        in_use = info.uordblks + info.hblkhd
-        return {HEAP: in_use - self._python.last.on_c_heap_bytes}
+        return {HEAP: info.uordblks + info.hblkhd}
 
     def _fill_up(self) -> None:
         """Have malloc keep as many chunks at hand as it will, of each size it keeps.
@@ -173,12 +129,10 @@ class HeapMeter:
                 self._library.free(taken[index])
 
     def observe(self) -> None:
-        """Subtract what the Python meter sees from now on."""
-        self._observes = True
+        """Do nothing."""
 
     def rest(self) -> None:
-        """Subtract nothing."""
-        self._observes = False
+        """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
         """Say that native code has no place that can be seen from here."""
@@ -190,8 +144,6 @@ class HeapMeter:
 
 
 def _why_no_mallinfo2() -> str:
-    if os.environ.get("PYTHONMALLOC", "").startswith("malloc"):
-        return "PYTHONMALLOC puts Python's own memory there"
     if sys.platform != "linux":
         return f"{platform.system()} does not count it"
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from quiesce.leaks.owners import frame_text
 from quiesce.leaks.quantities import Quantity
 
 OWN: Final = "own"
@@ -40,8 +41,9 @@ class OwnMeter:
         """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
-        """Know nothing of where it comes from."""
-        return ""
+        """Name the function that counts it."""
+        code = getattr(self._readers[quantity], "__code__", None)
+        return "" if code is None else frame_text((code.co_filename, code.co_firstlineno))
 
     def evidence(self, quantity: Quantity) -> str:
         """Know nothing more."""

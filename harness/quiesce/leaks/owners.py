@@ -6,6 +6,7 @@ only thing that tells them apart is who asked for the memory.
 
 from __future__ import annotations
 
+import linecache
 import os
 import sysconfig
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ Frame: TypeAlias = tuple[str, int]
 """File and line."""
 
 TESTED: Final = "tested"
+DEPENDENCY: Final = "dependency"
 RUNNER: Final = "runner"
 LIBRARY: Final = "library"
 
@@ -35,15 +37,19 @@ class Owners:
         """Return the frame of the code under test that asked for memory, or None if what runs the tests did.
 
         ``frames`` begins with the innermost. What counts is the first frame outside the standard library, which only
-        does what it is asked. Where there is none the code under test is assumed, for a trace is only so deep.
+        does what it is asked. Where there is none the code under test is assumed, for a trace is only so deep. Of an
+        installed package the caller outside of it is returned, where the trace reaches that far.
         """
+        installed = None
         for frame in frames:
             kind = self._kinds.get(frame[0]) or self._kind(frame[0])
             if kind == TESTED:
                 return frame
             if kind == RUNNER:
-                return None
-        return frames[0]
+                return installed
+            if kind == DEPENDENCY and installed is None:
+                installed = frame
+        return installed or frames[0]
 
     def is_tested(self, filename: str) -> bool:
         """Whether a file belongs to the code under test."""
@@ -60,9 +66,16 @@ class Owners:
         path = _normal(filename)
         if _below(path, self._runner):
             return RUNNER
-        if _below(path, self._library) and not _below(path, self._site):
-            return LIBRARY
-        return TESTED
+        if _below(path, self._site):
+            return DEPENDENCY
+        return LIBRARY if _below(path, self._library) else TESTED
+
+
+def frame_text(frame: Frame) -> str:
+    """Return ``file:line: the source line``."""
+    filename, line = frame
+    source = linecache.getline(filename, line).strip()
+    return f"{filename}:{line}: {source}" if source else f"{filename}:{line}"
 
 
 def _normal(name: str) -> str:

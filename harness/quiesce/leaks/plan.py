@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.errors import ConfigurationError
-from quiesce.leaks.quantities import FAMILIES
+from quiesce.leaks.quantities import C_HEAP, FAMILIES, PYTHON
 
 ROUNDS_MIN: Final = 3
 ROUNDS_MAX: Final = 100_000
@@ -32,6 +32,10 @@ class Plan:
     def looks_at(self, family: str) -> bool:
         """Whether a family of gauges is looked at; what a test counts itself always is."""
         return self.gauges is None or family in self.gauges or family not in FAMILIES
+
+    def reads(self, family: str) -> bool:
+        """Whether a family is read; the C heap also shows what of Python's memory grows in place."""
+        return self.looks_at(family) or (family == C_HEAP and self.looks_at(PYTHON))
 
 
 def adjusted(plan: Plan, values: Mapping[str, object], source: str) -> Plan:

@@ -21,15 +21,13 @@ FAMILIES: Final = (CONTEXTS, CUPY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 class Quantity:
     """One thing that is counted. ``unit`` is ``bytes`` or the plural of a thing.
 
-    ``floor`` is the growth per round that is noise: less is never accused. ``exact`` says whether equal states give
-    equal readings. Whoever sets one of them says why.
+    ``floor`` is the growth per round that is noise: less is never accused. Whoever sets it says why.
     """
 
     family: str
     name: str
     unit: str = "bytes"
     floor: int = 0
-    exact: bool = True
 
 
 class Meter(Protocol):
@@ -47,7 +45,7 @@ class Meter(Protocol):
         """Count."""
 
     def observe(self) -> None:
-        """From now on count as precisely as possible and remember where things come from; this may be slow."""
+        """Remember what there is now, so that what comes on top of it has a place."""
 
     def rest(self) -> None:
         """End the check; idempotent."""

@@ -6,7 +6,8 @@ import functools
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 COLLECTIONS_MAX: Final = 5
@@ -53,30 +54,38 @@ class OldObjects:
 
 
 class BoundedCaches:
-    """The :func:`functools.lru_cache` caches of the process that have a bound and are not full."""
+    """What says of itself how much it holds at most: caches of :func:`functools.lru_cache`, and rings."""
 
     def __init__(self) -> None:
-        caches = [each for each in gc.get_objects() if type(each) is functools._lru_cache_wrapper]
+        objects = gc.get_objects()
+        caches = [each for each in objects if type(each) is functools._lru_cache_wrapper]
         bounded = [each for each in caches if each.cache_info().maxsize]
         self._library = [each for each in bounded if _top_package(each) in sys.stdlib_module_names]
         self._others = [each for each in bounded if _top_package(each) not in sys.stdlib_module_names]
-        self._sizes = _sizes(self._others)
+        self._rings = [each for each in objects if type(each) is deque and each.maxlen]
+        self._cache_sizes = self._sizes_of_caches()
+        self._ring_sizes = list(map(len, self._rings))
 
     def empty_the_librarys(self) -> None:
-        """Empty those of the standard library, which only save time, and that of :mod:`re`."""
+        """Empty the caches of the standard library, which only save time, and that of :mod:`re`."""
         re.purge()
         for cache in self._library:
             cache.cache_clear()
 
-    def have_filled(self) -> bool:
-        """Whether one of the others has grown since the last call. It has a bound, so its growth will end."""
-        before, self._sizes = self._sizes, _sizes(self._others)
-        return any(last > first for first, last in zip(before, self._sizes, strict=True))
+    def empty_what_has_grown(self) -> None:
+        """Empty the other caches that have grown. One that has not may hold what there must be one of only."""
+        for cache, before in zip(self._others, self._cache_sizes, strict=True):
+            if cache.cache_info().currsize > before:
+                cache.cache_clear()
+
+    def rings_have_filled(self) -> bool:
+        """Whether a ring has grown since the last call. It has a bound, so its growth will end."""
+        before, self._ring_sizes = self._ring_sizes, list(map(len, self._rings))
+        return any(last > first for first, last in zip(before, self._ring_sizes, strict=True))
+
+    def _sizes_of_caches(self) -> list[int]:
+        return [each.cache_info().currsize for each in self._others]
 
 
 def _top_package(cache: object) -> str:
     return str(getattr(cache, "__module__", "")).partition(".")[0]
-
-
-def _sizes(caches: Iterable[functools._lru_cache_wrapper[object]]) -> list[int]:
-    return [cache.cache_info().currsize for cache in caches]

@@ -1,13 +1,15 @@
-"""Traces of Python's memory, one sample at a time: which code keeps how much."""
+"""Traces of Python's memory: which code keeps how much after each round."""
 
 from __future__ import annotations
 
-import linecache
+import sys
 import tracemalloc
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.leaks.owners import Frame, Owners
+from quiesce.leaks.growth import growth_per_round, is_leak, rises_often
+from quiesce.leaks.owners import Frame, Owners, frame_text
 
 FRAMES: Final = 12
 """How deep a trace is: enough to reach tested code below the standard library. Each frame costs every allocation."""
@@ -15,53 +17,108 @@ FRAMES: Final = 12
 SITES_SHOWN: Final = 5
 SHARE_SHOWN: Final = 0.1
 
+NOTHING: Final = (0, 0)
+
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
-
-UNCOUNTED_BYTES: Final = 48
-"""What a trace takes of the C heap beyond what tracemalloc says of itself: a chunk of 32 bytes, and 16 that malloc adds
-to the entry of its table (_tracemalloc.c and hashtable.c of CPython)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is kept at one moment. ``sites`` has the bytes that tested code asked for, by file and line.
+    """What is kept at one moment: what tested code asked for, in bytes by file and line, and what lies on the C heap.
 
-    ``on_c_heap_bytes`` is what Python itself takes of the C heap, for whomever, the traces included.
+    Of each line there is also the number of its blocks. ``on_c_heap_bytes`` is what Python itself takes of the C heap,
+    for whomever.
     """
 
-    sites: dict[Frame, int] = field(default_factory=dict)
-    on_c_heap_bytes: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """What tested code keeps."""
-        return sum(self.sites.values())
+    sites: dict[Frame, tuple[int, int]]
+    on_c_heap_bytes: int
 
 
-def take_sample(owners: Owners) -> Sample:
-    """Sort what is traced by who asked for it."""
-    sites: dict[Frame, int] = {}
-    snapshot: Any = tracemalloc.take_snapshot()
-    traces = snapshot.traces._traces  # the public objects are twenty times as slow
-    on_c_heap = tracemalloc.get_tracemalloc_memory() + UNCOUNTED_BYTES * len(traces)
-    for _, size_bytes, frames, _ in traces:
-        if size_bytes > PYMALLOC_MAX_BYTES:
-            on_c_heap += size_bytes
-        site = owners.owner(frames)
-        if site is not None:
-            sites[site] = sites.get(site, 0) + size_bytes
-    return Sample(sites, on_c_heap)
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line of tested code that keeps ever more."""
+
+    frame: Frame
+    bytes_per_round: float
+    blocks_per_round: float
+
+    def __str__(self) -> str:
+        return frame_text(self.frame)
 
 
-def sites_that_grew(first: Sample, last: Sample) -> list[tuple[str, int, int]]:
-    """Return file, line and bytes of growth, the largest growth first; what is small beside it is left out."""
-    grown = [(*site, size - first.sites.get(site, 0)) for site, size in last.sites.items()]
-    least = max((each[2] for each in grown), default=0) * SHARE_SHOWN
-    return sorted((each for each in grown if each[2] > least), key=lambda each: (-each[2], each[:2]))
+class Tracing:
+    """Takes a sample after each round. Each site is judged alone: what fluctuates at one hides no leak at another."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+        self._samples: list[Sample] = []
+        self._stop = False
+        # Without pymalloc, as PYTHONMALLOC=malloc has it, no block is counted and all of them are on the C heap.
+        self._heap_from_bytes = PYMALLOC_MAX_BYTES if _counts_blocks() else 0
+
+    def start(self) -> None:
+        """Take traces, unless somebody else does already."""
+        self._samples.clear()
+        if not tracemalloc.is_tracing():
+            tracemalloc.start(FRAMES)
+            self._stop = True
+
+    def stop(self) -> None:
+        """Take traces no more; idempotent."""
+        if self._stop:
+            tracemalloc.stop()
+        self._stop = False
+
+    def sample(self) -> bool:
+        """Sort what is traced by who asked for it; return whether there are traces, which tested code can stop."""
+        if not tracemalloc.is_tracing():
+            return False
+        sites: dict[Frame, tuple[int, int]] = {}
+        snapshot: Any = tracemalloc.take_snapshot()
+        on_c_heap = 0
+        for _, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
+            if size_bytes > self._heap_from_bytes and frames[0][0] != __file__:  # the samples themselves
+                on_c_heap += size_bytes
+            site = self._owners.owner(frames)
+            if site is not None:
+                kept = sites.get(site, NOTHING)
+                sites[site] = (kept[0] + size_bytes, kept[1] + 1)
+        self._samples.append(Sample(sites, on_c_heap))
+        return True
+
+    def replace_last(self) -> None:
+        """Take the last sample anew: meanwhile something may have been given back."""
+        if tracemalloc.is_tracing():
+            self._samples.pop()
+            self.sample()
+
+    def on_c_heap_per_round(self) -> float:
+        """Return by how many bytes per round that grows which Python itself takes of the C heap.
+
+        What takes the place of something untraced is a step, of which there are a few.
+        """
+        taken = [sample.on_c_heap_bytes for sample in self._samples]
+        return growth_per_round(taken) if rises_often(taken) and is_leak(taken, 0) else 0.0
+
+    def leaking_sites(self) -> Sequence[Site]:
+        """Return the sites of tested code that keep ever more, the fastest first."""
+        found = []
+        for frame in self._samples[-1].sites if self._samples else ():
+            kept, blocks = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
+            if is_leak(kept, 0):
+                found.append(Site(frame, growth_per_round(kept), growth_per_round(blocks)))
+        return sorted(found, key=lambda site: (-site.bytes_per_round, site.frame))
 
 
-def site_text(filename: str, line: int) -> str:
-    """Return ``file:line: the source line``."""
-    source = linecache.getline(filename, line).strip()
-    return f"{filename}:{line}: {source}" if source else f"{filename}:{line}"
+def sites_text(sites: Sequence[Site]) -> str:
+    """Return the sites that matter, a line each; what is small beside the first is left out."""
+    if not sites:
+        return ""
+    grown = [str(site) for site in sites if site.bytes_per_round > SHARE_SHOWN * sites[0].bytes_per_round]
+    left_out = len(grown) - SITES_SHOWN
+    return "\n".join([*grown[:SITES_SHOWN], *([f"and {left_out} more lines"] if left_out > 0 else [])])
+
+
+def _counts_blocks() -> bool:
+    return hasattr(sys, "getallocatedblocks") and sys.getallocatedblocks() > 0

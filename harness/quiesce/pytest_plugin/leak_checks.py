@@ -43,15 +43,15 @@ class LeakChecks:
 
     def __init__(self, config: pytest.Config) -> None:
         owners = Owners(runner_places(config))
-        python = PythonMeter(owners)
+        self._owners = owners
         self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
         self._meters: tuple[Meter, ...] = (
             self._contexts,
             CupyMeter(),
             ThreadMeter(),
             DescriptorMeter(),
-            python,
-            HeapMeter(python),
+            PythonMeter(),
+            HeapMeter(),
         )
         self._keeps_errors = bool(config.option.usepdb)
         self._in_round = False
@@ -78,7 +78,7 @@ class LeakChecks:
         rounds = TestRounds(item)
         self._in_round = True
         try:
-            judgement = LeakCheck(rounds.run, test.meters, test.plan).judge()
+            judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners).judge()
         finally:
             self._in_round = False
         if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):

@@ -34,8 +34,12 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
             _finding(growth, plan, None if line is None else line + 1, item.config.rootpath.as_posix())
             for growth in judgement.growths
         ),
-        reproduce="pytest '" + item.nodeid.replace("'", "'\\''") + "'",
+        reproduce=_reproduce(item.nodeid),
     )
+
+
+def _reproduce(nodeid: str) -> str:
+    return "pytest '" + nodeid.replace("'", "'\\''") + "'"
 
 
 def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict, str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from quiesce.leaks.judgement import Outcome
-from quiesce.pytest_plugin.neighbours import unreported
+from quiesce.pytest_plugin.neighbours import forget_finished_fixtures, unreported
 
 
 class TestRounds:
@@ -69,6 +69,7 @@ class TestRounds:
             yield
         finally:
             if hasattr(item, "_request"):
+                forget_finished_fixtures(item._request)
                 item._initrequest()
             if item.__dict__.pop("_instance", None) is not None:
                 item._obj = None  # a method of the instance that is gone

@@ -74,3 +74,16 @@ def _forget_subtests(item: pytest.Item) -> None:
     except ImportError:
         return
     item.config.stash[failed_subtests_key].pop(item.id, None)
+
+
+def forget_finished_fixtures(request: Any) -> None:
+    """Let wider fixtures forget the finalizers of narrower ones that are finished; to call them would do nothing."""
+    for wide in request._fixture_defs.values():
+        kept = [each for each in wide._finalizers if not _has_finished(each)]
+        if len(kept) < len(wide._finalizers):
+            wide._finalizers[:] = kept
+
+
+def _has_finished(finalizer: object) -> bool:
+    fixture = getattr(getattr(finalizer, "func", None), "__self__", None)
+    return isinstance(fixture, pytest.FixtureDef) and fixture.cached_result is None

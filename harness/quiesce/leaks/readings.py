@@ -1,0 +1,111 @@
+"""The readings of one check: every meter after each round, in room that is taken in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quiesce.leaks.growth import at_rest, growth_per_round, is_leak
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import Meter, Quantity
+from quiesce.leaks.series import Series
+from quiesce.leaks.settling import collect_garbage
+
+
+class Readings:
+    """Settles and reads meters. One that cannot be read is left out from then on."""
+
+    def __init__(self, meters: Iterable[Meter], plan: Plan) -> None:
+        self._meters = [meter for meter in meters if plan.reads(meter.family)]
+        self._plan = plan
+        self._series: dict[Quantity, Series] = {}
+        self._broken: dict[str, str] = {}
+        self._watched: frozenset[str] | None = None
+
+    def absent(self) -> tuple[tuple[str, str], ...]:
+        """Say for each family that is not looked at why."""
+        families = [meter.family for meter in self._meters if self._plan.looks_at(meter.family)]
+        return tuple((family, why) for family in families if (why := self.absent_family(family)))
+
+    def absent_family(self, family: str) -> str:
+        """Say why a family is not looked at, or return an empty string."""
+        return self._broken.get(family) or self.meter(family).absent()
+
+    def start_over(self) -> None:
+        """Read once, so that there is room for every quantity, and forget what was read."""
+        self.take()
+        for series in self._series.values():
+            series.forget()
+
+    def watch(self, families: frozenset[str]) -> None:
+        """From now on read these families only, and remember what there is now."""
+        self._watched = families
+        for meter in self._watched_meters():
+            meter.observe()
+        self._series.clear()
+
+    def rest(self) -> None:
+        """End the check; idempotent."""
+        for meter in self._meters:
+            meter.rest()
+
+    def take(self) -> None:
+        """Settle and read."""
+        collect_garbage()
+        for meter in self._watched_meters():
+            try:
+                if not meter.absent():
+                    meter.settle()
+                    for quantity, value in meter.read().items():
+                        self._add(quantity, value)
+            except Exception as error:  # a gauge of a library, or of the tested code itself
+                self._broken[meter.family] = f"it cannot be read: {type(error).__name__}: {error}"
+
+    def _watched_meters(self) -> list[Meter]:
+        return [
+            meter
+            for meter in self._meters
+            if meter.family not in self._broken and (self._watched is None or meter.family in self._watched)
+        ]
+
+    def _add(self, quantity: Quantity, value: int) -> None:
+        if quantity not in self._series:
+            self._series[quantity] = Series()
+        self._series[quantity].add(value)
+
+    def values(self, quantity: Quantity) -> Sequence[int]:
+        """Return what was read of a quantity."""
+        return self._series[quantity].values
+
+    def moving(self, window: int) -> list[Quantity]:
+        """Return what was not at rest for the last ``window`` rounds."""
+        return [
+            quantity
+            for quantity, series in self._series.items()
+            if quantity.family not in self._broken and not at_rest(series.values, window, self.allowed(quantity))
+        ]
+
+    def allowed(self, quantity: Quantity) -> int:
+        """Return what a quantity may grow by per round."""
+        return max(quantity.floor, self._plan.limit_bytes) if quantity.unit == "bytes" else quantity.floor
+
+    def leaks(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
+        """Whether a quantity leaks; ``known_per_round`` is growth that is accounted for elsewhere."""
+        return is_leak(self.values(quantity), self.allowed(quantity) + known_per_round)
+
+    def growth(self, quantity: Quantity) -> float:
+        """Return by how much a quantity grows per round; nothing if it is not watched."""
+        return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
+
+    def midway(self, quantity: Quantity) -> float:
+        """Return what lies between the first reading and the last."""
+        values = self.values(quantity)
+        return (values[0] + values[-1]) / 2
+
+    def most_bytes(self) -> int:
+        """Return by how much the quantity has grown that has grown most, in bytes."""
+        series = [each.values for quantity, each in self._series.items() if quantity.unit == "bytes"]
+        return max((values[-1] - values[0] for values in series if values), default=0)
+
+    def meter(self, family: str) -> Meter:
+        """Return the meter of a family."""
+        return next(meter for meter in self._meters if meter.family == family)
