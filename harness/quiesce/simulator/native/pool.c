@@ -1,0 +1,140 @@
+#include "pool.h"
+
+#include <stdlib.h>
+
+#include "handle.h"
+#include "memory.h"
+#include "runtime.h"
+
+static struct pool *pools;
+static struct pool *defaults[DEVICES_MAX], *current[DEVICES_MAX];
+
+static struct pool *make(unsigned device) {
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool) return NULL;
+    pool->device = device;
+    pool->alive = true;
+    pool->values[POOL_FOLLOW_EVENTS] = pool->values[POOL_OPPORTUNISTIC] = pool->values[POOL_INTERNAL_DEPENDENCIES] = 1;
+    pool->next = pools;
+    pools = pool;
+    return pool;
+}
+
+static void discard(struct pool *pool) {
+    struct pool **place = &pools;
+    while (*place != pool) place = &(*place)->next;
+    *place = pool->next;
+    free(pool);
+}
+
+enum status pool_create(unsigned device, struct pool **made) {
+    struct pool *pool = make(device);
+    if (!pool) return OUT_OF_MEMORY;
+    pool->handle = handle_make(THING_POOL, pool, device, &pool->serial, false);
+    if (!pool->handle) {
+        discard(pool);
+        return OUT_OF_MEMORY;
+    }
+    *made = pool;
+    return OK;
+}
+
+enum status pool_destroy(struct pool *pool) {
+    if (pool == defaults[pool->device]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
+    if (current[pool->device] == pool) current[pool->device] = NULL;
+    handle_drop(pool->handle, settings.recycle == RECYCLE_EAGER);
+    pool->alive = false;
+    pool_trim(pool, 0);
+    if (!pool->values[POOL_USED]) discard(pool);
+    return OK;
+}
+
+struct pool *pool_find(uint64_t handle) {
+    for (unsigned i = 0; i < settings.devices; i++)
+        if (defaults[i] && (uint64_t)defaults[i] == handle) return defaults[i];
+    return handle_find(THING_POOL, handle);
+}
+
+struct pool *pool_default(unsigned device) {
+    if (!defaults[device] && (defaults[device] = make(device)))
+        defaults[device]->handle = (uint64_t)defaults[device];  // nobody made it, so that nobody has to destroy it
+    return defaults[device];
+}
+
+struct pool *pool_current(unsigned device) { return current[device] ? current[device] : pool_default(device); }
+
+enum status pool_make_current(unsigned device, struct pool *pool) {
+    if (pool->device != device) return INVALID_VALUE;
+    current[device] = pool;
+    return OK;
+}
+
+static void count(struct pool *pool, int now, int high, uint64_t value) {
+    pool->values[now] = value;
+    if (value > pool->values[high]) pool->values[high] = value;
+}
+
+bool pool_take(struct pool *pool, uint64_t size_bytes) {
+    uint64_t used = pool->values[POOL_USED], reserved = pool->values[POOL_RESERVED];
+    uint64_t cached = reserved - used;
+    uint64_t missing = size_bytes > cached ? size_bytes - cached : 0;
+    if (missing && !memory_reserve(pool->device, missing)) {
+        for (struct pool *other = pools; other; other = other->next)
+            if (other != pool && other->device == pool->device) pool_trim(other, 0);
+        if (!memory_reserve(pool->device, missing)) return false;
+    }
+    count(pool, POOL_RESERVED, POOL_RESERVED_HIGH, reserved + missing);
+    count(pool, POOL_USED, POOL_USED_HIGH, used + size_bytes);
+    return true;
+}
+
+void pool_give(struct pool *pool, uint64_t size_bytes) {
+    pool->values[POOL_USED] -= size_bytes;
+    if (pool->alive) return;
+    pool_trim(pool, 0);
+    if (!pool->values[POOL_USED]) discard(pool);
+}
+
+void pool_trim(struct pool *pool, uint64_t keep_bytes) {
+    uint64_t used = pool->values[POOL_USED], reserved = pool->values[POOL_RESERVED];
+    uint64_t kept = keep_bytes > used ? keep_bytes : used;
+    if (kept >= reserved) return;
+    memory_unreserve(pool->device, reserved - kept);
+    pool->values[POOL_RESERVED] = kept;
+}
+
+enum status pool_get(const struct pool *pool, int attribute, uint64_t *value) {
+    if (attribute < POOL_FOLLOW_EVENTS || attribute >= POOL_ATTRIBUTES) return INVALID_VALUE;
+    *value = pool->values[attribute];
+    return OK;
+}
+
+enum status pool_set(struct pool *pool, int attribute, uint64_t value) {
+    switch (attribute) {
+        case POOL_FOLLOW_EVENTS:
+        case POOL_OPPORTUNISTIC:
+        case POOL_INTERNAL_DEPENDENCIES:
+        case POOL_THRESHOLD: pool->values[attribute] = value; return OK;
+        case POOL_RESERVED_HIGH:
+        case POOL_USED_HIGH:  // "a value of 0 is the only one that may be set": it starts over at the present value
+            if (value) return INVALID_VALUE;
+            pool->values[attribute] = pool->values[attribute - 1];
+            return OK;
+        default: return INVALID_VALUE;
+    }
+}
+
+void pools_trim(unsigned device) {
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->device == device) pool_trim(pool, 0);
+}
+
+void pools_release(unsigned device) {
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->device == device) pool_trim(pool, pool->values[POOL_THRESHOLD]);
+}
+
+void pools_close(void) {
+    while (pools) discard(pools);
+    for (unsigned i = 0; i < DEVICES_MAX; i++) defaults[i] = current[i] = NULL;
+}
