@@ -20,7 +20,7 @@ from quiesce.errors import QuiesceError
 MAGIC: Final = 0x3152474445535155
 LAYOUT: Final = 1
 HEADER: Final = struct.Struct("<Q6I12Q")
-LIVE: Final = struct.Struct("<5QIHHB15x")
+LIVE: Final = struct.Struct("<5QIHHBB14x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 NAME_BYTES: Final = 64
 
@@ -90,7 +90,11 @@ class Flag(enum.IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class LiveThing:
-    """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle."""
+    """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle.
+
+    ``observation`` counts what was observed before it was made; ``reachable`` says whether its address stood anywhere
+    in the memory of the process when that exited.
+    """
 
     serial: int
     thing: Thing
@@ -99,6 +103,7 @@ class LiveThing:
     size_bytes: int
     function: str
     observation: int
+    reachable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +165,10 @@ class Ledger:
         start = self._live_offset + LIVE.size
         data = self._data[start : self._live_offset + self._live_high * LIVE.size]
         for fields in sorted(entry for entry in LIVE.iter_unpack(data) if entry[0]):
-            serial, address, size, _, observation, _, device, function, thing = fields
-            yield LiveThing(serial, Thing(thing), device, address, size, self._names[function], observation)
+            serial, address, size, _, observation, _, device, function, thing, reachable = fields
+            yield LiveThing(
+                serial, Thing(thing), device, address, size, self._names[function], observation, bool(reachable)
+            )
 
     def records(self) -> Iterator[Record]:
         """Yield the observations that are kept, oldest first."""

@@ -12,6 +12,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
+#include "reach.h"
 #include "runtime.h"
 #include "status.h"
 #include "stream.h"

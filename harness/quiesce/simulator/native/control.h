@@ -26,3 +26,6 @@ EXPORT int quiesce_mark(const char *name);
 // A stub was called: says so on standard error and in the ledger, and returns what such a function returns in failure.
 EXPORT uint64_t quiesce_not_simulated(const char *function, const char *library);
 EXPORT const void *quiesce_ledger(void);
+
+// Called by a Python interpreter that begins to exit, see interpreter.h.
+EXPORT void quiesce_interpreter_exits(void);

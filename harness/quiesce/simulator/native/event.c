@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "handle.h"
 #include "ledger.h"
+#include "reach.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -16,11 +17,12 @@ enum status event_create(unsigned device, bool timing, struct event **made) {
     if (!event) return OUT_OF_MEMORY;
     event->device = device;
     event->timing = timing;
-    event->handle = handle_make(THING_EVENT, event, device, &event->serial, false);
-    if (!event->handle) {
+    uint64_t handle = handle_make(THING_EVENT, event, device, &event->serial, false);
+    if (!handle) {
         free(event);
         return OUT_OF_MEMORY;
     }
+    event->hidden_handle = HIDDEN(handle);
     *made = event;
     return OK;
 }
@@ -38,7 +40,7 @@ static void forget(struct event *event) {
 
 void event_destroy(struct event *event) {
     forget(event);
-    handle_drop(event->handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(event->hidden_handle), settings.recycle == RECYCLE_EAGER);
     free(event);
 }
 

@@ -69,6 +69,11 @@ void handle_drop(uint64_t handle, bool reusable) {
     first_free = (uint32_t)(slot - slots) + 1;
 }
 
+uint32_t handle_live_at(uint64_t handle) {
+    const struct slot *slot = slot_of(handle);
+    return slot && slot->object ? slot->live : 0;
+}
+
 uint64_t handle_next(uint64_t after, enum thing *thing) {
     uint32_t index = after ? (uint32_t)((after - HANDLE_BASE) / HANDLE_STEP) + 1 : 0;
     while (index < count && !slots[index].object) index++;

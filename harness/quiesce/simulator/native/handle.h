@@ -16,6 +16,9 @@ void *handle_find(enum thing thing, uint64_t handle);
 // Ends a handle; `reusable` says whether the number may be handed out again.
 void handle_drop(uint64_t handle, bool reusable);
 
+// The entry of the live table that belongs to a handle, or 0.
+uint32_t handle_live_at(uint64_t handle);
+
 // The handles that exist: the first one above `after` (0: the first), or 0.
 uint64_t handle_next(uint64_t after, enum thing *thing);
 

@@ -72,7 +72,8 @@ struct live {
     uint16_t device;
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
-    uint8_t reserved[15];
+    uint8_t reachable; // at exit: somebody can still free it, see reach.h
+    uint8_t reserved[14];
 };
 
 struct observation {

@@ -341,6 +341,15 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     return INVALID_VALUE;
 }
 
+uint32_t memory_live_at(uint64_t address) {
+    uint64_t slot;
+    const struct arena *arena = arena_at(address);
+    uint32_t use = arena ? arena_find(arena, address, &slot) : 0;
+    return use == ARENA_DEAD ? 0 : use;
+}
+
+bool memory_covers(uint64_t address) { return arena_at(address) != NULL; }
+
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
     *total_bytes = settings.capacity_bytes;
     *free_bytes = settings.capacity_bytes - *used_of(device);

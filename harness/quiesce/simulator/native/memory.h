@@ -44,6 +44,10 @@ struct span memory_find(uint64_t address);
 // Whether size bytes at an address may be used: INVALID_VALUE for memory that was freed, or that ends before.
 enum status memory_check(uint64_t address, uint64_t size_bytes);
 
+// The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
+uint32_t memory_live_at(uint64_t address);
+bool memory_covers(uint64_t address);
+
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
 // Capacity, for pools: memory that they hold, in use or cached.

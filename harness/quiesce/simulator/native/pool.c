@@ -4,6 +4,7 @@
 
 #include "handle.h"
 #include "memory.h"
+#include "reach.h"
 #include "runtime.h"
 
 static struct pool *pools;
@@ -30,11 +31,12 @@ static void discard(struct pool *pool) {
 enum status pool_create(unsigned device, struct pool **made) {
     struct pool *pool = make(device);
     if (!pool) return OUT_OF_MEMORY;
-    pool->handle = handle_make(THING_POOL, pool, device, &pool->serial, false);
-    if (!pool->handle) {
+    uint64_t handle = handle_make(THING_POOL, pool, device, &pool->serial, false);
+    if (!handle) {
         discard(pool);
         return OUT_OF_MEMORY;
     }
+    pool->hidden_handle = HIDDEN(handle);
     *made = pool;
     return OK;
 }
@@ -42,7 +44,7 @@ enum status pool_create(unsigned device, struct pool **made) {
 enum status pool_destroy(struct pool *pool) {
     if (pool == defaults[pool->device]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
     if (current[pool->device] == pool) current[pool->device] = NULL;
-    handle_drop(pool->handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
     pool->alive = false;
     pool_trim(pool, 0);
     if (!pool->values[POOL_USED]) discard(pool);
@@ -57,7 +59,7 @@ struct pool *pool_find(uint64_t handle) {
 
 struct pool *pool_default(unsigned device) {
     if (!defaults[device] && (defaults[device] = make(device)))
-        defaults[device]->handle = (uint64_t)defaults[device];  // nobody made it, so that nobody has to destroy it
+        defaults[device]->hidden_handle = HIDDEN((uint64_t)defaults[device]);  // nobody made it, so that nobody has to destroy it
     return defaults[device];
 }
 

@@ -24,7 +24,7 @@ enum pool_attribute {  // the numbers of cudaMemPoolAttr and hipMemPoolAttr
 
 struct pool {
     struct pool *next;
-    uint64_t handle, serial;
+    uint64_t hidden_handle, serial;  // see reach.h
     unsigned device;
     bool alive;  // a destroyed pool stays until its last block is freed
     uint64_t values[POOL_ATTRIBUTES];

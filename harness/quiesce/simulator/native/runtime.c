@@ -14,9 +14,11 @@
 #include "failure.h"
 #include "graph.h"
 #include "handle.h"
+#include "interpreter.h"
 #include "ledger.h"
 #include "memory.h"
 #include "pool.h"
+#include "reach.h"
 #include "stream.h"
 
 struct settings settings;
@@ -79,7 +81,9 @@ static void stop(void) {
 }
 
 __attribute__((destructor)) static void exiting(void) {
-    if (running && !forked) ledger->exited = 1;
+    if (!running || forked) return;
+    reach_mark();
+    ledger->exited = 1;
 }
 
 enum status runtime_enter(const char *function) {
@@ -88,6 +92,7 @@ enum status runtime_enter(const char *function) {
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
         start(text ? text : "");
+        if (text) interpreter_watch();
     }
     ledger_enter(function);
     return OK;

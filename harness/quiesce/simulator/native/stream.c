@@ -8,6 +8,7 @@
 #include "ledger.h"
 #include "pool.h"
 #include "random.h"
+#include "reach.h"
 #include "runtime.h"
 
 enum { QUEUE_MAX = 4096 };  // a device's queue is finite: behind so much work the oldest runs
@@ -19,7 +20,7 @@ static uint64_t dice;
 static uint64_t generation;  // of the machine: a thread's own streams belong to one
 static _Thread_local struct {
     uint64_t generation;
-    uint64_t handles[DEVICES_MAX];
+    uint64_t hidden_handles[DEVICES_MAX];
 } own;
 
 static void see(enum seen seen, const struct stream *stream) {
@@ -37,11 +38,12 @@ enum status stream_create(unsigned device, bool nonblocking, int priority, struc
     *stream = (struct stream){
         .references = 1, .alive = true, .nonblocking = nonblocking, .device = device, .priority = priority};
     stream->tail = &stream->head;
-    stream->handle = handle_make(THING_STREAM, stream, device, &stream->serial, nonblocking);
-    if (!stream->handle) {
+    uint64_t handle = handle_make(THING_STREAM, stream, device, &stream->serial, nonblocking);
+    if (!handle) {
         free(stream);
         return OUT_OF_MEMORY;
     }
+    stream->hidden_handle = HIDDEN(handle);
     *made = stream;
     return OK;
 }
@@ -60,7 +62,7 @@ enum status stream_destroy(struct stream *stream) {
         if (status) return status;
     }
     stream->alive = false;
-    handle_drop(stream->handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(stream->hidden_handle), settings.recycle == RECYCLE_EAGER);
     stream_drop(stream);
     return OK;
 }
@@ -68,10 +70,10 @@ enum status stream_destroy(struct stream *stream) {
 static struct stream *own_stream(unsigned device) {
     if (own.generation != generation) {
         own.generation = generation;
-        for (unsigned i = 0; i < DEVICES_MAX; i++) own.handles[i] = 0;
+        for (unsigned i = 0; i < DEVICES_MAX; i++) own.hidden_handles[i] = 0;
     }
-    struct stream *stream = own.handles[device] ? handle_find(THING_STREAM, own.handles[device]) : NULL;
-    if (!stream && stream_create(device, false, 0, &stream) == OK) own.handles[device] = stream->handle;
+    struct stream *stream = own.hidden_handles[device] ? handle_find(THING_STREAM, HIDDEN(own.hidden_handles[device])) : NULL;
+    if (!stream && stream_create(device, false, 0, &stream) == OK) own.hidden_handles[device] = stream->hidden_handle;
     return stream;
 }
 

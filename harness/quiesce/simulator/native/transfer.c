@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "ledger.h"
 #include "memory.h"
+#include "reach.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -30,7 +31,7 @@
 
 enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_MANAGED };
 
-static _Thread_local uint64_t asked_about;
+static _Thread_local uint64_t hidden_asked_about = HIDDEN(0ull);
 
 static enum place place_of(uint64_t address) {
     switch (memory_find(address).thing) {
@@ -73,13 +74,13 @@ void transfer_observe(const struct stream *stream, const struct work *work) {
     ledger_see(seen);
 }
 
-void transfer_asked_about_pinned(uint64_t address) { asked_about = address; }
+void transfer_asked_about_pinned(uint64_t address) { hidden_asked_about = HIDDEN(address); }
 
 // A client that asks what lies at an address, is told that it is page-locked, and then copies the same bytes to the
 // device out of another page-locked block has copied them for nothing. Bytes that are all alike prove nothing.
 static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
-    uint64_t asked = asked_about;
-    asked_about = 0;
+    uint64_t asked = HIDDEN(hidden_asked_about);
+    hidden_asked_about = HIDDEN(0ull);
     struct span original = memory_find(asked), copy = memory_find(from);
     if (!asked || original.thing != THING_PINNED || copy.thing != THING_PINNED || original.dead || copy.dead) return;
     if (original.start == copy.start || size_bytes < 2) return;
