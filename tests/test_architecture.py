@@ -53,12 +53,16 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.process": VALUES | _rooms("backend"),
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
+    "simulator": VALUES | _rooms("backend"),
+    "backends.simulated": VALUES | _rooms("backend simulator"),
+    "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
     "generation": VALUES | _rooms("backend cases lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "leaks": VALUES | _rooms("backend cases"),
     "reporting": VALUES | _rooms("oracle"),
-    "cli": VALUES | _rooms("backend backends.registry cases execution generation oracle reference reporting"),
+    "cli": VALUES
+    | _rooms("backend backends.registry cases execution generation oracle reference reporting simulator traces"),
     "pytest_plugin": VALUES | _rooms("backend backends.registry cases execution leaks reporting"),
 }
 

@@ -18,9 +18,9 @@ from quiesce.reporting.text import clean_line
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.judgement import AtExit, judge
+from quiesce.traces.judgement import AtExit, judge
 from quiesce.simulator.launch import Ended, MachineSettings, run_program
-from quiesce.simulator.ledger import Ledger
+from quiesce.simulator.ledger import open_ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +95,7 @@ def _names(command_line: str, count: int) -> list[str]:
 
 
 def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         judgement = judge(ledger, at_exit)
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
         for note in judgement.notes:

@@ -9,10 +9,10 @@ import enum
 import mmap
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from quiesce.backend import Flavour
 from quiesce.errors import QuiesceError
@@ -20,6 +20,7 @@ from quiesce.errors import QuiesceError
 MAGIC: Final = 0x3152474445535155
 LAYOUT: Final = 1
 HEADER: Final = struct.Struct("<Q6I12Q")
+COUNTED: Final = struct.Struct("<2Q")
 LIVE: Final = struct.Struct("<5QIHHBB14x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 NAME_BYTES: Final = 64
@@ -126,57 +127,102 @@ class Record:
 
 
 class Ledger:
-    """An opened ledger. Raises :class:`quiesce.errors.QuiesceError` for a file that is none, or of another layout."""
+    """A ledger in ``data``, a file's or the memory of a running machine, which is read again at every call.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with path.open("rb") as opened:
-            try:
-                self._data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-                fields = HEADER.unpack_from(self._data, 0)
-            except (ValueError, struct.error):
-                raise QuiesceError(f"{path}: this is no ledger; it is shorter than one's header") from None
-        if fields[0] != MAGIC or fields[1] != LAYOUT:
-            self._data.close()
-            raise QuiesceError(f"{path}: this is no ledger of layout {LAYOUT}; read it with the quiesce that wrote it")
+    Raises :class:`quiesce.errors.QuiesceError` for data that is no ledger, or one of another layout.
+    """
+
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "the ledger") -> None:
+        self._data = data
+        if len(data) < HEADER.size:
+            raise QuiesceError(f"{name}: this is no ledger; it is shorter than one's header")
+        fields = self._header()
+        if fields[:2] != (MAGIC, LAYOUT):
+            raise QuiesceError(f"{name}: this is no ledger of layout {LAYOUT}; read it with the quiesce that wrote it")
         _, _, self.process, self.parent, flavour, self.version, self.devices, self.capacity_bytes = fields[:8]
         self.flavour = Flavour.HIP if flavour else Flavour.CUDA
-        self._live_offset, _, self._live_high, self._ring_offset, self._ring_entries, self.observations = fields[8:14]
-        names_offset, names_count, exited, self.launches, self.live_count = fields[14:19]
-        self.exited = bool(exited)
-        self._names = [
-            self._data[start : start + NAME_BYTES].split(b"\0", 1)[0].decode("utf-8", "replace")
-            for start in range(names_offset, names_offset + names_count * NAME_BYTES, NAME_BYTES)
-        ]
+        self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (fields[i] for i in (8, 11, 12, 14))
+        self._names = [""]
 
-    def __enter__(self) -> Self:
-        return self
+    def _header(self) -> tuple[int, ...]:
+        return HEADER.unpack_from(self._data, 0)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._data.close()
+    @property
+    def observations(self) -> int:
+        """How many observations were made, also those that were overwritten."""
+        return self._header()[13]
+
+    @property
+    def exited(self) -> bool:
+        """Whether the process ran its exit handlers."""
+        return bool(self._header()[16])
+
+    @property
+    def launches(self) -> int:
+        """How many kernels were launched."""
+        return self._header()[17]
+
+    @property
+    def made(self) -> int:
+        """How many things were ever made, which is the serial of the last."""
+        return self._header()[18]
 
     @property
     def lost(self) -> int:
         """How many observations were overwritten by later ones."""
         return max(0, self.observations - self._ring_entries)
 
+    def counted(self, *things: Thing) -> tuple[int, int]:
+        """Return how many of ``things`` are live, and their bytes."""
+        pairs = [COUNTED.unpack_from(self._data, HEADER.size + COUNTED.size * thing) for thing in things]
+        return sum(count for count, _ in pairs), sum(size for _, size in pairs)
+
+    def _name(self, number: int) -> str:
+        while number >= len(self._names):
+            start = self._names_offset + len(self._names) * NAME_BYTES
+            text = bytes(self._data[start : start + NAME_BYTES]).split(b"\0", 1)[0]
+            self._names.append(text.decode("utf-8", "replace"))
+        return self._names[number]
+
     def live(self) -> Iterator[LiveThing]:
         """Yield what is live, in the order in which it was made."""
-        start = self._live_offset + LIVE.size
-        data = self._data[start : self._live_offset + self._live_high * LIVE.size]
-        for fields in sorted(entry for entry in LIVE.iter_unpack(data) if entry[0]):
+        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
+        for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
             serial, address, size, _, observation, _, device, function, thing, reachable = fields
             yield LiveThing(
-                serial, Thing(thing), device, address, size, self._names[function], observation, bool(reachable)
+                serial, Thing(thing), device, address, size, self._name(function), observation, bool(reachable)
             )
 
-    def records(self) -> Iterator[Record]:
-        """Yield the observations that are kept, oldest first."""
-        for number in range(self.lost, self.observations):
+    def records(self, first: int = 0) -> Iterator[Record]:
+        """Yield the observations that are kept, oldest first, from the one with the number ``first``."""
+        for number in range(max(first, self.lost), self.observations):
             place = self._ring_offset + (number % self._ring_entries) * OBSERVATION.size
             fields = OBSERVATION.unpack_from(self._data, place)
             seen, thing, device, thread, function, flags, _, stream, about, address, other, size, reach = fields
-            name = self._names[function]
             yield Record(
-                number, Seen(seen), Thing(thing), device, thread, name, Flag(flags), stream, about, address, other, size, reach
+                number,
+                Seen(seen),
+                Thing(thing),
+                device,
+                thread,
+                self._name(function),
+                Flag(flags),
+                stream,
+                about,
+                address,
+                other,
+                size,
+                reach,
             )
+
+
+@contextmanager
+def open_ledger(path: Path) -> Iterator[Ledger]:
+    """Open the ledger in a file. Raises :class:`quiesce.errors.QuiesceError` where it is none."""
+    with path.open("rb") as opened:
+        try:
+            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:
+            raise QuiesceError(f"{path}: this is no ledger; it is empty") from None
+    with data:
+        yield Ledger(data, str(path))

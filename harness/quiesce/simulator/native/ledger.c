@@ -20,7 +20,6 @@ static struct live *live;
 static struct observation *ring;
 static char (*names)[LEDGER_NAME_BYTES];
 static uint32_t free_entry;  // a list through `address` of the entries that were used
-static uint64_t serial;
 static const char *entered;  // a literal
 static _Thread_local uint32_t thread;
 
@@ -60,7 +59,6 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
     names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
     memset(cache, 0, sizeof cache);
     free_entry = 0;
-    serial = 0;
     *ledger = (struct ledger_header){
         .layout = LEDGER_LAYOUT,
         .process = (uint32_t)getpid(),
@@ -122,8 +120,9 @@ uint32_t ledger_add(struct live entry) {
     entry.thread = thread_number();
     entry.function = function_entered();
     live[index] = entry;
-    __atomic_store_n(&live[index].serial, ++serial, __ATOMIC_RELEASE);
-    ledger->live_count++;
+    __atomic_store_n(&live[index].serial, ++ledger->made, __ATOMIC_RELEASE);
+    ledger->live[entry.thing].count++;
+    ledger->live[entry.thing].bytes += entry.size_bytes;
     return index;
 }
 
@@ -131,7 +130,8 @@ void ledger_remove(uint32_t index) {
     __atomic_store_n(&live[index].serial, 0, __ATOMIC_RELEASE);
     live[index].address = free_entry;
     free_entry = index;
-    ledger->live_count--;
+    ledger->live[live[index].thing].count--;
+    ledger->live[live[index].thing].bytes -= live[index].size_bytes;
 }
 
 struct live *ledger_live(uint32_t index) { return &live[index]; }

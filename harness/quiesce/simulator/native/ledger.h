@@ -22,6 +22,7 @@ enum thing {
     THING_GRAPH_EXEC,
     THING_POOL,
     THING_MODULE,
+    THINGS,
 };
 
 enum seen {
@@ -101,7 +102,10 @@ struct ledger_header {
     uint64_t names_offset, names_count;
     uint64_t exited; // 1: the process ran its exit handlers
     uint64_t launches;
-    uint64_t live_count;
+    uint64_t made; // things ever made: the last serial
+    struct {
+        uint64_t count, bytes;
+    } live[THINGS];
 };
 
 extern struct ledger_header *ledger;

@@ -10,13 +10,13 @@ from typing import Final
 
 from quiesce.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.findings import Finding, Grade
-from quiesce.observations import EventWaited, HandleCreated, HandleDestroyed, HandleKind, Observation
 from quiesce.operations import Mark
 from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
-from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
-from quiesce.simulator.races import Race, RaceDetector
+from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
+from quiesce.simulator.observed import observations_of
+from quiesce.traces.races import Race, RaceDetector
 
 SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""
@@ -71,33 +71,16 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
     return Judgement(tuple(_bounded(findings)), tuple(notes))
 
 
-def observations_of(record: Record) -> Iterator[Observation]:
-    """Yield what a record says about events and handles, in the harness's own words."""
-    event = f"internal:{record.object}"
-    dead = bool(record.flags & Flag.STREAM_DEAD)
-    match record.seen:
-        case Seen.STREAM_WAITED if not record.flags & Flag.CAPTURED:
-            yield EventWaited(event, f"internal:{record.stream}" if record.stream else "", not dead)
-        case Seen.EVENT_WAITED:
-            yield EventWaited(event, None, not dead)
-        case Seen.CREATED if record.thing in _HANDLES:
-            yield HandleCreated(_HANDLES[record.thing], event)
-        case Seen.DESTROYED if record.thing in _HANDLES:
-            yield HandleDestroyed(_HANDLES[record.thing], event)
-        case _:
-            pass
-
-
-_HANDLES: Final = {Thing.STREAM: HandleKind.STREAM, Thing.EVENT: HandleKind.EVENT, Thing.GRAPH: HandleKind.GRAPH}
-
-
 def _description() -> Description:
     return Description("simulated", "1", frozenset({Capability.STREAMS, Capability.EVENTS, Capability.ORDER_LEDGER}))
 
 
+_WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
+
+
 def _broken_rules_of_order(oracle: Oracle, record: Record) -> Iterator[Finding]:
-    observations = tuple(observations_of(record))
-    if observations:
+    observations = tuple(observations_of(record, {}))
+    if observations and record.seen in _WAITS:  # memory and order are judged by byte, not by slot
         for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):
             yield replace(finding, operation_index=record.number, request=record.function)
 
