@@ -48,7 +48,10 @@ from quiesce.simulator.observed import observations_of
 
 _VERSIONS: Final = {Flavour.CUDA: 12, Flavour.HIP: 7}
 _OUT_OF_MEMORY: Final = 2
-_CODES: Final = {number: name for name, number in ERROR_CODES.items() if number is not None}
+_CODES: Final = {
+    **{number: name for name, number in ERROR_CODES.items() if number is not None},
+    903: ILLEGAL_STATE,  # a capture that is ended on another stream than it began on: the vocabulary has no word for it
+}
 _MODES: Final = {CaptureMode.GLOBAL: 0, CaptureMode.THREAD_LOCAL: 1, CaptureMode.RELAXED: 2}
 _LEDGER: Final = frozenset({Source.LEDGER})
 _CLAIM: Final = frozenset({Source.CLAIM})
@@ -75,7 +78,8 @@ class SimulatedContext:
         self._machine = machine
         self._blocks: dict[Slot, _Block] = {}
         self._handles: dict[tuple[Thing, Slot], int] = {}
-        self._names: dict[int, str] = {}
+        self._names: dict[int, Slot] = {}
+        self._stream_serials: dict[Slot, int] = {}
         self._live_bytes = 0
         self._closing: Closing | None = None
 
@@ -130,7 +134,7 @@ class SimulatedContext:
             case MemoryKind.MANAGED:  # the runtime refuses to manage no bytes
                 status = self._machine.call("MallocManaged", ctypes.byref(made), size, 1) if request.size_bytes else 0
             case MemoryKind.PINNED:
-                status = self._machine.call("HostAlloc", ctypes.byref(made), size, 0)
+                status = self._unhindered("HostAlloc", ctypes.byref(made), size, 0)
             case MemoryKind.PAGEABLE:
                 return Unsupported("pageable memory is the host's own")
         if status:
@@ -139,12 +143,21 @@ class SimulatedContext:
         self._live_bytes += request.size_bytes
         return Allocated(made.value or 0)
 
+    def _unhindered(self, function: str, *arguments: object) -> int:
+        """Call with the thread's capture mode relaxed, as libraries do around what they do for themselves."""
+        mode = ctypes.c_int(_MODES[CaptureMode.RELAXED])
+        self._machine.call("ThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        status = self._machine.call(function, *arguments)
+        self._machine.call("ThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        return status
+
     def _free(self, slot: Slot) -> Outcome:
         block = self._blocks.get(slot)
         if block is None:
             return Rejected(INVALID_VALUE)
-        function = "FreeHost" if block.kind is MemoryKind.PINNED else "Free"
-        outcome = _outcome(self._machine.call(function, ctypes.c_void_p(block.address)))
+        address = ctypes.c_void_p(block.address)
+        pinned = block.kind is MemoryKind.PINNED
+        outcome = _outcome(self._unhindered("FreeHost", address) if pinned else self._machine.call("Free", address))
         if isinstance(outcome, Done):
             del self._blocks[slot]
             self._live_bytes -= block.size_bytes
@@ -219,13 +232,19 @@ class SimulatedContext:
                 return self._ask("EventRecord", self._find(Thing.EVENT, slot), self._stream(stream))
             case ops.WaitEvent(slot, stream):
                 return self._ask("StreamWaitEvent", self._stream(stream), self._find(Thing.EVENT, slot), 0)
-            case ops.Stall(slot) | ops.Release(slot):
-                stream_handle = self._stream(slot)
-                name = "stall" if isinstance(operation, ops.Stall) else "release"
-                if stream_handle is None:
-                    return Rejected(INVALID_HANDLE)
-                return _outcome(self._machine.control(name, stream_handle))
+            case ops.Stall(slot):
+                handle = self._stream(slot)
+                return Rejected(INVALID_HANDLE) if handle is None else _outcome(self._machine.control("stall", handle))
+            case ops.Release(slot):
+                return self._release(slot)
         return Unsupported("the runtime itself has no pools, instances or tapes")
+
+    def _release(self, slot: Slot) -> Outcome:
+        """Release a stream by its serial: it may have been destroyed meanwhile."""
+        serial = self._stream_serials.get(slot)
+        if serial is None:
+            return Rejected(INVALID_HANDLE)
+        return _outcome(self._machine.control("release", ctypes.c_uint64(serial)))
 
     def _ask(self, function: str, *arguments: ctypes.c_void_p | int | None) -> Outcome:
         if any(argument is None for argument in arguments):
@@ -237,7 +256,10 @@ class SimulatedContext:
         status = self._machine.call(function, ctypes.byref(made), flags)
         if not status:
             self._handles[thing, slot] = made.value or 0
-            self._names[self._machine.ledger.made] = slot
+            serial = self._machine.ledger.made
+            self._names[serial] = slot
+            if thing is Thing.STREAM:
+                self._stream_serials[slot] = serial
         return _outcome(status)
 
     def _destroy(self, thing: Thing, slot: Slot, function: str) -> Outcome:
@@ -292,7 +314,11 @@ class SimulatedContext:
     def close(self) -> Closing:
         """Give everything back that the sequence still owns, read the gauges and end the machine."""
         if self._closing is None:
-            destroys = {Thing.GRAPH_EXEC: "GraphExecDestroy", Thing.EVENT: "EventDestroy", Thing.STREAM: "StreamDestroy"}
+            destroys = {
+                Thing.GRAPH_EXEC: "GraphExecDestroy",
+                Thing.EVENT: "EventDestroy",
+                Thing.STREAM: "StreamDestroy",
+            }
             for thing, function in destroys.items():  # a stream takes a capture with it that would forbid to free
                 for slot in [slot for kind, slot in self._handles if kind is thing]:
                     self._destroy(thing, slot, function)

@@ -141,7 +141,9 @@ class Ledger:
             raise QuiesceError(f"{name}: this is no ledger of layout {LAYOUT}; read it with the quiesce that wrote it")
         _, _, self.process, self.parent, flavour, self.version, self.devices, self.capacity_bytes = fields[:8]
         self.flavour = Flavour.HIP if flavour else Flavour.CUDA
-        self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (fields[i] for i in (8, 11, 12, 14))
+        self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (
+            fields[i] for i in (8, 11, 12, 14)
+        )
         self._names = [""]
 
     def _header(self) -> tuple[int, ...]:

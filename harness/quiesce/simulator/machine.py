@@ -24,7 +24,9 @@ class Machine:
         self._library = ctypes.CDLL(str(build_library()))
         if Machine._running:
             raise BackendUnavailable(
-                "simulated", "a machine is open in this process already, and all have the same addresses", "close it first"
+                "simulated",
+                "a machine is open in this process already, and all have the same addresses",
+                "close it first",
             )
         self._prefix = _PREFIX[settings.simulated.flavour]
         self._library.quiesce_open(settings.text().encode())

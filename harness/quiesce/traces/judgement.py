@@ -107,7 +107,10 @@ _AT_ONCE: Final = {
         "{function} of {address:#x}, where no such block begins",
     ),
     Seen.USED_AFTER_FREE: _Rule(
-        "freed_memory_is_not_used", "TEAR", "live memory", "{function} uses {size_bytes} bytes at {address:#x}, freed before"
+        "freed_memory_is_not_used",
+        "TEAR",
+        "live memory",
+        "{function} uses {size_bytes} bytes at {address:#x}, freed before",
     ),
     Seen.OUT_OF_BOUNDS: _Rule(
         "uses_stay_inside_their_block",

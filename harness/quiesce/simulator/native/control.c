@@ -17,12 +17,10 @@ int quiesce_stall(void *handle) {
     return runtime_leave(stream ? stream_stall(stream) : INVALID_HANDLE);
 }
 
-int quiesce_release(void *handle) {
+int quiesce_release(uint64_t serial) {
     enum status status = runtime_enter("quiesce_release");
-    if (status) return runtime_leave(status);
-    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
-    if (stream) stream_release(stream);
-    return runtime_leave(stream ? OK : INVALID_HANDLE);
+    if (!status) stream_release(serial);
+    return runtime_leave(status);
 }
 
 int quiesce_launch(void *handle, unsigned count, const uint64_t *addresses, const uint64_t *sizes_bytes,

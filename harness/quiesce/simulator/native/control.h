@@ -9,9 +9,10 @@
 EXPORT void quiesce_open(const char *settings);
 EXPORT void quiesce_close(void);
 
-// Holds a stream until it is released or somebody waits for it.
+// Holds a stream until it is released or somebody waits for it. Released is, by the serial that the ledger gave it, also
+// a stream that was destroyed meanwhile.
 EXPORT int quiesce_stall(void *stream);
-EXPORT int quiesce_release(void *stream);
+EXPORT int quiesce_release(uint64_t serial);
 
 // Launches a kernel that declares what it reads (writes[i] 0) and writes (1).
 EXPORT int quiesce_launch(void *stream, unsigned count, const uint64_t *addresses, const uint64_t *sizes_bytes,

@@ -200,7 +200,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
-            if (freed != THING_DEVICE || i == device) status = stream_synchronize_device(i);
+            if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
     }
     uint64_t size_bytes = ledger_live(live)->size_bytes;
@@ -224,7 +224,7 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     bool fits = size_bytes <= settings.capacity_bytes;
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
-        if (fits) status = stream_synchronize_device(device);
+        if (fits) status = stream_finish_device(device);
         if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
     }
     if (!status) {

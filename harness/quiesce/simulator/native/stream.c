@@ -334,7 +334,12 @@ enum status stream_synchronize(struct stream *stream) {
 
 enum status stream_synchronize_device(unsigned device) {
     enum status status = capture_forbid_device(device);
-    if (status || !used_since[device]) return status;
+    return status ? status : stream_finish_device(device);
+}
+
+enum status stream_finish_device(unsigned device) {
+    enum status status = OK;
+    if (!used_since[device]) return status;
     used_since[device] = false;
     ledger_see((struct observation){.seen = SEEN_DEVICE_WAITED_FOR, .device = (uint16_t)device});
     for (struct stream *stream = busy; stream && !status;) {
@@ -356,8 +361,10 @@ enum status stream_stall(struct stream *stream) {
     return status ? status : push(stream, &(struct work){.kind = WORK_GATE});
 }
 
-void stream_release(struct stream *stream) {
-    for (struct work *work = stream->head; work; work = work->next)
+void stream_release(uint64_t serial) {
+    struct stream *stream = busy;
+    while (stream && stream->serial != serial) stream = stream->busy_next;
+    for (struct work *work = stream ? stream->head : NULL; work; work = work->next)
         if (work->kind == WORK_GATE) work->open = true;
     stream_settle();
 }

@@ -48,6 +48,9 @@ enum status stream_query(struct stream *stream);
 enum status stream_synchronize(struct stream *stream);
 enum status stream_synchronize_device(unsigned device);
 
+// Waits for a device as a free does, which a relaxed capture does not forbid.
+enum status stream_finish_device(unsigned device);
+
 // Waits for what is on the stream now, without being a synchronisation call: what a copy does that returns when it is
 // complete.
 enum status stream_finish(struct stream *stream);
@@ -64,7 +67,7 @@ void stream_settle(void);
 
 // Holds a stream, and lets it go: the longest legal delay, on demand.
 enum status stream_stall(struct stream *stream);
-void stream_release(struct stream *stream);
+void stream_release(uint64_t serial);
 
 enum status streams_open(void);
 void streams_close(void);
