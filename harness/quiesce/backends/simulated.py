@@ -1,7 +1,7 @@
 """The simulated backend: the simulated CUDA or HIP runtime, driven operation by operation in this process.
 
 Memory is allocated and freed as ``cudaMalloc`` and ``cudaFree`` do: nothing is cached, and a free waits for the device.
-What the runtime did is read from its ledger, not from what it answered. The schedule can be any that the runtime offers.
+What the runtime did is read from its ledger, not from what it answered.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class SimulatedContext:
     # -- order -----------------------------------------------------------------------------------------------------
 
     def _stream(self, slot: Slot | None) -> ctypes.c_void_p | None:
-        """Return a stream's handle, that of the legacy default stream for no slot, or None for one that is no stream."""
+        """Return a stream's handle, 0 (the legacy default stream) for no slot, or None for a slot that names none."""
         return ctypes.c_void_p(0) if slot is None else self._find(Thing.STREAM, slot)
 
     def _find(self, thing: Thing, slot: Slot) -> ctypes.c_void_p | None:

@@ -18,9 +18,9 @@ from quiesce.reporting.text import clean_line
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.traces.judgement import AtExit, judge
 from quiesce.simulator.launch import Ended, MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
+from quiesce.traces.judgement import AtExit, judge
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KIND:N",
-        help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error code. Kinds: "
+        help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error. Kinds: "
         "device, pinned, managed, stream, event, graph, copy, launch, synchronize",
     )
     parser.add_argument(

@@ -73,7 +73,9 @@ def build_library(*extra_flags: str) -> Path:
 def _compile(command: list[str], library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            [*command, "-o", str(made)], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise BackendUnavailable(
                 "simulated",

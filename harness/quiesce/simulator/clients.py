@@ -96,7 +96,7 @@ def _with_neighbours(files: Iterable[Path], environment: Mapping[str, str]) -> I
         seen.add(path)
         yield path
         brief = read_elf(path, symbols=False)
-        if brief is None or not brief.search_paths and not library_path:
+        if brief is None or not (brief.search_paths or library_path):
             continue
         folders = [Path(part.replace("$ORIGIN", str(path.parent))) for part in brief.search_paths]
         for name in brief.needed:

@@ -75,7 +75,9 @@ def run_program(words: Sequence[str], settings: MachineSettings, environment: Ma
         write_lookalikes(libraries, runtime, settings.simulated, clients_of(program, environment))
         path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
         changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
-        ended = subprocess.run(list(words), executable=program.absolute(), env={**environment, **changed}, check=False)
+        ended = subprocess.run(  # noqa: S603 - a list, no shell
+            list(words), executable=program.absolute(), env={**environment, **changed}, check=False
+        )
         yield Ended(ended.returncode, tuple(sorted(folder.glob("*.ledger"), key=_process)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

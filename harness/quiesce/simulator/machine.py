@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from quiesce.backend import Flavour
-from quiesce.errors import BackendUnavailable
+from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.simulator.build import build_library
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import HEADER, OBSERVATION, Ledger, Record
@@ -29,7 +29,10 @@ class Machine:
                 "close it first",
             )
         self._prefix = _PREFIX[settings.simulated.flavour]
-        self._library.quiesce_open(settings.text().encode())
+        self._library.quiesce_open.restype = ctypes.c_char_p
+        wrong: bytes | None = self._library.quiesce_open(settings.text().encode())
+        if wrong is not None:
+            raise ConfigurationError(f"the simulated runtime cannot start: {wrong.decode()}")
         Machine._running = True
         self.ledger = Ledger(self._memory())
         self._seen = 0

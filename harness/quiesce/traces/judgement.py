@@ -85,7 +85,7 @@ def _broken_rules_of_order(oracle: Oracle, record: Record) -> Iterator[Finding]:
             yield replace(finding, operation_index=record.number, request=record.function)
 
 
-# -- what the runtime saw at once -----------------------------------------------------------------------------------------
+# -- what the runtime saw at once --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _use(record: Record) -> str:
     return f"{record.function} (observation {record.number}) on {where}"
 
 
-# -- what is left ---------------------------------------------------------------------------------------------------------
+# -- what is left ------------------------------------------------------------------------------------------------------
 
 
 def _leak_findings(things: Iterable[LiveThing]) -> Iterator[Finding]:

@@ -5,8 +5,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// Starts the machine of this process anew, with settings as settings.h describes them; ends it.
-EXPORT void quiesce_open(const char *settings);
+// Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong, or
+// NULL; the text is static.
+EXPORT const char *quiesce_open(const char *settings);
 EXPORT void quiesce_close(void);
 
 // Holds a stream until it is released or somebody waits for it. Released is, by the serial that the ledger gave it, also

@@ -1,6 +1,5 @@
 #include "runtime.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,15 +22,12 @@
 
 struct settings settings;
 
+enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
 static bool running, forked;
 static _Thread_local enum status last_error;
-
-__attribute__((noreturn)) static void give_up(const char *what, const char *why) {
-    fprintf(stderr, "quiesce: the simulated runtime cannot start: %s: %s\n", what, why);
-    _exit(97);
-}
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
 static void become_a_child(void) {
@@ -39,22 +35,28 @@ static void become_a_child(void) {
     forked = running;
 }
 
-static void start(const char *text) {
+// Returns what is wrong, or NULL; the text is static.
+static const char *start(const char *text) {
     static bool handlers;
     const char *wrong = settings_parse(&settings, text);
-    if (wrong) give_up("QUIESCE_SIMULATOR", wrong);
-    if (!failure_arm(settings.fail, settings.seed)) give_up("fail", "write KIND:N, KIND:N+ or KIND:P%, then =CODE");
-    if (!ledger_open(settings.folder, settings.ring_entries)) give_up("the ledger", strerror(errno));
+    if (wrong) return wrong;
+    if (!failure_arm(settings.fail, settings.seed)) return "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE";
+    if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
+    if (!memory_open()) {
+        memory_close();
+        ledger_close();
+        return "the addresses of device memory are not free in this process, or RLIMIT_AS forbids to reserve them";
+    }
     ledger->flavour = settings.flavour;
     ledger->version = settings.version;
     ledger->devices = settings.devices;
     ledger->capacity_bytes = settings.capacity_bytes;
-    if (!memory_open()) give_up("the address space of device memory", strerror(errno));
     streams_open();
     devices_open();
     running = true;
     if (!handlers) pthread_atfork(NULL, NULL, become_a_child);
     handlers = true;
+    return NULL;
 }
 
 static void stop(void) {
@@ -91,7 +93,11 @@ enum status runtime_enter(const char *function) {
     if (forked) return NOT_INITIALIZED;
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
-        start(text ? text : "");
+        const char *wrong = start(text ? text : "");
+        if (wrong) {
+            fprintf(stderr, "quiesce: the simulated runtime cannot start: %s\n", wrong);
+            _exit(COULD_NOT_START);
+        }
         if (text) interpreter_watch();
     }
     ledger_enter(function);
@@ -117,11 +123,12 @@ enum status runtime_last_error(bool reset) {
 
 // -- for the backend, which drives the machine in its own process -----------------------------------------------------
 
-EXPORT void quiesce_open(const char *text) {
+EXPORT const char *quiesce_open(const char *text) {
     pthread_mutex_lock(&lock);
     stop();
-    start(text);
+    const char *wrong = start(text);
     pthread_mutex_unlock(&lock);
+    return wrong;
 }
 
 EXPORT void quiesce_close(void) {

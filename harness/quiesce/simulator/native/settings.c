@@ -23,8 +23,8 @@ static const struct number {
     size_t offset;
     uint64_t least, most;
 } NUMBERS[] = {
-    {"capacity", offsetof(struct settings, capacity_bytes), 0, 1ull << 39},
-    {"pinned", offsetof(struct settings, pinned_capacity_bytes), 0, 1ull << 39},
+    {"capacity", offsetof(struct settings, capacity_bytes), 0, 1ull << 63},
+    {"pinned", offsetof(struct settings, pinned_capacity_bytes), 0, 1ull << 63},
     {"granularity", offsetof(struct settings, granularity_bytes), 1, 1ull << 30},
     {"seed", offsetof(struct settings, seed), 0, UINT64_MAX},
     {"ring", offsetof(struct settings, ring_entries), 16, 1ull << 28},

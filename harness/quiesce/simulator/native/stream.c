@@ -128,6 +128,11 @@ static bool is_runnable(const struct stream *stream) {
     return head->kind == WORK_GATE ? head->open : head->kind == WORK_WAIT ? head->point->complete : true;
 }
 
+// Whether it is something that a device takes time for. A point is passed when the work before it is complete.
+static bool is_work(const struct work *work) {
+    return work->kind != WORK_POINT && work->kind != WORK_WAIT && work->kind != WORK_GATE;
+}
+
 static void run_host(struct stream *stream, const struct host_call *host) {
     stream->running = true;
     stream->runner = pthread_self();
@@ -173,24 +178,28 @@ static void drift(void) {
 
 static enum status run_towards(struct stream *stream);
 
-void stream_settle(void) {
-    if (settings.schedule == SCHEDULE_EAGER) {
-        for (struct stream *stream = busy; stream;) {
-            if (is_runnable(stream)) {
-                run_head(stream);
-                stream = busy;  // it may have let others go, and a host function may have changed everything
-            } else {
-                stream = stream->busy_next;
-            }
+// Runs everything that nothing holds back, or of that only what takes no time: points, waits that are over.
+static void run_ready(bool work_too) {
+    for (struct stream *stream = busy; stream;) {
+        if (is_runnable(stream) && (work_too || !is_work(stream->head))) {
+            run_head(stream);
+            stream = busy;  // it may have let others go, and a host function may have changed everything
+        } else {
+            stream = stream->busy_next;
         }
-        return;
     }
+}
+
+void stream_settle(void) {
+    run_ready(settings.schedule == SCHEDULE_EAGER);
+    if (settings.schedule == SCHEDULE_EAGER) return;
     if (settings.schedule == SCHEDULE_SEEDED) drift();
     for (struct stream *stream = busy; stream; stream = stream->busy_next)
         if (stream->queued > QUEUE_MAX) {
             run_towards(stream);
-            return;
+            break;
         }
+    run_ready(false);
 }
 
 // -- order ------------------------------------------------------------------------------------------------------------
@@ -275,7 +284,7 @@ enum status stream_force(struct point *point) {
         if (settings.schedule == SCHEDULE_SEEDED) drift();
     }
     point_drop(point);
-    if (settings.schedule == SCHEDULE_EAGER) stream_settle();
+    run_ready(settings.schedule == SCHEDULE_EAGER);
     return status;
 }
 
@@ -283,6 +292,7 @@ enum status stream_force(struct point *point) {
 static void run_a_piece(struct stream *stream) {
     stream = holder_of(stream);
     if (is_runnable(stream)) run_head(stream);
+    run_ready(settings.schedule == SCHEDULE_EAGER);
 }
 
 bool stream_poll(struct point *point) {
