@@ -1,4 +1,4 @@
-"""The simulated backend keeps its contract: the corpus and generated sequences find nothing on it, with any schedule."""
+"""The simulated backend keeps its contract: corpus and generated sequences find nothing on it, with any schedule."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ _FUNCTION: Final = re.compile(r"\b(?:cuda|cublas|hip)[A-Z]\w*")
 
 def compile_client(folder: Path, body: str, *, name: str = "client", libraries: tuple[str, ...] = ()) -> Path:
     """Compile ``int main(int count, char **words) { body }`` and return the program."""
-    text = DECLARATIONS + "void *kept;\nint main(int count, char **words) {\n(void)count, (void)words;\n" + body + "\n}\n"
+    text = (
+        DECLARATIONS + "void *kept;\nint main(int count, char **words) {\n(void)count, (void)words;\n" + body + "\n}\n"
+    )
     source, program = folder / f"{name}.c", folder / name
     source.write_text(text, encoding="utf-8")
     names = set(_FUNCTION.findall(text))
@@ -41,7 +43,18 @@ def compile_client(folder: Path, body: str, *, name: str = "client", libraries: 
         prefix = "cublas" if "cublas" in soname else "cuda"
         functions = link / f"{soname}.c"
         functions.write_text("".join(f"void {each}(void) {{}}\n" for each in sorted(names) if each.startswith(prefix)))
-        _run([*compiler, "-w", "-fno-builtin", "-shared", f"-Wl,-soname,{soname}", str(functions), "-o", str(link / soname)])
+        _run(
+            [
+                *compiler,
+                "-w",
+                "-fno-builtin",
+                "-shared",
+                f"-Wl,-soname,{soname}",
+                str(functions),
+                "-o",
+                str(link / soname),
+            ]
+        )
     paths = [str(link / soname) for soname in libraries]
     _run([*compiler, "-O1", "-Wl,--no-as-needed", str(source), "-o", str(program), *paths])
     return program

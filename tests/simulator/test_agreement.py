@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 import pytest
+from tests.simulator.sequences import OrderSequence
 
 from quiesce.backend import DeviceProfile, Flavour
 from quiesce.backends import reference
@@ -17,7 +18,6 @@ from quiesce.backends.simulated import Simulator
 from quiesce.errors import BackendUnavailable
 from quiesce.outcomes import Allocated
 from quiesce.request_format import format_request
-from tests.simulator.sequences import OrderSequence
 
 OPERATIONS: Final = int(os.environ.get("QUIESCE_AGREEMENT_OPERATIONS", "10000"))
 LENGTH: Final = 100

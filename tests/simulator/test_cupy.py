@@ -1,4 +1,4 @@
-"""Stock CuPy wheels on the simulated runtime: red and green as their releases are. Runs where tox installed one of them.
+"""Stock CuPy wheels on the simulated runtime: red and green as their releases are.
 
 QUIESCE_CUPY names the wheel that has to be there, such as ``cupy-rocm-7-0==14.2.0``; without it this is skipped.
 """
@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 WHEEL: Final = os.environ.get("QUIESCE_CUPY", "")
-pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7, and its neighbours")
+pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.simulator.programs import compile_client
 
 from quiesce.errors import ConfigurationError
 from quiesce.simulator.flavours import KNOWN, parse_flavour
 from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings, run_program
 from quiesce.simulator.ledger import Ledger, Seen, Thing, open_ledger
-from tests.simulator.programs import compile_client
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -49,7 +49,7 @@ def test_a_program_that_calls_nothing_leaves_no_ledger(tmp_path: Path) -> None:
 
 
 def test_a_neighbour_fails_by_name_and_the_program_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    body = "void *h; printf(\"%d %d\\n\", cublasCreate_v2(&h), cudaMallocArray()); return 0;"
+    body = 'void *h; printf("%d %d\\n", cublasCreate_v2(&h), cudaMallocArray()); return 0;'
     program = compile_client(tmp_path, body, libraries=("libcublas.so.12",))
     status, ledgers = run(program)
     written = capfd.readouterr()
@@ -164,7 +164,10 @@ def test_every_flavour_answers_under_its_names(simulated: object, tmp_path: Path
     with run_program([sys.executable, "-c", text], settings, os.environ) as ended:
         assert ended.status == 0
         with open_ledger(ended.ledgers[0]) as ledger:
-            assert (ledger.flavour.value, ledger.version) == (settings.simulated.flavour.value, settings.simulated.version)
+            assert (ledger.flavour.value, ledger.version) == (
+                settings.simulated.flavour.value,
+                settings.simulated.version,
+            )
 
 
 @pytest.mark.parametrize("text", ["hip", "hip:4", "cuda:12.4", "rocm:7", ""])
@@ -174,8 +177,9 @@ def test_a_flavour_that_is_not_simulated_is_said(text: str) -> None:
 
 
 def test_a_program_that_is_not_there_is_said() -> None:
-    with pytest.raises(ConfigurationError, match="no program 'no-such-program'"), run_program(
-        ["no-such-program"], SETTINGS, os.environ
+    with (
+        pytest.raises(ConfigurationError, match="no program 'no-such-program'"),
+        run_program(["no-such-program"], SETTINGS, os.environ),
     ):
         pass
 

@@ -1,7 +1,8 @@
 """Structures are laid out as in the vendors' headers, where a package of these is installed.
 
-QUIESCE_VENDOR_HEADERS names folders to look in as well, separated by colons. The wheels ``nvidia-cuda-runtime-cu11``,
-``nvidia-cuda-runtime-cu12`` and ``nvidia-cuda-runtime`` carry CUDA's headers, a distribution's ``libamdhip64-dev`` HIP's.
+QUIESCE_VENDOR_HEADERS names folders to look in as well, separated by colons. The wheels
+``nvidia-cuda-runtime-cu11``, ``nvidia-cuda-runtime-cu12`` and ``nvidia-cuda-runtime`` carry CUDA's headers, a
+distribution's ``libamdhip64-dev`` HIP's.
 """
 
 from __future__ import annotations
@@ -44,15 +45,17 @@ def layouts() -> Mapping[str, tuple[int, Mapping[str, int]]]:
     """Return the table of ``native/device.c``, its macros replaced: by name the size, and the offsets of the fields."""
     text = (SOURCES / "device.c").read_text(encoding="utf-8")
     macros = {
-        name: body.replace("\\\n", " ") for name, body in re.findall(r"#define (SHARED_\w+) *\\\n((?:.*\\\n)*.*)\n", text)
+        name: body.replace("\\\n", " ")
+        for name, body in re.findall(r"#define (SHARED_\w+) *\\\n((?:.*\\\n)*.*)\n", text)
     }
     table = re.search(r"LAYOUTS\[\] = \{\n(.*?)\n\};", text, re.DOTALL)
     assert table
     found = {}
-    for name, size, body in re.findall(r'\{"(\w+:\d+)",\s*(\d+),(.*?)\}\},?(?=\s*(?:\{"\w+:|\Z))', table[1] + "\n", re.DOTALL):
-        for macro, replacement in macros.items():
-            body = body.replace(macro, replacement)
-        found[name] = (int(size), {field: int(offset) for field, offset in re.findall(r'\{"(\w+)",\s*(\d+)\b', body)})
+    for name, size, body in re.findall(
+        r'\{"(\w+:\d+)",\s*(\d+),(.*?)\}\},?(?=\s*(?:\{"\w+:|\Z))', table[1] + "\n", re.DOTALL
+    ):
+        whole = re.sub("|".join(macros), lambda match: macros[match[0]], body)
+        found[name] = (int(size), {field: int(at) for field, at in re.findall(r'\{"(\w+)",\s*(\d+)\b', whole)})
     return found
 
 
@@ -90,7 +93,7 @@ def test_offsets_are_those_of_the_headers(name: str, tmp_path: Path, library: st
     size, fields = layouts()[name]
     (tmp_path / "crt").mkdir()
     (tmp_path / "crt" / "host_defines.h").write_text(ANNOTATIONS, encoding="utf-8")
-    lines = [f"_Static_assert(sizeof({structure}) == {size}, \"size\");"]
+    lines = [f'_Static_assert(sizeof({structure}) == {size}, "size");']
     lines += [f'_Static_assert(offsetof({structure}, {field}) == {at}, "{field}");' for field, at in fields.items()]
     source = tmp_path / "layout.c"
     source.write_text("\n".join(["#include <stddef.h>", f"#include <{header}>", *lines, ""]), encoding="utf-8")

@@ -11,7 +11,18 @@ import pytest
 
 from quiesce.errors import QuiesceError
 from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.ledger import COUNTED, HEADER, LAYOUT, LIVE, NAME_BYTES, OBSERVATION, Flag, Seen, Thing, open_ledger
+from quiesce.simulator.ledger import (
+    COUNTED,
+    HEADER,
+    LAYOUT,
+    LIVE,
+    NAME_BYTES,
+    OBSERVATION,
+    Flag,
+    Seen,
+    Thing,
+    open_ledger,
+)
 
 SIZES = """
 #include <stdio.h>
@@ -62,7 +73,12 @@ def test_live_things_say_what_made_them(start: Any) -> None:
     address = client.make("HostMalloc", 10, 0)
     stream, block = client.machine.ledger.live()
     assert (stream.thing, stream.function, stream.observation) == (Thing.STREAM, "hipStreamCreateWithFlags", 0)
-    assert (block.thing, block.function, block.address, block.size_bytes) == (Thing.PINNED, "hipHostMalloc", address, 10)
+    assert (block.thing, block.function, block.address, block.size_bytes) == (
+        Thing.PINNED,
+        "hipHostMalloc",
+        address,
+        10,
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\0" * 4096, b"QUIESCE" * 1000])

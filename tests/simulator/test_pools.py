@@ -142,7 +142,9 @@ def test_every_kind_of_call_can_fail(start: Any, kind: str) -> None:
     assert [calls[kind]() != 0, calls[kind]()] == [True, 0]
 
 
-@pytest.mark.parametrize("fail", ["device", "device:", "device:0", "device:101%", "nothing:1", "device:1=x", "device:1 "])
+@pytest.mark.parametrize(
+    "fail", ["device", "device:", "device:0", "device:101%", "nothing:1", "device:1=x", "device:1 "]
+)
 def test_a_failure_that_is_written_wrong_is_said(start: Any, fail: str) -> None:
     start().machine.close()  # or skip
     with pytest.raises(ConfigurationError, match="KIND:N"):

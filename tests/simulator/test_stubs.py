@@ -69,7 +69,9 @@ def test_hashes_are_those_of_the_abi() -> None:
     assert system_v_hash("GLIBC_2.2.5") == 0x09691A75  # as every binary that was linked with it says
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"#!/bin/sh\n", b"\x7fELF\x02\x01" + bytes(14), b"\x7fELF\x01" * 20])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF", b"#!/bin/sh\n", b"\x7fELF\x02\x01" + bytes(14), b"\x7fELF\x01" * 20]
+)
 def test_what_is_no_library_is_not_read(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)

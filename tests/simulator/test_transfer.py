@@ -130,7 +130,11 @@ def test_a_use_of_freed_memory_is_refused_and_seen(start: Any) -> None:
 def stage(client: Any, original: bytes, copied: bytes, *, ask: bool = True, direct: bool = False) -> int:
     """Copy to the device out of a second pinned block after asking about the first; return how often that was seen."""
     size = len(original)
-    first, second, device = (client.make("HostAlloc", size, 0), client.make("HostAlloc", size, 0), client.make("Malloc", size))
+    first, second, device = (
+        client.make("HostAlloc", size, 0),
+        client.make("HostAlloc", size, 0),
+        client.make("Malloc", size),
+    )
     ctypes.memmove(first, original, size)
     ctypes.memmove(second, copied, size)
     if ask:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.simulator.programs import compile_client
 
 from quiesce.errors import BackendUnavailable
 from quiesce.findings import Finding
@@ -14,7 +15,6 @@ from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
 from quiesce.traces.judgement import SHOWN_MAX, AtExit, Judgement, judge
-from tests.simulator.programs import compile_client
 
 BEGIN = """
     void *p, *q, *s, *t, *e;
@@ -34,14 +34,20 @@ PROGRAMS = {
         "cudaMemsetAsync(p, 1, 1000, s); cudaMemsetAsync(p, 2, 1000, t);",
         "conflicting_uses_are_ordered",
     ),
-    "two streams write two halves": ("cudaMemsetAsync(p, 1, 500, s); cudaMemsetAsync((char *)p + 500, 2, 500, t);", None),
-    "two streams read one block": ("cudaMemcpyAsync(q, p, 500, 3, s); cudaMemcpyAsync((char *)q + 500, p, 500, 3, t);", None),
+    "two streams write two halves": (
+        "cudaMemsetAsync(p, 1, 500, s); cudaMemsetAsync((char *)p + 500, 2, 500, t);",
+        None,
+    ),
+    "two streams read one block": (
+        "cudaMemcpyAsync(q, p, 500, 3, s); cudaMemcpyAsync((char *)q + 500, p, 500, 3, t);",
+        None,
+    ),
     "an event orders them": (
-        "cudaMemsetAsync(p, 1, 1000, s); cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0); cudaMemsetAsync(p, 2, 1000, t);",
+        "cudaMemsetAsync(p, 1, 9, s); cudaEventRecord(e, s); cudaStreamWaitEvent(t, e, 0);cudaMemsetAsync(p, 2, 9, t);",
         None,
     ),
     "an event that was recorded too early": (
-        "cudaEventRecord(e, s); cudaMemsetAsync(p, 1, 1000, s); cudaStreamWaitEvent(t, e, 0); cudaMemsetAsync(p, 2, 1000, t);",
+        "cudaEventRecord(e, s); cudaMemsetAsync(p, 1, 9, s); cudaStreamWaitEvent(t, e, 0);cudaMemsetAsync(p, 2, 9, t);",
         "conflicting_uses_are_ordered",
     ),
     "the host waits between them": (
@@ -49,14 +55,17 @@ PROGRAMS = {
         None,
     ),
     "the host waits for the event": (
-        "cudaMemsetAsync(p, 1, 1000, s); cudaEventRecord(e, s); cudaEventSynchronize(e); cudaMemsetAsync(p, 2, 1000, t);",
+        "cudaMemsetAsync(p, 1, 9, s); cudaEventRecord(e, s); cudaEventSynchronize(e); cudaMemsetAsync(p, 2, 9, t);",
         None,
     ),
     "the default stream orders them": (
         "cudaMemsetAsync(p, 1, 1000, s); cudaMemset(q, 1, 8); cudaMemsetAsync(p, 2, 1000, t);",
         None,
     ),
-    "a free waits for the device": ("cudaMemsetAsync(p, 1, 1000, s); cudaFree(p); cudaMalloc(&p, 1000); cudaMemsetAsync(p, 1, 1000, t);", None),
+    "a free waits for the device": (
+        "cudaMemsetAsync(p, 1, 1000, s); cudaFree(p); cudaMalloc(&p, 1000); cudaMemsetAsync(p, 1, 1000, t);",
+        None,
+    ),
     "an ordered free that nothing orders": (
         "void *a; cudaMallocAsync(&a, 64, s); cudaMemsetAsync(a, 1, 64, s); cudaFreeAsync(a, t);",
         "conflicting_uses_are_ordered",
@@ -83,7 +92,10 @@ PROGRAMS = {
         "destroyed_handles_are_not_used",
     ),
     "lost memory": ("for (int i = 0; i < 9; i++) { void *l; cudaMalloc(&l, 64); }", "nothing_is_left_at_quiescence"),
-    "lost events": ("for (int i = 0; i < 9; i++) { void *l; cudaEventCreate(&l); }", "handles_are_destroyed_at_quiescence"),
+    "lost events": (
+        "for (int i = 0; i < 9; i++) { void *l; cudaEventCreate(&l); }",
+        "handles_are_destroyed_at_quiescence",
+    ),
     "memory that a global holds": ("cudaMalloc(&kept, 64);", None),
 }
 

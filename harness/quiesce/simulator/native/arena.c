@@ -98,11 +98,10 @@ void arena_end(struct arena *arena, uint64_t address) {
 }
 
 void arena_give(struct arena *arena, uint64_t address, bool reusable) {
-    uint64_t slot_bytes;
     arena_end(arena, address);
     if (!reusable) return;
-    struct arena_class *class = &arena->classes[class_of(arena->chunks[(address - arena->base) / ARENA_CHUNK].slot_bytes,
-                                                         &slot_bytes)];
+    uint64_t slot_bytes = arena->chunks[(address - arena->base) / ARENA_CHUNK].slot_bytes;
+    struct arena_class *class = &arena->classes[class_of(slot_bytes, &slot_bytes)];
     if (class->free_count == class->free_capacity) {
         uint32_t capacity = class->free_capacity ? 2 * class->free_capacity : 64;
         uint64_t *free_slots = realloc(class->free, capacity * sizeof *free_slots);

@@ -33,11 +33,3 @@ struct dim3 {
 struct pool_properties {
     int allocation, handle_types, location, ordinal;
 };
-
-// What a compiler's launch syntax leaves for the stub that it calls next.
-struct launch {
-    struct dim3 grid, block;
-    size_t shared_bytes;
-    void *stream;
-};
-extern _Thread_local struct launch pending_launch;

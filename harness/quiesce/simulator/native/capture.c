@@ -60,7 +60,7 @@ void nodes_delete(struct nodes *nodes) {
     nodes->count = 0;
 }
 
-// -- beginning and end ------------------------------------------------------------------------------------------------
+// -- beginning and end -----------------------------------------------------------------------------------------------
 
 enum status capture_begin(struct stream *stream, enum capture_mode mode) {
     if (stream->legacy) return CAPTURE_UNSUPPORTED;
@@ -136,7 +136,7 @@ enum capture_mode capture_exchange_mode(enum capture_mode mode) {
     return before;
 }
 
-// -- what is recorded -------------------------------------------------------------------------------------------------
+// -- what is recorded ------------------------------------------------------------------------------------------------
 
 enum status capture_add(struct stream *stream, const struct work *work) {
     struct capture *capture = stream->capture;
@@ -184,7 +184,7 @@ enum status capture_wait(struct stream *stream, const struct event *event) {
     return join(capture, stream, event->progress);
 }
 
-// -- what is forbidden ------------------------------------------------------------------------------------------------
+// -- what is forbidden -----------------------------------------------------------------------------------------------
 
 static bool has_member_on(const struct capture *capture, unsigned device, bool blocking_only) {
     for (unsigned i = 0; i < capture->count; i++)

@@ -5,13 +5,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong, or
-// NULL; the text is static.
+// Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong,
+// or NULL; the text is static.
 EXPORT const char *quiesce_open(const char *settings);
 EXPORT void quiesce_close(void);
 
-// Holds a stream until it is released or somebody waits for it. Released is, by the serial that the ledger gave it, also
-// a stream that was destroyed meanwhile.
+// Holds a stream until it is released or somebody waits for it. It is released by the serial that the ledger gave it,
+// for it may have been destroyed meanwhile.
 EXPORT int quiesce_stall(void *stream);
 EXPORT int quiesce_release(uint64_t serial);
 

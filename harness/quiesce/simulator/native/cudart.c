@@ -4,6 +4,7 @@
 
 #define API(name) cuda##name
 #define NAME(name) "cuda" #name
+#define COMPILERS(name) __cuda##name
 #define IS_HIP false
 #include "shared_calls.inc"
 
@@ -44,21 +45,14 @@ EXPORT int cudaDriverGetVersion(int *version) {
     ANSWER(OK);
 }
 
-static int properties(void *properties, int ordinal, const char *function, bool second) {
-    CALL(function);
-    NEED(properties, INVALID_VALUE);
-    NEED(device_exists(ordinal), INVALID_DEVICE);
-    enum layouts layout = settings.version >= 13 ? LAYOUT_CUDA_13 : second ? LAYOUT_CUDA_12 : LAYOUT_CUDA_11;
-    device_properties(properties, (unsigned)ordinal, device_layout(layout));
-    ANSWER(OK);
-}
-
 // Headers of CUDA 12 give the function of the longer structure the old one's name; CUDA 13 has that name only.
+static enum layouts layout(enum layouts older) { return settings.version >= 13 ? LAYOUT_CUDA_13 : older; }
+
 EXPORT int cudaGetDeviceProperties(void *target, int ordinal) {
-    return properties(target, ordinal, "cudaGetDeviceProperties", false);
+    return properties(target, ordinal, "cudaGetDeviceProperties", layout(LAYOUT_CUDA_11));
 }
 EXPORT int cudaGetDeviceProperties_v2(void *target, int ordinal) {
-    return properties(target, ordinal, "cudaGetDeviceProperties_v2", true);
+    return properties(target, ordinal, "cudaGetDeviceProperties_v2", layout(LAYOUT_CUDA_12));
 }
 
 EXPORT int cudaSetDeviceFlags(unsigned flags) {
@@ -67,7 +61,7 @@ EXPORT int cudaSetDeviceFlags(unsigned flags) {
     ANSWER(OK);
 }
 
-// -- page-locked memory -----------------------------------------------------------------------------------------------
+// -- page-locked memory ----------------------------------------------------------------------------------------------
 
 EXPORT int cudaHostAlloc(void **address, size_t size_bytes, unsigned flags) {
     CALL("cudaHostAlloc");
@@ -84,7 +78,7 @@ EXPORT int cudaFreeHost(void *address) {
     ANSWER(memory_free(THING_PINNED, THING_PINNED, (uint64_t)address));
 }
 
-// -- what lies at an address ------------------------------------------------------------------------------------------
+// -- what lies at an address -----------------------------------------------------------------------------------------
 
 struct pointer_attributes {  // cudaPointerAttributes; CUDA 13 has eight longs behind it
     int type, device;
@@ -109,7 +103,7 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
     ANSWER(OK);
 }
 
-// -- captures and graphs ----------------------------------------------------------------------------------------------
+// -- captures and graphs ---------------------------------------------------------------------------------------------
 
 // Since CUDA 13 the function of this name takes what _v2 did and one more; the first three arguments stayed.
 EXPORT int cudaStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
@@ -131,37 +125,14 @@ EXPORT int cudaGraphUpload(void *executable, void *handle) {
     ANSWER(common_find(handle) ? OK : INVALID_HANDLE);  // nothing has to be brought to the device
 }
 
-// -- kernels of the client's own, which a compiler registers when it is loaded -------------------------------------------
+// -- kernels of the client's own, beside what shared_calls.inc has ---------------------------------------------------
 
-EXPORT void **__cudaRegisterFatBinary(void *binary) {
-    static void *handle;
-    (void)binary;
-    return &handle;
-}
 EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
-EXPORT void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
 EXPORT char __cudaInitModule(void **handle) {
     (void)handle;
     return 1;
 }
-EXPORT void __cudaRegisterFunction(void **handle, const char *function, char *name, const char *device_name, int threads,
-                                   void *thread, void *block, void *dimension, void *grid, int *warp) {
-    (void)handle, (void)function, (void)name, (void)device_name, (void)threads, (void)thread, (void)block;
-    (void)dimension, (void)grid, (void)warp;
-}
-EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external, size_t bytes,
-                              int constant, int global) {
+EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external,
+                              size_t bytes, int constant, int global) {
     (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
-}
-
-EXPORT unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared_bytes, void *stream) {
-    pending_launch = (struct launch){grid, block, shared_bytes, stream};
-    return OK;
-}
-EXPORT int __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared_bytes, void **stream) {
-    *grid = pending_launch.grid;
-    *block = pending_launch.block;
-    *shared_bytes = pending_launch.shared_bytes;
-    *stream = pending_launch.stream;
-    return OK;
 }

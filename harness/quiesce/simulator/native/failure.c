@@ -32,7 +32,8 @@ static const char *arm_one(const char *text) {
     unsigned kind = 0;
     const char *colon = strchr(text, ':');
     if (!colon) return NULL;
-    while (kind < CALL_KINDS && (strncmp(text, KINDS[kind], (size_t)(colon - text)) || KINDS[kind][colon - text])) kind++;
+    size_t length = (size_t)(colon - text);
+    while (kind < CALL_KINDS && (strlen(KINDS[kind]) != length || memcmp(text, KINDS[kind], length))) kind++;
     if (kind == CALL_KINDS || colon[1] < '0' || colon[1] > '9') return NULL;
     char *end;
     uint64_t number = strtoull(colon + 1, &end, 10);

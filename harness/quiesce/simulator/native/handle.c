@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define HANDLE_BASE 0x6e0000000000ull
+#define HANDLE_BASE 0x3e0000000000ull
 #define HANDLE_STEP 64ull  // so that low bits are free, as a client may assume of a pointer
 
 static struct slot {

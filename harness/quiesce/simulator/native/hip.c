@@ -4,6 +4,7 @@
 
 #define API(name) hip##name
 #define NAME(name) "hip" #name
+#define COMPILERS(name) __hip##name
 #define IS_HIP true
 #include "shared_calls.inc"
 
@@ -30,8 +31,6 @@
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
 
-_Thread_local struct launch pending_launch;
-
 EXPORT int hipInit(unsigned flags) {
     CALL("hipInit");
     ANSWER(flags ? INVALID_VALUE : OK);
@@ -53,14 +52,6 @@ EXPORT int hipDriverGetVersion(int *version) {
     ANSWER(OK);
 }
 
-static int properties(void *properties, int ordinal, const char *function, enum layouts layout) {
-    CALL(function);
-    NEED(properties, INVALID_VALUE);
-    NEED(device_exists(ordinal), INVALID_DEVICE);
-    device_properties(properties, (unsigned)ordinal, device_layout(layout));
-    ANSWER(OK);
-}
-
 // Headers since ROCm 6 give the function of the new structure the old one's name.
 EXPORT int hipGetDeviceProperties(void *target, int ordinal) {
     return properties(target, ordinal, "hipGetDeviceProperties", LAYOUT_HIP_5);
@@ -77,7 +68,7 @@ EXPORT int hipGetStreamDeviceId(void *handle) {
     return ordinal;
 }
 
-// -- page-locked memory -----------------------------------------------------------------------------------------------
+// -- page-locked memory ----------------------------------------------------------------------------------------------
 
 static int allocate_pinned(void **address, size_t size_bytes, unsigned flags, const char *function) {
     CALL(function);
@@ -103,7 +94,7 @@ EXPORT int hipFreeHost(void *address) {
     ANSWER(memory_free(THING_PINNED, THING_PINNED, (uint64_t)address));
 }
 
-// -- what lies at an address ------------------------------------------------------------------------------------------
+// -- what lies at an address -----------------------------------------------------------------------------------------
 
 struct pointer_attributes {  // hipPointerAttribute_t
     int type, device;
@@ -139,7 +130,7 @@ EXPORT int hipPointerGetAttributes(void *attributes, const void *address) {
     ANSWER(OK);
 }
 
-// -- captures and graphs ----------------------------------------------------------------------------------------------
+// -- captures and graphs ---------------------------------------------------------------------------------------------
 
 EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
     return hipStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
@@ -150,30 +141,4 @@ EXPORT int hipGraphInstantiate(void **executable, void *graph, void **node, char
     if (node) *node = NULL;
     if (log && log_bytes) *log = 0;
     ANSWER(instantiate(executable, graph));
-}
-
-// -- kernels of the client's own, which a compiler registers when it is loaded -------------------------------------------
-
-EXPORT void **__hipRegisterFatBinary(const void *binary) {
-    static void *handle;
-    (void)binary;
-    return &handle;
-}
-EXPORT void __hipUnregisterFatBinary(void **handle) { (void)handle; }
-EXPORT void __hipRegisterFunction(void **handle, const void *function, char *name, const char *device_name, int threads,
-                                  void *thread, void *block, void *dimension, void *grid, int *warp) {
-    (void)handle, (void)function, (void)name, (void)device_name, (void)threads, (void)thread, (void)block;
-    (void)dimension, (void)grid, (void)warp;
-}
-
-EXPORT int __hipPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared_bytes, void *stream) {
-    pending_launch = (struct launch){grid, block, shared_bytes, stream};
-    return OK;
-}
-EXPORT int __hipPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared_bytes, void **stream) {
-    *grid = pending_launch.grid;
-    *block = pending_launch.block;
-    *shared_bytes = pending_launch.shared_bytes;
-    *stream = pending_launch.stream;
-    return OK;
 }

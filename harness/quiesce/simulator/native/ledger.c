@@ -31,16 +31,18 @@ static struct {
 } cache[CACHED];
 
 static void *map(const char *folder) {
-    if (!*folder) return mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int access_to = PROT_READ | PROT_WRITE;
+    if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char path[1024];
-    snprintf(path, sizeof path, "%s/%d.ledger", folder, (int)getpid());
-    // A process that was replaced by exec keeps its number: its ledger stays under another name.
-    for (int i = 1; access(path, F_OK) == 0; i++) snprintf(path, sizeof path, "%s/%d-%d.ledger", folder, (int)getpid(), i);
+    int process = (int)getpid();
+    snprintf(path, sizeof path, "%s/%d.ledger", folder, process);
+    // A process that exec replaced keeps its number, and the ledger that it left its name.
+    for (int i = 1; access(path, F_OK) == 0; i++) snprintf(path, sizeof path, "%s/%d-%d.ledger", folder, process, i);
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return MAP_FAILED;
     void *start = MAP_FAILED;
     if (ftruncate(file, (off_t)length_bytes) == 0)
-        start = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        start = mmap(NULL, length_bytes, access_to, MAP_SHARED, file, 0);
     close(file);
     return start;
 }

@@ -12,13 +12,13 @@
 #include "runtime.h"
 #include "stream.h"
 
-// Addresses that ASLR leaves alone on x86-64, so that runs are reproducible: above where programs lie (0x55…) and below
-// where libraries do (0x7e…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets programs
-// use the top of the address space only, and there is less room there.
+// Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
+// below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
+// programs use the top of the address space only, and there is less room there.
 #if defined(__SANITIZE_THREAD__)
 #define BASE 0x7e9000000000ull
 #else
-#define BASE 0x600000000000ull
+#define BASE 0x300000000000ull
 #endif
 
 enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED, BANKS };
@@ -51,7 +51,7 @@ static uint64_t rounded(uint64_t size_bytes) {
     return (size_bytes + granularity - 1) / granularity * granularity;
 }
 
-// -- capacity ---------------------------------------------------------------------------------------------------------
+// -- capacity --------------------------------------------------------------------------------------------------------
 
 static uint64_t *used_of(unsigned bank) { return &used_bytes[bank == BANK_MANAGED ? 0 : bank]; }
 
@@ -68,7 +68,7 @@ bool memory_reserve(unsigned device, uint64_t size_bytes) {
 
 void memory_unreserve(unsigned device, uint64_t size_bytes) { *used_of(device) -= size_bytes; }
 
-// -- blocks -----------------------------------------------------------------------------------------------------------
+// -- blocks ----------------------------------------------------------------------------------------------------------
 
 static bool make_room(uint32_t live) {
     if (live < blocks_capacity) return true;
@@ -96,7 +96,8 @@ static void see(enum seen seen, enum thing thing, unsigned device, uint64_t addr
 static enum status make(enum thing thing, unsigned device, uint64_t size_bytes, struct block block,
                         const struct stream *stream, uint64_t *address) {
     struct arena *arena = &arenas[bank_of(thing, device)];
-    uint32_t live = ledger_add((struct live){.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing});
+    struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing};
+    uint32_t live = ledger_add(entry);
     if (!live) return OUT_OF_MEMORY;
     *address = make_room(live) ? arena_take(arena, size_bytes + settings.red_zone_bytes, live) : 0;
     if (!*address) {
@@ -162,7 +163,7 @@ static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
     return 0;
 }
 
-// -- allocation and free ----------------------------------------------------------------------------------------------
+// -- allocation and free ---------------------------------------------------------------------------------------------
 
 static enum call_kind kind_of(enum thing thing) {
     return thing == THING_PINNED ? CALL_PINNED : thing == THING_MANAGED ? CALL_MANAGED : CALL_DEVICE;
@@ -256,7 +257,7 @@ void memory_finish_free(const struct freed *freed) {
         memory_unreserve(freed->device, freed->footprint_bytes);
 }
 
-// -- memory of the host's own ------------------------------------------------------------------------------------------
+// -- memory of the host's own ----------------------------------------------------------------------------------------
 
 // The first registered range that ends behind an address.
 static uint32_t first_behind(uint64_t address) {
@@ -307,7 +308,7 @@ enum status memory_unregister(uint64_t address) {
     return OK;
 }
 
-// -- what lies where ---------------------------------------------------------------------------------------------------
+// -- what lies where -------------------------------------------------------------------------------------------------
 
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
@@ -330,7 +331,7 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (!size_bytes) return OK;
     if (!address) return INVALID_VALUE;
     struct span span = memory_find(address);
-    if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own, beyond its end as well
+    if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own
     if (!span.dead && address + size_bytes <= span.start + span.size_bytes) return OK;
     ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
                                     .thing = (uint8_t)span.thing,
@@ -355,7 +356,7 @@ void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
     *free_bytes = settings.capacity_bytes - *used_of(device);
 }
 
-// -- beginning and end -------------------------------------------------------------------------------------------------
+// -- beginning and end -----------------------------------------------------------------------------------------------
 
 bool memory_open(void) {
     for (unsigned bank = 0; bank < BANKS; bank++) {

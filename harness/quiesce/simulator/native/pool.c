@@ -59,7 +59,7 @@ struct pool *pool_find(uint64_t handle) {
 
 struct pool *pool_default(unsigned device) {
     if (!defaults[device] && (defaults[device] = make(device)))
-        defaults[device]->hidden_handle = HIDDEN((uint64_t)defaults[device]);  // nobody made it, so that nobody has to destroy it
+        defaults[device]->hidden_handle = HIDDEN((uint64_t)defaults[device]);  // no handle, which somebody would own
     return defaults[device];
 }
 

@@ -59,7 +59,8 @@ void reach_mark(void) {
     uint64_t stack = (uint64_t)__builtin_frame_address(0);
     while (fgets(line, sizeof line, maps)) scan_mapping(line, stack);
     fclose(maps);
-    for (uint32_t live = 1; live < ledger->live_high; live++) {  // page-locked memory is the host's, and may hold them too
+    // Page-locked memory is the host's, and may hold them too.
+    for (uint32_t live = 1; live < ledger->live_high; live++) {
         const struct live *entry = ledger_live(live);
         if (entry->serial && entry->thing == THING_PINNED) scan(entry->address, entry->address + entry->size_bytes);
     }

@@ -121,7 +121,7 @@ enum status runtime_last_error(bool reset) {
     return error;
 }
 
-// -- for the backend, which drives the machine in its own process -----------------------------------------------------
+// -- for the backend, which drives the machine in its own process ----------------------------------------------------
 
 EXPORT const char *quiesce_open(const char *text) {
     pthread_mutex_lock(&lock);

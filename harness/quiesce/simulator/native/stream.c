@@ -28,7 +28,7 @@ static void see(enum seen seen, const struct stream *stream) {
         .seen = (uint8_t)seen, .device = (uint16_t)stream->device, .stream = stream->serial});
 }
 
-// -- lifetimes --------------------------------------------------------------------------------------------------------
+// -- lifetimes -------------------------------------------------------------------------------------------------------
 
 enum status stream_create(unsigned device, bool nonblocking, int priority, struct stream **made) {
     enum status failed = failure_meet(CALL_STREAM);
@@ -72,7 +72,8 @@ static struct stream *own_stream(unsigned device) {
         own.generation = generation;
         for (unsigned i = 0; i < DEVICES_MAX; i++) own.hidden_handles[i] = 0;
     }
-    struct stream *stream = own.hidden_handles[device] ? handle_find(THING_STREAM, HIDDEN(own.hidden_handles[device])) : NULL;
+    uint64_t hidden = own.hidden_handles[device];
+    struct stream *stream = hidden ? handle_find(THING_STREAM, HIDDEN(hidden)) : NULL;
     if (!stream && stream_create(device, false, 0, &stream) == OK) own.hidden_handles[device] = stream->hidden_handle;
     return stream;
 }
@@ -94,7 +95,7 @@ enum status streams_open(void) {
     return OK;
 }
 
-// -- queues -----------------------------------------------------------------------------------------------------------
+// -- queues ----------------------------------------------------------------------------------------------------------
 
 static void become_busy(struct stream *stream) {
     stream_keep(stream);
@@ -202,7 +203,7 @@ void stream_settle(void) {
     run_ready(false);
 }
 
-// -- order ------------------------------------------------------------------------------------------------------------
+// -- order -----------------------------------------------------------------------------------------------------------
 
 struct point *stream_mark(struct stream *stream) {
     struct point *point = point_new(stream);
@@ -300,7 +301,7 @@ bool stream_poll(struct point *point) {
     return point->complete;
 }
 
-// -- synchronisation --------------------------------------------------------------------------------------------------
+// -- synchronisation -------------------------------------------------------------------------------------------------
 
 enum status stream_finish(struct stream *stream) {
     struct point *point = stream_mark(stream);
@@ -364,7 +365,7 @@ enum status stream_finish_device(unsigned device) {
     return status;
 }
 
-// -- stalls -----------------------------------------------------------------------------------------------------------
+// -- stalls ----------------------------------------------------------------------------------------------------------
 
 enum status stream_stall(struct stream *stream) {
     enum status status = stream_order(stream);

@@ -1,9 +1,9 @@
 // Streams: queues of work, and the schedule that decides when it runs.
 //
 // The default stream that handle 0 names is the legacy one: it and every blocking stream of its device wait for each
-// other ("the legacy stream first waits on all blocking streams, the action is queued in the legacy stream, and then all
-// blocking streams wait on the legacy stream": CUDA Runtime API, "Stream synchronization behavior"; HIP's null stream
-// is the same). A thread's own default stream "is not a non-blocking stream" (same place): it is a blocking one.
+// other ("the legacy stream first waits on all blocking streams, the action is queued in the legacy stream, and then
+// all blocking streams wait on the legacy stream": CUDA Runtime API, "Stream synchronization behavior"; HIP's null
+// stream is the same). A thread's own default stream "is not a non-blocking stream" (same place): it is a blocking one.
 #pragma once
 
 #include <pthread.h>

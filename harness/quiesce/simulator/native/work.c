@@ -60,7 +60,8 @@ static void run_fill(const struct fill *fill) {
             memset(start, (int)fill->value, fill->width);
             continue;
         }
-        for (uint64_t i = 0; i < fill->width; i += fill->value_bytes) memcpy(start + i, &fill->value, fill->value_bytes);
+        for (uint64_t at = 0; at < fill->width; at += fill->value_bytes)
+            memcpy(start + at, &fill->value, fill->value_bytes);
     }
 }
 
