@@ -12,7 +12,6 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.version import version
 from quiesce.errors import ConfigurationError
-from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
 from quiesce.requests import RequestError, evaluate_size
@@ -74,6 +73,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             for path, name in zip(ended.ledgers, names, strict=True)
         ]
     if arguments.report:
+        from quiesce.reporting.folder import ReportFolder  # half of what a run without a report would import
+
         with ReportFolder(arguments.report, seed=arguments.seed, run={"version": version()}) as folder:
             for result in results:
                 folder.add(result)

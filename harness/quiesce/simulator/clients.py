@@ -18,7 +18,8 @@ from quiesce.errors import ConfigurationError
 from quiesce.simulator.elf import ElfFile, read_elf
 
 VENDOR_LIBRARY: Final = re.compile(
-    r"lib(amdhip64|hip\w*|hiprtc|roc\w*|rccl|miopen\w*|MIOpen|amd_comgr|hsa-\w+|"
+    r"lib(amdhip64|hip(blas|blaslt|fft|rand|sparse|sparselt|solver|rtc|tensor|dnn)\w*|"
+    r"roc(blas|fft|rand|sparse|solver|alution|tx64|tracer64|profiler\w*|m_smi64)|rccl|MIOpen|amd_comgr|hsa-runtime64|"
     r"cu(da|dart|blas|blasLt|fft|fftw|rand|solver|solverMg|sparse|sparseLt|tensor|dnn\w*|pti|file|tensorMg)|"
     r"nv(rtc|JitLink|ToolsExt|vm|fatbin|idia-ml|shmem\w*)|nccl|npp\w*)\.so(\.|$)"
 )
@@ -75,12 +76,13 @@ def _extension_modules(interpreter: Path, environment: Mapping[str, str]) -> Ite
 
 def _site_folders(interpreter: Path) -> Iterator[Path]:
     """Return where an environment keeps its packages: a virtual one below its own prefix, without running it."""
-    for start in {interpreter.parent, interpreter.resolve().parent}:
-        prefix = start.parent
+    for folder in dict.fromkeys((interpreter.parent, interpreter.resolve().parent)):
+        prefix = folder.parent
         for library in ("lib", "lib64", "local/lib"):
             for pattern in ("python3*/site-packages", "python3*/dist-packages", "python3/dist-packages"):
                 yield from (prefix / library).glob(pattern)
-        if (prefix / "pyvenv.cfg").exists():
+        settings = prefix / "pyvenv.cfg"
+        if settings.exists() and "include-system-site-packages = true" not in settings.read_text(encoding="utf-8"):
             return
 
 
