@@ -7,6 +7,11 @@
 #include "runtime.h"
 
 static _Thread_local unsigned current;
+// Of the stack of a thread, of the buffer of printf, of the heap of kernels: these three have the same numbers in both.
+enum { LIMITS = 3 };
+static const size_t DEFAULT_LIMITS[LIMITS] = {1024, 1 << 20, 8 << 20};
+static size_t limits[DEVICES_MAX][LIMITS];
+
 static bool peers[DEVICES_MAX][DEVICES_MAX];  // from, to
 
 // What there is to say, by the field's name in both vendors' structures.
@@ -40,6 +45,7 @@ static const struct figure {
     {"minor", 0, 76, 61},
     {"concurrentManagedAccess", 0, 89, 9},
     {"pciBusID", 0, 33, 67},
+    {"ECCEnabled", 0, 32, 0},
 };
 
 static const struct {
@@ -155,6 +161,12 @@ enum status device_attribute(int attribute, unsigned device, int *value) {
     return INVALID_VALUE;
 }
 
+enum status device_limit(int limit, size_t **bytes) {
+    if (limit < 0 || limit >= LIMITS) return UNSUPPORTED_LIMIT;
+    *bytes = &limits[device_current()][limit];
+    return OK;
+}
+
 enum status device_enable_peer(unsigned peer) {
     unsigned from = device_current();
     if (peer == from) return INVALID_DEVICE;
@@ -173,4 +185,5 @@ enum status device_disable_peer(unsigned peer) {
 void devices_open(void) {
     current = 0;
     memset(peers, 0, sizeof peers);
+    for (unsigned i = 0; i < DEVICES_MAX; i++) memcpy(limits[i], DEFAULT_LIMITS, sizeof DEFAULT_LIMITS);
 }

@@ -15,6 +15,8 @@ static const struct {
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},
+    {UNSUPPORTED_LIMIT, "cudaErrorUnsupportedLimit", "hipErrorUnsupportedLimit",
+     "limit is not supported on this architecture"},
     {INVALID_HANDLE, "cudaErrorInvalidResourceHandle", "hipErrorInvalidHandle", "invalid resource handle"},
     {ILLEGAL_STATE, "cudaErrorIllegalState", "hipErrorIllegalState",
      "the operation cannot be performed in the present state"},
