@@ -11,6 +11,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.simulator.ledger import Flag, Seen
 
 OUT_OF_MEMORY = 2
+CHUNK = 32 << 20
 THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8
 
 
@@ -28,46 +29,54 @@ def test_freed_memory_stays_reserved_up_to_the_threshold(start: Any) -> None:
     client = start()
     stream, pool = client.make("StreamCreate"), client.make("DeviceGetDefaultMemPool", 0)
     address = client.make("MallocAsync", 4096, stream)
-    assert (value_of(client, pool, USED), value_of(client, pool, RESERVED)) == (4096, 4096)
+    assert (value_of(client, pool, USED), value_of(client, pool, RESERVED)) == (4096, CHUNK)
     client.ok("FreeAsync", address, stream)
-    assert (value_of(client, pool, USED), value_of(client, pool, RESERVED)) == (0, 4096)
+    assert (value_of(client, pool, USED), value_of(client, pool, RESERVED)) == (0, CHUNK)
     client.ok("StreamSynchronize", stream)
     assert value_of(client, pool, RESERVED) == 0
     keep_everything(client, pool)
     client.ok("FreeAsync", client.make("MallocAsync", 4096, stream), stream)
     client.ok("StreamSynchronize", stream)
-    assert value_of(client, pool, RESERVED) == 4096
+    assert value_of(client, pool, RESERVED) == CHUNK
     client.ok("MemPoolTrimTo", pool, 1000)
     assert value_of(client, pool, RESERVED) == 1000
-    assert value_of(client, pool, RESERVED_HIGH) == value_of(client, pool, USED_HIGH) == 4096
+    assert (value_of(client, pool, RESERVED_HIGH), value_of(client, pool, USED_HIGH)) == (CHUNK, 4096)
     client.ok("MemPoolSetAttribute", pool, USED_HIGH, ctypes.byref(ctypes.c_uint64(0)))
     assert value_of(client, pool, USED_HIGH) == 0
 
 
-def test_memory_goes_back_when_its_stream_comes_to_the_free(start: Any) -> None:
+def test_memory_is_used_again_when_its_stream_has_come_to_the_free(start: Any) -> None:
     client = start(schedule="lazy")
     stream, pool = client.make("StreamCreate"), client.make("DeviceGetDefaultMemPool", 0)
     address = client.make("MallocAsync", 4096, stream)
     client.ok("MemsetAsync", address, 1, 4096, stream)
     client.ok("FreeAsync", address, stream)
-    assert value_of(client, pool, USED) == 4096
+    assert value_of(client, pool, USED) == 0, "it is no more the client's"
     assert client.make("MallocAsync", 4096, stream) != address
     client.ok("StreamSynchronize", stream)
-    assert value_of(client, pool, USED) == 4096
+    assert value_of(client, pool, USED) == value_of(client, pool, RESERVED) == 4096
     assert client.call("FreeAsync", address, stream) == 1, "it was freed before"
     ordered = [bool(record.flags & Flag.ORDERED) for record in client.seen(Seen.ALLOCATED, Seen.FREED)]
     assert ordered == [True] * 3
 
 
-def test_cached_memory_is_given_up_before_anybody_runs_out(start: Any) -> None:
+def test_another_pool_takes_what_one_has_cached_and_an_ordinary_allocation_waits_for_a_synchronisation(
+    start: Any,
+) -> None:
     client = start(capacity=8192)
-    stream, pool = client.make("StreamCreate"), client.make("DeviceGetDefaultMemPool", 0)
-    keep_everything(client, pool)
+    stream, other = client.make("StreamCreate"), client.make("MemPoolCreate", (ctypes.c_int * 22)(1, 0, 1, 0))
     client.ok("FreeAsync", client.make("MallocAsync", 8192, stream), stream)
-    address = client.make("Malloc", 4096)
-    assert client.call("MallocAsync", ctypes.byref(ctypes.c_void_p()), 8192, stream) == OUT_OF_MEMORY
-    client.ok("Free", address)
-    client.make("MallocAsync", 8192, stream)
+    assert client.call("Malloc", ctypes.byref(ctypes.c_void_p()), 4096) == OUT_OF_MEMORY
+    client.ok("FreeAsync", client.make("MallocFromPoolAsync", 8192, other, stream), stream)
+    client.ok("StreamSynchronize", stream)
+    client.make("Malloc", 8192)
+
+
+def test_hips_pools_take_what_they_need(start: Any) -> None:
+    client = start("hip:7")
+    pool = client.make("DeviceGetDefaultMemPool", 0)
+    client.make("MallocAsync", 4096, 0)
+    assert value_of(client, pool, RESERVED) == 4096
 
 
 def test_pending_frees_are_waited_for_before_a_pool_runs_out(start: Any) -> None:

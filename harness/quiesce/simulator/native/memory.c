@@ -177,10 +177,7 @@ enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_byt
     uint64_t footprint = rounded(size_bytes);
     status = failure_meet(kind_of(thing));
     if (!status && size_bytes > capacity_of(bank)) status = OUT_OF_MEMORY;
-    if (!status && !memory_reserve(bank, footprint)) {
-        if (bank != BANK_PINNED) pools_trim(bank == BANK_MANAGED ? 0 : device);  // cached memory is given up first
-        if (!memory_reserve(bank, footprint)) status = OUT_OF_MEMORY;
-    }
+    if (!status && !memory_reserve(bank, footprint)) status = OUT_OF_MEMORY;
     if (!status) {
         status = make(thing, device, size_bytes, (struct block){footprint, NULL, flags}, NULL, address);
         if (status) memory_unreserve(bank, footprint);
@@ -208,10 +205,12 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     disown(live, NULL);
     poison(address, size_bytes);
     arena_give(arena_at(address), address, settings.recycle == RECYCLE_EAGER);
-    if (block.pool)
-        pool_give(block.pool, block.size_bytes);
-    else
+    if (block.pool) {
+        pool_free(block.pool, block.size_bytes);
+        pool_reuse(block.pool, block.size_bytes);
+    } else {
         memory_unreserve(bank_of(freed, device), block.size_bytes);
+    }
     return OK;
 }
 
@@ -230,7 +229,7 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     }
     if (!status) {
         status = make(THING_DEVICE, device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
-        if (status) pool_give(pool, footprint);
+        if (status) pool_free(pool, footprint), pool_reuse(pool, footprint);
     }
     if (status) see(SEEN_REFUSED, THING_DEVICE, device, 0, size_bytes, NULL);
     return status;
@@ -244,6 +243,7 @@ enum status memory_free_ordered(uint64_t address, struct stream *stream) {
     struct freed freed = {address, ledger_live(live)->size_bytes, blocks[live].size_bytes, ledger_live(live)->device,
                           blocks[live].pool};
     disown(live, stream);
+    if (freed.pool) pool_free(freed.pool, freed.footprint_bytes);
     arena_end(arena_at(address), address);
     return stream_enqueue(stream, &(struct work){.kind = WORK_FREE, .freed = freed});
 }
@@ -252,7 +252,7 @@ void memory_finish_free(const struct freed *freed) {
     poison(freed->address, freed->size_bytes);
     arena_give(arena_at(freed->address), freed->address, settings.recycle == RECYCLE_EAGER);
     if (freed->pool)
-        pool_give(freed->pool, freed->footprint_bytes);
+        pool_reuse(freed->pool, freed->footprint_bytes);
     else
         memory_unreserve(freed->device, freed->footprint_bytes);
 }

@@ -7,6 +7,8 @@
 #include "reach.h"
 #include "runtime.h"
 
+#define CHUNK_BYTES (32ull << 20)
+
 static struct pool *pools;
 static struct pool *defaults[DEVICES_MAX], *current[DEVICES_MAX];
 
@@ -20,6 +22,9 @@ static struct pool *make(unsigned device) {
     pools = pool;
     return pool;
 }
+
+// What a pool can neither give back nor hand out.
+static uint64_t owed(const struct pool *pool) { return pool->values[POOL_USED] + pool->pending_bytes; }
 
 static void discard(struct pool *pool) {
     struct pool **place = &pools;
@@ -47,7 +52,7 @@ enum status pool_destroy(struct pool *pool) {
     handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
     pool->alive = false;
     pool_trim(pool, 0);
-    if (!pool->values[POOL_USED]) discard(pool);
+    if (!owed(pool)) discard(pool);
     return OK;
 }
 
@@ -76,30 +81,41 @@ static void count(struct pool *pool, int now, int high, uint64_t value) {
     if (value > pool->values[high]) pool->values[high] = value;
 }
 
+// Takes more capacity: a chunk of it where there is room, else what is missing.
+static uint64_t grow(struct pool *pool, uint64_t missing) {
+    uint64_t chunks = (missing + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
+    if (settings.flavour == FLAVOUR_CUDA && memory_reserve(pool->device, chunks)) return chunks;
+    return memory_reserve(pool->device, missing) ? missing : 0;
+}
+
 bool pool_take(struct pool *pool, uint64_t size_bytes) {
-    uint64_t used = pool->values[POOL_USED], reserved = pool->values[POOL_RESERVED];
-    uint64_t cached = reserved - used;
-    uint64_t missing = size_bytes > cached ? size_bytes - cached : 0;
-    if (missing && !memory_reserve(pool->device, missing)) {
+    uint64_t cached = pool->values[POOL_RESERVED] - owed(pool);
+    uint64_t missing = size_bytes > cached ? size_bytes - cached : 0, grown = 0;
+    if (missing && !(grown = grow(pool, missing))) {
         for (struct pool *other = pools; other; other = other->next)
             if (other != pool && other->device == pool->device) pool_trim(other, 0);
-        if (!memory_reserve(pool->device, missing)) return false;
+        if (!(grown = grow(pool, missing))) return false;
     }
-    count(pool, POOL_RESERVED, POOL_RESERVED_HIGH, reserved + missing);
-    count(pool, POOL_USED, POOL_USED_HIGH, used + size_bytes);
+    count(pool, POOL_RESERVED, POOL_RESERVED_HIGH, pool->values[POOL_RESERVED] + grown);
+    count(pool, POOL_USED, POOL_USED_HIGH, pool->values[POOL_USED] + size_bytes);
     return true;
 }
 
-void pool_give(struct pool *pool, uint64_t size_bytes) {
+void pool_free(struct pool *pool, uint64_t size_bytes) {
     pool->values[POOL_USED] -= size_bytes;
+    pool->pending_bytes += size_bytes;
+}
+
+void pool_reuse(struct pool *pool, uint64_t size_bytes) {
+    pool->pending_bytes -= size_bytes;
     if (pool->alive) return;
     pool_trim(pool, 0);
-    if (!pool->values[POOL_USED]) discard(pool);
+    if (!owed(pool)) discard(pool);
 }
 
 void pool_trim(struct pool *pool, uint64_t keep_bytes) {
-    uint64_t used = pool->values[POOL_USED], reserved = pool->values[POOL_RESERVED];
-    uint64_t kept = keep_bytes > used ? keep_bytes : used;
+    uint64_t reserved = pool->values[POOL_RESERVED];
+    uint64_t kept = keep_bytes > owed(pool) ? keep_bytes : owed(pool);
     if (kept >= reserved) return;
     memory_unreserve(pool->device, reserved - kept);
     pool->values[POOL_RESERVED] = kept;
@@ -124,11 +140,6 @@ enum status pool_set(struct pool *pool, int attribute, uint64_t value) {
             return OK;
         default: return INVALID_VALUE;
     }
-}
-
-void pools_trim(unsigned device) {
-    for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->device == device) pool_trim(pool, 0);
 }
 
 void pools_release(unsigned device) {

@@ -1,8 +1,10 @@
 // Memory pools: what cudaMallocAsync and hipMallocAsync allocate from.
 //
-// A pool holds capacity, not addresses: physical memory is mapped where it is needed. What is freed to a pool stays
-// reserved by it, and goes back when a synchronisation finds more reserved than its threshold, when it is trimmed, or
-// when somebody else would run out.
+// A pool holds capacity, not addresses: physical memory is mapped where it is needed. CUDA's grows by 32 MiB where
+// there is room (cupy/cupy#5177). What is freed to a pool counts as unused at once, can be used again when the stream
+// has come to the free, and stays reserved until a synchronisation finds more than the threshold, it is trimmed, or
+// another pool would run out. An ordinary allocation runs out before: CuPy's tests of its asynchronous pool, which pass
+// on devices, expect that memory of a pool can be had by cudaMalloc only behind a synchronisation.
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +29,7 @@ struct pool {
     uint64_t hidden_handle, serial;  // see reach.h
     unsigned device;
     bool alive;  // a destroyed pool stays until its last block is freed
+    uint64_t pending_bytes;  // freed, and not come to yet
     uint64_t values[POOL_ATTRIBUTES];
 };
 
@@ -39,12 +42,12 @@ struct pool *pool_current(unsigned device);
 enum status pool_make_current(unsigned device, struct pool *pool);
 
 bool pool_take(struct pool *pool, uint64_t size_bytes);
-void pool_give(struct pool *pool, uint64_t size_bytes);
+void pool_free(struct pool *pool, uint64_t size_bytes);   // the client gave it up
+void pool_reuse(struct pool *pool, uint64_t size_bytes);  // and the stream has come to that
 void pool_trim(struct pool *pool, uint64_t keep_bytes);
 
 enum status pool_get(const struct pool *pool, int attribute, uint64_t *value);
 enum status pool_set(struct pool *pool, int attribute, uint64_t value);
 
-void pools_trim(unsigned device);     // everything that is cached goes back
 void pools_release(unsigned device);  // a synchronisation: what is beyond the thresholds goes back
 void pools_close(void);
