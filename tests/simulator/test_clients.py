@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from quiesce.simulator.elf import ElfFile
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.lookalikes import plan_stubs
 from quiesce.simulator.stubs import write_stub_library
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 
 
 @pytest.mark.parametrize(

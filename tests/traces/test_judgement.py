@@ -78,6 +78,11 @@ PROGRAMS = {
         "void *a; cudaMallocAsync(&a, 64, s); cudaMemsetAsync(a, 1, 64, t); cudaDeviceSynchronize(); cudaFree(a);",
         "conflicting_uses_are_ordered",
     ),
+    "a host function tells the host": (
+        "volatile int told = 0; cudaMemsetAsync(p, 1, 9, s); cudaLaunchHostFunc(s, tell, (void *)&told);"
+        "while (!told) cudaStreamQuery(s); cudaMemsetAsync(p, 2, 9, t);",
+        None,
+    ),
     "a double free": ("cudaFree(q); cudaFree(q); cudaMalloc(&q, 1000);", "memory_is_freed_once"),
     "a foreign free": ("cudaFree(&p);", "only_own_memory_is_freed"),
     "a use after free": ("cudaFree(q); cudaMemset(q, 0, 1); cudaMalloc(&q, 1000);", "freed_memory_is_not_used"),

@@ -43,7 +43,7 @@ enum seen {
     SEEN_DEVICE_WAITED_FOR,  // the host waited for device
     SEEN_CREATED,         // thing, object; stream: flags (nonblocking)
     SEEN_DESTROYED,       // thing, object
-    SEEN_HOST_WAITED_WORK,   // the host waited for the last work of stream, and for nothing else
+    SEEN_HOST_WAITED_WORK,   // the host learned that the work of stream is complete, and nothing else
     SEEN_FREED_TWICE,     // address
     SEEN_FREED_FOREIGN,   // address: nothing was ever allocated there by this call's family
     SEEN_USED_AFTER_FREE, // address, size

@@ -135,6 +135,7 @@ static bool is_work(const struct work *work) {
 }
 
 static void run_host(struct stream *stream, const struct host_call *host) {
+    see(SEEN_HOST_WAITED_WORK, stream);  // the host learns that the work before it is complete, and may tell others
     stream->running = true;
     stream->runner = pthread_self();
     runtime_unlock();
