@@ -18,12 +18,6 @@ static unsigned class_of(uint64_t size_bytes, uint64_t *slot_bytes) {
     return 4 * (log - 1) + (unsigned)(steps - 5);
 }
 
-uint64_t arena_slot_bytes(uint64_t size_bytes) {
-    uint64_t slot_bytes;
-    class_of(size_bytes, &slot_bytes);
-    return slot_bytes;
-}
-
 bool arena_open(struct arena *arena, uint64_t base) {
     void *wanted = (void *)base;
     void *start = mmap(wanted, ARENA_BYTES, PROT_READ | PROT_WRITE,

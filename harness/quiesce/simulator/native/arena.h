@@ -51,6 +51,3 @@ void arena_give(struct arena *arena, uint64_t address, bool reusable);
 
 // What lies at an address: the use of the slot (0, ARENA_DEAD or what take() was given) and where the slot begins.
 uint32_t arena_find(const struct arena *arena, uint64_t address, uint64_t *slot);
-
-// The bytes that a slot for size_bytes has.
-uint64_t arena_slot_bytes(uint64_t size_bytes);

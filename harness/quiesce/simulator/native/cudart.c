@@ -7,6 +7,7 @@
 #define COMPILERS(name) __cuda##name
 #define IS_HIP false
 #include "shared_calls.inc"
+#include "pool_calls.inc"
 
 #define ON(name) cuda##name
 #define BY(name) cuda##name

@@ -61,13 +61,6 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     return status;
 }
 
-enum status graph_node_count(uint64_t handle, uint64_t *count) {
-    const struct graph *graph = handle_find(THING_GRAPH, handle);
-    if (!graph) return INVALID_VALUE;
-    *count = graph->nodes.count;
-    return OK;
-}
-
 static enum status destroy(enum thing thing, uint64_t handle) {
     struct graph *graph = handle_find(thing, handle);
     if (!graph) return INVALID_VALUE;

@@ -12,6 +12,5 @@ struct graph;  // also an executable one: both own their nodes
 enum status graph_create(struct nodes *nodes, uint64_t *handle);
 enum status graph_instantiate(uint64_t graph, uint64_t *executable);
 enum status graph_launch(uint64_t executable, struct stream *stream);
-enum status graph_node_count(uint64_t graph, uint64_t *count);
 enum status graph_destroy(uint64_t graph);
 enum status graph_destroy_executable(uint64_t executable);

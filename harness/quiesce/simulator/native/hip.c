@@ -7,6 +7,7 @@
 #define COMPILERS(name) __hip##name
 #define IS_HIP true
 #include "shared_calls.inc"
+#include "pool_calls.inc"
 
 #define ON(name) hip##name
 #define BY(name) hip##name
