@@ -147,6 +147,25 @@ def test_what_a_killed_process_held_is_not_judged(tmp_path: Path) -> None:
     assert "held at its end: 1 of device from cudaMalloc on device 0, 64 bytes" in judgement.notes
 
 
+@pytest.mark.parametrize(
+    ("iteration", "marks", "rules_broken"),
+    [
+        ("cudaMalloc(&p, 64);", 12, {"retained_does_not_grow"}),
+        ("cudaEventCreate(&p);", 12, {"retained_does_not_grow"}),
+        ("cudaMalloc(&p, 64);", 5, set()),  # too few to tell
+        ("cudaMalloc(&p, 64); cudaFree(p);", 12, set()),
+        ("if (i < 2) cudaMalloc(&p, 64);", 12, set()),  # a warm-up
+        ("if (i % 4 == 0 && i < 8) cudaMalloc(&cache[i], 64); else if (i % 4 == 2) cudaFree(cache[i - 2]);", 12, set()),
+    ],
+)
+def test_growth_from_mark_to_mark(iteration: str, marks: int, rules_broken: set[str], tmp_path: Path) -> None:
+    body = (
+        "int quiesce_mark(const char *) __attribute__((weak)); void *p, *cache[99] = {0};"
+        f'for (int i = 0; i < {marks}; i++) {{ {iteration} quiesce_mark("iteration"); }} return 0;'
+    )
+    assert rules(judged(compile_client(tmp_path, body), AtExit.NONE).findings) == rules_broken
+
+
 def test_races_are_not_judged_by_half_of_what_happened(tmp_path: Path) -> None:
     body = "for (int i = 0; i < 40; i++) cudaMemset(q, 0, 8); cudaMemsetAsync(p, 1, 8, s); cudaMemsetAsync(p, 2, 8, t);"
     judgement = judged(compile_client(tmp_path, BEGIN + body + END), ring=16)

@@ -16,6 +16,7 @@ from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
+from quiesce.traces.marks import Marks
 from quiesce.traces.races import Race, RaceDetector
 
 SHOWN_MAX: Final = 20
@@ -47,9 +48,12 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
     races = RaceDetector() if not ledger.lost else None
     oracle = Oracle(_description(), DeviceProfile(flavour=ledger.flavour))
     missing: Counter[str] = Counter()
+    marks = Marks()
     for record in ledger.records():
         if record.seen is Seen.NOT_SIMULATED:
             missing[record.function] += 1
+        elif record.seen is Seen.MARK:
+            marks.see(record)
         findings.extend(_broken_at_once(record))
         findings.extend(_broken_rules_of_order(oracle, record))
         if races is not None:
@@ -59,6 +63,7 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
         notes.append(f"{ledger.launches} kernels were launched; kernels do not compute here")
     if ledger.lost:
         notes.append(f"{ledger.lost} observations were overwritten: races were not judged; enlarge the ring")
+    findings.extend(marks.findings())
     left = list(ledger.live())
     if not ledger.exited:
         notes.append("the process did not run its exit handlers: what it held is not judged")

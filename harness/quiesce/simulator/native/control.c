@@ -52,8 +52,15 @@ int quiesce_fail(int kind, uint64_t nth, int answer) {
 
 int quiesce_mark(const char *name) {
     enum status status = runtime_enter("quiesce_mark");
-    if (!status) ledger_see((struct observation){.seen = SEEN_MARK, .function = ledger_name(name)});
-    return runtime_leave(status);
+    if (status) return runtime_leave(status);
+    struct observation mark = {.seen = SEEN_MARK, .function = ledger_name(name)};
+    for (unsigned thing = THING_DEVICE; thing < THINGS; thing++) {
+        uint64_t *counted = thing <= THING_REGISTERED ? &mark.address : &mark.other;
+        *counted += ledger->live[thing].count;
+        mark.size_bytes += ledger->live[thing].bytes;
+    }
+    ledger_see(mark);
+    return runtime_leave(OK);
 }
 
 const void *quiesce_ledger(void) { return ledger; }

@@ -22,7 +22,7 @@ EXPORT int quiesce_launch(void *stream, unsigned count, const uint64_t *addresse
 // Makes the nth call of a kind (failure.h) from now fail once.
 EXPORT int quiesce_fail(int kind, uint64_t nth, int answer);
 
-// Marks a moment in the ledger.
+// Marks a moment in the ledger, such as the end of an iteration: what is live at marks of one name may not grow.
 EXPORT int quiesce_mark(const char *name);
 
 // A stub was called: says so on standard error and in the ledger, and returns what such a function returns in failure.

@@ -51,7 +51,7 @@ enum seen {
     SEEN_DAMAGED,         // address, size: the red zone behind the block changed
     SEEN_NOT_SIMULATED,   // function
     SEEN_STAGED_AGAIN,    // address: the pinned copy, other: the pinned original, size
-    SEEN_MARK,            // function: the mark's name
+    SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
     SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
 };
 
