@@ -82,6 +82,14 @@ def _major(number: int) -> int:
     return number // 1000 if number >= 1000 else min(number, 6)  # ROCm 7 kept the structure of ROCm 6
 
 
+def compile_only(folder: Path, lines: list[str], *options: str) -> None:
+    source = folder / "layout.c"
+    source.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    command = [*find_compiler(), "-w", "-D__HIP_PLATFORM_AMD__", f"-I{folder}", *options, "-fsyntax-only", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_version_has_a_table() -> None:
     assert {name: len(fields) >= 24 for name, (_, fields) in layouts().items()} == dict.fromkeys(STRUCTURES, True)
 
@@ -95,11 +103,24 @@ def test_offsets_are_those_of_the_headers(name: str, tmp_path: Path, library: st
     (tmp_path / "crt" / "host_defines.h").write_text(ANNOTATIONS, encoding="utf-8")
     lines = [f'_Static_assert(sizeof({structure}) == {size}, "size");']
     lines += [f'_Static_assert(offsetof({structure}, {field}) == {at}, "{field}");' for field, at in fields.items()]
-    source = tmp_path / "layout.c"
-    source.write_text("\n".join(["#include <stddef.h>", f"#include <{header}>", *lines, ""]), encoding="utf-8")
-    options = ["-w", "-D__HIP_PLATFORM_AMD__", f"-I{tmp_path}", f"-I{folder}", "-fsyntax-only"]
-    done = subprocess.run([*find_compiler(), *options, str(source)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    compile_only(tmp_path, ["#include <stddef.h>", f"#include <{header}>", *lines], f"-I{folder}")
+
+
+def test_offsets_since_rocm_6_are_those_that_hip_python_declares(tmp_path: Path, library: str) -> None:
+    """The wheel ``hip-python`` repeats the structure of the header that it was made from, field by field."""
+    package = Path(sysconfig.get_paths()["platlib"]) / "hip" / "chip.pxd"
+    if not package.exists():
+        pytest.skip("hip-python is not installed")
+    found = re.search(r"cdef struct hipDeviceProp_t[^\n]*:\n((?: {8}.*\n)+)", package.read_text(encoding="utf-8"))
+    assert found
+    declared = [re.fullmatch(r"(.+?)((?:\[\d+\])?) +(\w+)", line.strip()) for line in found[1].splitlines()]
+    members = "\n".join(f"{match[1]} {match[3]}{match[2]};" for match in declared if match)
+    size, fields = layouts()["hip:6"]
+    lines = ["#include <stddef.h>", "typedef struct { char bytes[16]; } hipUUID, hipUUID_t;"]
+    lines += ["typedef struct { unsigned bits; } hipDeviceArch_t;", f"struct properties {{\n{members}\n}};"]
+    lines += [f'_Static_assert(sizeof(struct properties) == {size}, "size");']
+    lines += [f'_Static_assert(offsetof(struct properties, {name}) == {at}, "{name}");' for name, at in fields.items()]
+    compile_only(tmp_path, lines)
 
 
 @pytest.mark.parametrize(
