@@ -122,6 +122,7 @@ void capture_abandon(struct stream *stream) {
 
 void captures_close(void) {
     while (active) capture_abandon(active->origin);
+    identifiers = 0;
 }
 
 enum capture_state capture_state(const struct stream *stream, uint64_t *identifier) {

@@ -106,12 +106,18 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
-// Since CUDA 13 the function of this name takes what _v2 did and one more; the first three arguments stayed.
-EXPORT int cudaStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
-    return cudaStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
+// Until CUDA 12 the function of this name has three arguments; since CUDA 13 those of _v2, and one for edges.
+EXPORT int cudaStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier, void **graph,
+                                    const void ***dependencies, const void **edges, size_t *count) {
+    (void)edges;
+    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
+    return cudaStreamGetCaptureInfo_v2(handle, state, identifier, graph, dependencies, count);
 }
-EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long long *identifier) {
-    return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, NULL, NULL, NULL);
+EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long long *identifier, void **graph,
+                                         const void ***dependencies, const void **edges, size_t *count) {
+    (void)edges;
+    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, NULL, NULL, NULL);
+    return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, graph, dependencies, count);
 }
 
 // Until CUDA 11 three more arguments follow, which stay as they are: nothing is written to the log of a success.
