@@ -14,7 +14,8 @@ from quiesce.simulator.build import build_library
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
-from quiesce.traces.judgement import SHOWN_MAX, AtExit, Judgement, judge
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import SHOWN_MAX, Judgement, judge
 
 BEGIN = """
     void *p, *q, *s, *t, *e;

@@ -8,7 +8,8 @@ from quiesce.backend import DeviceProfile, Flavour
 from quiesce.backends.simulated import SimulatedContext, Simulator
 from quiesce.errors import BackendUnavailable
 from quiesce.requests import parse_request
-from quiesce.traces.judgement import AtExit, judge
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
 
 BEGIN = ("s = create stream", "e = create event", "launch on s", "record event e on s")
 

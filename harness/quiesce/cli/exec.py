@@ -19,7 +19,7 @@ from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import Ended, MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
-from quiesce.traces.judgement import AtExit, judge
+from quiesce.traces.at_exit import AtExit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +96,8 @@ def _names(command_line: str, count: int) -> list[str]:
 
 
 def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
+    from quiesce.traces.judgement import judge  # the program need not wait until all of the oracle is imported
+
     with open_ledger(path) as ledger:
         judgement = judge(ledger, at_exit)
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")

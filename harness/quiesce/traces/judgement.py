@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,22 +15,12 @@ from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
+from quiesce.traces.at_exit import AtExit
 from quiesce.traces.marks import Marks
 from quiesce.traces.races import Race, RaceDetector
 
 SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""
-
-
-class AtExit(enum.StrEnum):
-    """Which of the things that live when the program exits are findings."""
-
-    LOST = "lost"
-    """Those that nobody could have given back any more: their addresses stand nowhere in the program's memory."""
-    ALL = "all"
-    """All of them."""
-    NONE = "none"
-    """None of them."""
 
 
 @dataclass(frozen=True, slots=True)
