@@ -56,6 +56,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry"),
+    "simulator": VALUES | _rooms("backend"),
+    "backends.simulated": VALUES | _rooms("backend simulator"),
+    "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
     "generation": VALUES | _rooms("backend cases lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
@@ -65,7 +68,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "reporting": VALUES | _rooms("oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
     "cli": VALUES
-    | _rooms("backend backends.registry cases conformance execution generation oracle reference reporting"),
+    | _rooms(
+        "backend backends.registry cases conformance execution generation oracle reference reporting simulator traces"
+    ),
     "pytest_plugin": VALUES
     | _rooms("backend backends.registry cases execution generation generation.strategies leaks reporting"),
 }

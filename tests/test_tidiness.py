@@ -12,7 +12,9 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PLACES: Final = ("harness", "tests", "cases", "fixtures", "docs", "reports", "benchmarks", ".github", ".ci")
-TEXTS: Final = frozenset({".py", ".md", ".case", ".toml", ".ini", ".yml", ".json", ".c", ".h", ".cpp", ".rs", ""})
+TEXTS: Final = frozenset(
+    {".py", ".md", ".case", ".toml", ".ini", ".yml", ".json", ".c", ".h", ".inc", ".cpp", ".rs", ""}
+)
 
 MODULE_LINES_MAX: Final = 400
 FUNCTION_LINES_MAX: Final = 50

@@ -19,6 +19,7 @@ from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
+    "exec": "run a program on the simulated CUDA or HIP runtime and judge what it left",
     "explore": "run generated sequences on a backend and shrink what fails to a case file",
     "conformance": "examine a backend: its contract, the corpus, failures below it, generated sequences",
     "shrink": "shorten a case file that fails on a backend",

@@ -1,0 +1,71 @@
+// One allocation and one free, again and again: by the C library and by the simulated runtime, next to each other.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+const char *quiesce_open(const char *settings);
+int cudaMalloc(void **, size_t), cudaFree(void *);
+
+enum { PAIRS = 1000000, LIVE_MAX = 1000000, STEPS = 5 };
+
+static size_t size_bytes;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void *pairs(void *unused) {
+    (void)unused;
+    void *address;
+    for (int i = 0; i < PAIRS; i++) cudaMalloc(&address, size_bytes), cudaFree(address);
+    return NULL;
+}
+
+static void open_machine(const char *settings) {
+    const char *wrong = quiesce_open(settings);
+    if (wrong) exit((fprintf(stderr, "%s\n", wrong), 1));
+}
+
+static void compare(size_t size, const char *settings) {
+    open_machine(settings);
+    size_bytes = size;
+    double begin = now();
+    for (int i = 0; i < PAIRS; i++) {
+        char *volatile block = malloc(size);
+        *block = 1;
+        free(block);
+    }
+    double host = (now() - begin) / PAIRS;
+    pairs(NULL);  // the ring's pages are touched for the first time
+    begin = now();
+    pairs(NULL);
+    double one = (now() - begin) / PAIRS;
+    pthread_t threads[2];
+    begin = now();
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, pairs, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    double two = (now() - begin) / (2.0 * PAIRS);
+    printf("%8zu B  glibc %4.0f ns  simulated %4.0f ns (%4.1f times)  two threads together %4.0f ns\n", size, host, one,
+           one / host, two);
+}
+
+int main(int count, char **words) {
+    if (count != 2) return 2;
+    char settings[1024], *unmeasured = "poison=0;redzone=0;capacity=1000000000000";
+    snprintf(settings, sizeof settings, "folder=%s;%s", words[1], unmeasured);
+    compare(256, settings);
+    compare(65536, settings);
+    open_machine(unmeasured);
+    static void *blocks[LIVE_MAX];
+    printf("256 B with ever more live blocks, ns for each allocation:");
+    for (int step = 0; step < STEPS; step++) {
+        double begin = now();
+        for (int i = 0; i < LIVE_MAX / STEPS; i++) cudaMalloc(&blocks[step * (LIVE_MAX / STEPS) + i], 256);
+        printf(" %.0f", (now() - begin) / (LIVE_MAX / STEPS));
+    }
+    puts("");
+    return 0;
+}

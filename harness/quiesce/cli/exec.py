@@ -1,0 +1,126 @@
+"""``quiesce exec``: run a program on the simulated CUDA or HIP runtime, and judge what it did with memory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+from pathlib import Path
+
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.version import version
+from quiesce.errors import ConfigurationError
+from quiesce.reporting.terminal import render_summary
+from quiesce.reporting.text import clean_line
+from quiesce.requests import RequestError, evaluate_size
+from quiesce.results import Result, Verdict
+from quiesce.simulator.flavours import Simulated, parse_flavour
+from quiesce.simulator.launch import Ended, MachineSettings, run_program
+from quiesce.simulator.ledger import open_ledger
+from quiesce.traces.at_exit import AtExit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, behind --")
+    parser.add_argument("--flavour", default="cuda:12", metavar="NAME:N", help="hip:5 to 7, cuda:11 to 13 (cuda:12)")
+    parser.add_argument("--capacity", default="16GiB", metavar="SIZE", help="memory of each device (default: 16GiB)")
+    parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many devices there are (default: 1)")
+    parser.add_argument(
+        "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the schedule and of failures")
+    parser.add_argument(
+        "--recycle", choices=("eager", "never"), default="eager", help="whether addresses and handles are used again"
+    )
+    parser.add_argument(
+        "--fail",
+        action="append",
+        default=[],
+        metavar="KIND:N",
+        help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error. Kinds: "
+        "device, pinned, managed, stream, event, graph, copy, launch, synchronize",
+    )
+    parser.add_argument(
+        "--at-exit",
+        type=AtExit,
+        choices=list(AtExit),
+        default=AtExit.LOST,
+        help="which of what lives at exit is a finding: lost (nobody can reach it, the default), all, none",
+    )
+    parser.add_argument("--ring", type=int, default=1 << 20, metavar="N", help="how many observations are kept")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write report.json, report.html and junit.xml here")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    simulated = parse_flavour(arguments.flavour)
+    options = {
+        "capacity": _capacity(arguments.capacity),
+        "devices": arguments.devices,
+        "recycle": arguments.recycle,
+        "ring": arguments.ring,
+        "fail": ",".join(arguments.fail),
+    }
+    settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
+    command_line = shlex.join(arguments.words)
+    with run_program(arguments.words, settings, os.environ) as ended:
+        names = _names(command_line, len(ended.ledgers))
+        results = [
+            _result(path, simulated, arguments.at_exit, name, console)
+            for path, name in zip(ended.ledgers, names, strict=True)
+        ]
+    if arguments.report:
+        from quiesce.reporting.folder import ReportFolder  # half of what a run without a report would import
+
+        with ReportFolder(arguments.report, seed=arguments.seed, run={"version": version()}) as folder:
+            for result in results:
+                folder.add(result)
+    if results:
+        console.write(render_summary(results, palette=console.palette))
+    return _exit_code(ended, results, console)
+
+
+def _capacity(text: str) -> int:
+    try:
+        return evaluate_size(text, {})
+    except RequestError as error:
+        raise ConfigurationError(f"--capacity: {error}") from None
+
+
+def _names(command_line: str, count: int) -> list[str]:
+    """Return the names of the processes, in the order of their numbers, which are not told: they differ."""
+    return [command_line] if count == 1 else [f"{command_line} (process {number})" for number in range(1, count + 1)]
+
+
+def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
+    from quiesce.traces.judgement import judge  # the program need not wait until all of the oracle is imported
+
+    with open_ledger(path) as ledger:
+        judgement = judge(ledger, at_exit)
+        console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
+        for note in judgement.notes:
+            console.complain(f"  {clean_line(note)}")
+        return Result(
+            case=name,
+            title="",
+            path="",
+            backend=str(simulated),
+            verdict=Verdict.FAILED if judgement.findings else Verdict.PASSED,
+            findings=judgement.findings,
+            operations=ledger.observations,
+        )
+
+
+def _exit_code(ended: Ended, results: list[Result], console: Console) -> ExitCode:
+    """Return 1 for findings; 2 where nothing was judged, or the program itself says that it failed."""
+    if any(result.verdict.is_failure for result in results):
+        return ExitCode.FINDINGS
+    if not results:
+        console.complain("the program never called the simulated runtime: nothing was judged")
+    if ended.status:
+        name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
+        console.complain(f"the program ended with {name}")
+    return ExitCode.NOTHING_FOUND if results and not ended.status else ExitCode.COULD_NOT_RUN

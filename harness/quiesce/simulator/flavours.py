@@ -1,0 +1,47 @@
+"""Flavours: which vendor's runtime is simulated, in which major version, and the names of its libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.backend import Flavour
+from quiesce.errors import ConfigurationError
+
+_LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
+    (Flavour.HIP, 5): ("libamdhip64.so.5",),
+    (Flavour.HIP, 6): ("libamdhip64.so.6",),
+    (Flavour.HIP, 7): ("libamdhip64.so.7",),
+    (Flavour.CUDA, 11): ("libcudart.so.11.0", "libcuda.so.1"),
+    (Flavour.CUDA, 12): ("libcudart.so.12", "libcuda.so.1"),
+    (Flavour.CUDA, 13): ("libcudart.so.13", "libcuda.so.1"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A flavour and its major version. ``libraries`` are the file names that programs are linked with."""
+
+    flavour: Flavour
+    version: int
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
+        named = _LIBRARIES[self.flavour, self.version]
+        return (*named, *(f"{name.partition('.so')[0]}.so" for name in named))
+
+    def __str__(self) -> str:
+        return f"{self.flavour}:{self.version}"
+
+
+KNOWN: Final = tuple(Simulated(flavour, version) for flavour, version in _LIBRARIES)
+
+
+def parse_flavour(text: str) -> Simulated:
+    """Return what ``hip:7`` or ``cuda:12`` names. Raises :class:`quiesce.errors.ConfigurationError`."""
+    for simulated in KNOWN:
+        if text == str(simulated):
+            return simulated
+    known = ", ".join(map(str, KNOWN))
+    raise ConfigurationError(f"flavour '{text}' is not simulated; write one of {known}")

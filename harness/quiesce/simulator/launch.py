@@ -1,0 +1,83 @@
+"""One run of a program on the simulated runtime: its folder, its loader path, its settings, its ledgers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from quiesce.errors import ConfigurationError
+from quiesce.simulator.build import build_library
+from quiesce.simulator.clients import clients_of, find_program
+from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.lookalikes import write_lookalikes
+
+SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSettings:
+    """What a run asks of the machine. ``options`` are further settings by the names of ``native/settings.c``."""
+
+    simulated: Simulated
+    schedule: str = "eager"
+    seed: int = 0
+    options: Mapping[str, str | int] = field(default_factory=dict)
+
+    def text(self, folder: Path | None = None) -> str:
+        """Return the settings as the library reads them."""
+        named: dict[str, str | int] = {
+            "flavour": self.simulated.flavour.value,
+            "version": self.simulated.version,
+            "schedule": self.schedule,
+            "seed": self.seed,
+            **self.options,
+        }
+        if folder is not None:
+            named["folder"] = str(folder)
+        for name, value in named.items():
+            if ";" in str(value):
+                raise ConfigurationError(f"'{value}' can't be a value of '{name}': leave the ';' out")
+        return ";".join(f"{name}={value}" for name, value in named.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that ended. ``status`` is its exit status, negative for a signal; ``ledgers`` are by process."""
+
+    status: int
+    ledgers: tuple[Path, ...]
+
+
+def _process(path: Path) -> tuple[int, int]:
+    number, _, again = path.stem.partition("-")
+    return int(number), int(again or 0)
+
+
+@contextmanager
+def run_program(words: Sequence[str], settings: MachineSettings, environment: Mapping[str, str]) -> Iterator[Ended]:
+    """Run a program to its end; its ledgers exist inside the ``with``.
+
+    Raises :class:`quiesce.errors.ConfigurationError` where there is no such program, and
+    :class:`quiesce.errors.BackendUnavailable` where the runtime can't be built here.
+    """
+    program = find_program(words, environment)
+    runtime = build_library()
+    folder = Path(tempfile.mkdtemp(prefix="quiesce-"))
+    try:
+        libraries = folder / "lib"
+        libraries.mkdir()
+        write_lookalikes(libraries, runtime, settings.simulated, clients_of(program, environment))
+        path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
+        changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
+        ended = subprocess.run(  # noqa: S603 - a list, no shell
+            list(words), executable=program.absolute(), env={**environment, **changed}, check=False
+        )
+        yield Ended(ended.returncode, tuple(sorted(folder.glob("*.ledger"), key=_process)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

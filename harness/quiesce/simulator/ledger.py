@@ -1,0 +1,230 @@
+"""The reader of a ledger: what a run on the simulated runtime left behind, also where it was killed.
+
+The layout is that of ``native/ledger.h``; a test compares the two. Reading never needs the library.
+"""
+
+from __future__ import annotations
+
+import enum
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from quiesce.backend import Flavour
+from quiesce.errors import QuiesceError
+
+MAGIC: Final = 0x3152474445535155
+LAYOUT: Final = 1
+HEADER: Final = struct.Struct("<Q6I12Q")
+COUNTED: Final = struct.Struct("<2Q")
+LIVE: Final = struct.Struct("<5QIHHBB14x")
+OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
+NAME_BYTES: Final = 64
+
+
+class Thing(enum.IntEnum):
+    """What can be live."""
+
+    NONE = 0
+    DEVICE = 1
+    PINNED = 2
+    MANAGED = 3
+    REGISTERED = 4
+    STREAM = 5
+    EVENT = 6
+    GRAPH = 7
+    GRAPH_EXEC = 8
+    POOL = 9
+    MODULE = 10
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is memory, rather than a handle."""
+        return Thing.DEVICE <= self <= Thing.REGISTERED
+
+
+class Seen(enum.IntEnum):
+    """What can be observed; ``native/ledger.h`` says which fields each has."""
+
+    NOTHING = 0
+    ALLOCATED = 1
+    FREED = 2
+    REFUSED = 3
+    READ = 4
+    WRITTEN = 5
+    COPIED = 6
+    LAUNCHED = 7
+    RECORDED = 8
+    STREAM_WAITED = 9
+    EVENT_WAITED = 10
+    EVENT_COMPLETE = 11
+    STREAM_COMPLETE = 12
+    STREAM_WAITED_FOR = 13
+    DEVICE_WAITED_FOR = 14
+    CREATED = 15
+    DESTROYED = 16
+    HOST_WAITED_WORK = 17
+    FREED_TWICE = 18
+    FREED_FOREIGN = 19
+    USED_AFTER_FREE = 20
+    OUT_OF_BOUNDS = 21
+    DAMAGED = 22
+    NOT_SIMULATED = 23
+    STAGED_AGAIN = 24
+    MARK = 25
+    DEAD_HANDLE = 26
+
+
+class Flag(enum.IntFlag):
+    """What is said beside an observation."""
+
+    STREAM_DEAD = 1
+    NONBLOCKING = 2
+    ORDERED = 4
+    STAGED = 8
+    CAPTURED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LiveThing:
+    """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle.
+
+    ``observation`` counts what was observed before it was made; ``reachable`` says whether its address stood anywhere
+    in the memory of the process when that exited.
+    """
+
+    serial: int
+    thing: Thing
+    device: int
+    address: int
+    size_bytes: int
+    function: str
+    observation: int
+    reachable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One observation. ``number`` counts all of the run's, from 0."""
+
+    number: int
+    seen: Seen
+    thing: Thing
+    device: int
+    thread: int
+    function: str
+    flags: Flag
+    stream: int
+    object: int
+    address: int
+    other: int
+    size_bytes: int
+    other_bytes: int
+
+
+class Ledger:
+    """A ledger in ``data``, a file's or the memory of a running machine, which is read again at every call.
+
+    Raises :class:`quiesce.errors.QuiesceError` for data that is no ledger, or one of another layout.
+    """
+
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "the ledger") -> None:
+        self._data = data
+        if len(data) < HEADER.size:
+            raise QuiesceError(f"{name}: this is no ledger; it is shorter than one's header")
+        fields = self._header()
+        if fields[:2] != (MAGIC, LAYOUT):
+            raise QuiesceError(f"{name}: this is no ledger of layout {LAYOUT}; read it with the quiesce that wrote it")
+        _, _, self.process, self.parent, flavour, self.version, self.devices, self.capacity_bytes = fields[:8]
+        self.flavour = Flavour.HIP if flavour else Flavour.CUDA
+        self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (
+            fields[i] for i in (8, 11, 12, 14)
+        )
+        self._names = [""]
+
+    def _header(self) -> tuple[int, ...]:
+        return HEADER.unpack_from(self._data, 0)
+
+    @property
+    def observations(self) -> int:
+        """How many observations were made, also those that were overwritten."""
+        return self._header()[13]
+
+    @property
+    def exited(self) -> bool:
+        """Whether the process ran its exit handlers."""
+        return bool(self._header()[16])
+
+    @property
+    def launches(self) -> int:
+        """How many kernels were launched."""
+        return self._header()[17]
+
+    @property
+    def made(self) -> int:
+        """How many things were ever made, which is the serial of the last."""
+        return self._header()[18]
+
+    @property
+    def lost(self) -> int:
+        """How many observations were overwritten by later ones."""
+        return max(0, self.observations - self._ring_entries)
+
+    def counted(self, *things: Thing) -> tuple[int, int]:
+        """Return how many of ``things`` are live, and their bytes."""
+        pairs = [COUNTED.unpack_from(self._data, HEADER.size + COUNTED.size * thing) for thing in things]
+        return sum(count for count, _ in pairs), sum(size for _, size in pairs)
+
+    def _name(self, number: int) -> str:
+        while number >= len(self._names):
+            start = self._names_offset + len(self._names) * NAME_BYTES
+            text = bytes(self._data[start : start + NAME_BYTES]).split(b"\0", 1)[0]
+            self._names.append(text.decode("utf-8", "replace"))
+        return self._names[number]
+
+    def live(self) -> Iterator[LiveThing]:
+        """Yield what is live, in the order in which it was made."""
+        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
+        for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
+            serial, address, size, _, observation, _, device, function, thing, reachable = fields
+            yield LiveThing(
+                serial, Thing(thing), device, address, size, self._name(function), observation, bool(reachable)
+            )
+
+    def records(self, first: int = 0) -> Iterator[Record]:
+        """Yield the observations that are kept, oldest first, from the one with the number ``first``."""
+        for number in range(max(first, self.lost), self.observations):
+            place = self._ring_offset + (number % self._ring_entries) * OBSERVATION.size
+            fields = OBSERVATION.unpack_from(self._data, place)
+            seen, thing, device, thread, function, flags, _, stream, about, address, other, size, reach = fields
+            yield Record(
+                number,
+                Seen(seen),
+                Thing(thing),
+                device,
+                thread,
+                self._name(function),
+                Flag(flags),
+                stream,
+                about,
+                address,
+                other,
+                size,
+                reach,
+            )
+
+
+@contextmanager
+def open_ledger(path: Path) -> Iterator[Ledger]:
+    """Open the ledger in a file. Raises :class:`quiesce.errors.QuiesceError` where it is none."""
+    with path.open("rb") as opened:
+        try:
+            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:
+            raise QuiesceError(f"{path}: this is no ledger; it is empty") from None
+    with data:
+        yield Ledger(data, str(path))

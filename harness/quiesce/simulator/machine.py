@@ -1,0 +1,66 @@
+"""The simulated machine in this process: the library through ctypes, one machine at a time."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any, Final
+
+from quiesce.backend import Flavour
+from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.simulator.build import build_library
+from quiesce.simulator.launch import MachineSettings
+from quiesce.simulator.ledger import HEADER, OBSERVATION, Ledger, Record
+
+_PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
+
+
+class Machine:
+    """A machine that was started. Raises :class:`quiesce.errors.BackendUnavailable` where none can be, or one runs."""
+
+    _running = False
+
+    def __init__(self, settings: MachineSettings) -> None:
+        self._library = ctypes.CDLL(str(build_library()))
+        if Machine._running:
+            raise BackendUnavailable(
+                "simulated",
+                "a machine is open in this process already, and all have the same addresses",
+                "close it first",
+            )
+        self._prefix = _PREFIX[settings.simulated.flavour]
+        self._library.quiesce_open.restype = ctypes.c_char_p
+        wrong: bytes | None = self._library.quiesce_open(settings.text().encode())
+        if wrong is not None:
+            raise ConfigurationError(f"the simulated runtime cannot start: {wrong.decode()}")
+        Machine._running = True
+        self.ledger = Ledger(self._memory())
+        self._seen = 0
+
+    def _memory(self) -> memoryview:
+        """Return the ledger's memory, which lives as long as the machine."""
+        self._library.quiesce_ledger.restype = ctypes.c_void_p
+        address = self._library.quiesce_ledger()
+        fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
+        length = fields[11] + fields[12] * OBSERVATION.size
+        return memoryview((ctypes.c_char * length).from_address(address)).cast("B")
+
+    def call(self, function: str, *arguments: Any) -> int:
+        """Call a function of the vendor's runtime by its name without the vendor's prefix; return its status."""
+        status: int = getattr(self._library, self._prefix + function)(*arguments)
+        return status
+
+    def control(self, function: str, *arguments: Any) -> int:
+        """Call a function of ``native/control.h`` by its name without the prefix; return its status."""
+        status: int = getattr(self._library, "quiesce_" + function)(*arguments)
+        return status
+
+    def news(self) -> Iterator[Record]:
+        """Yield what was observed since the last time."""
+        first, self._seen = self._seen, self.ledger.observations
+        return self.ledger.records(first)
+
+    def close(self) -> None:
+        """End the machine."""
+        self._library.quiesce_close()
+        Machine._running = False

@@ -1,0 +1,53 @@
+// Address space by size class: which addresses of one memory are in use, and what lies at an address.
+//
+// An arena reserves address space at a fixed base and hands out slots. Slots of one class share chunks of 64 MiB;
+// larger ones are runs of chunks. A slot stays where it is for ever, so that an address can be told apart that was
+// used before from one that never was. Capacity is not counted here.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__SANITIZE_THREAD__)
+enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 9 };
+#else
+enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 14 };
+#endif
+#define ARENA_GRANULE 512ull                 // slots begin at multiples of it
+#define ARENA_CHUNK (64ull << 20)
+#define ARENA_BYTES (ARENA_CHUNK * ARENA_CHUNKS)  // 1 TiB; only touched pages cost anything
+#define ARENA_DEAD UINT32_MAX
+
+struct arena_chunk {
+    uint64_t slot_bytes;
+    uint32_t first;  // the chunk in which the first slot begins
+    uint32_t *uses;  // of that chunk, for each slot: 0 never used, ARENA_DEAD not any more, else what take() was given
+};
+
+struct arena {
+    uint64_t base;
+    uint32_t chunks_used;
+    struct arena_class {
+        uint64_t *free;  // a stack: the slot given back last is taken first
+        uint32_t free_count, free_capacity;
+        uint64_t next, end;  // slots that were never used
+    } classes[ARENA_CLASSES];
+    struct arena_chunk chunks[ARENA_CHUNKS];
+};
+
+// Reserves the address space. Returns false and sets errno where something lies there already.
+bool arena_open(struct arena *arena, uint64_t base);
+void arena_close(struct arena *arena);
+
+// Takes a slot of at least size_bytes. Returns its address, or 0 where address space or memory runs out.
+uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use);
+
+// Ends the use of a slot, which is not taken again before it is given back.
+void arena_end(struct arena *arena, uint64_t address);
+
+// Gives a slot back; a `reusable` one may be taken again.
+void arena_give(struct arena *arena, uint64_t address, bool reusable);
+
+// What lies at an address: the use of the slot (0, ARENA_DEAD or what take() was given) and where the slot begins.
+uint32_t arena_find(const struct arena *arena, uint64_t address, uint64_t *slot);

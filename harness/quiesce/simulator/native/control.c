@@ -1,0 +1,80 @@
+#include "control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+#include "failure.h"
+#include "ledger.h"
+#include "memory.h"
+#include "runtime.h"
+#include "stream.h"
+
+int quiesce_stall(void *handle) {
+    enum status status = runtime_enter("quiesce_stall");
+    if (status) return runtime_leave(status);
+    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
+    return runtime_leave(stream ? stream_stall(stream) : INVALID_HANDLE);
+}
+
+int quiesce_release(uint64_t serial) {
+    enum status status = runtime_enter("quiesce_release");
+    if (!status) stream_release(serial);
+    return runtime_leave(status);
+}
+
+int quiesce_launch(void *handle, unsigned count, const uint64_t *addresses, const uint64_t *sizes_bytes,
+                   const unsigned char *writes) {
+    enum status status = runtime_enter("quiesce_launch");
+    if (status) return runtime_leave(status);
+    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
+    if (!stream) return runtime_leave(INVALID_HANDLE);
+    status = failure_meet(CALL_LAUNCH);
+    for (unsigned i = 0; i < count && !status; i++) status = memory_check(addresses[i], sizes_bytes[i]);
+    if (!status) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
+    if (status) return runtime_leave(status);
+    ledger->launches++;
+    for (unsigned i = 0; i < count && !stream->capture; i++)
+        ledger_see((struct observation){.seen = writes[i] ? SEEN_WRITTEN : SEEN_READ,
+                                        .device = (uint16_t)stream->device,
+                                        .stream = stream->serial,
+                                        .address = addresses[i],
+                                        .size_bytes = sizes_bytes[i]});
+    return runtime_leave(OK);
+}
+
+int quiesce_fail(int kind, uint64_t nth, int answer) {
+    enum status status = runtime_enter("quiesce_fail");
+    if (!status && (kind < 0 || kind >= CALL_KINDS || !nth)) status = INVALID_VALUE;
+    if (!status) failure_arm_one((enum call_kind)kind, nth, answer);
+    return runtime_leave(status);
+}
+
+int quiesce_mark(const char *name) {
+    enum status status = runtime_enter("quiesce_mark");
+    if (status) return runtime_leave(status);
+    struct observation mark = {.seen = SEEN_MARK, .function = ledger_name(name)};
+    for (unsigned thing = THING_DEVICE; thing < THINGS; thing++) {
+        uint64_t *counted = thing <= THING_REGISTERED ? &mark.address : &mark.other;
+        *counted += ledger->live[thing].count;
+        mark.size_bytes += ledger->live[thing].bytes;
+    }
+    ledger_see(mark);
+    return runtime_leave(OK);
+}
+
+const void *quiesce_ledger(void) { return ledger; }
+
+uint64_t quiesce_not_simulated(const char *function, const char *library) {
+    enum status status = runtime_enter(NULL);
+    if (!status) ledger_see((struct observation){.seen = SEEN_NOT_SIMULATED, .function = ledger_name(function)});
+    runtime_leave(status ? status : NOT_SUPPORTED);
+    fprintf(stderr,
+            "quiesce: %s (%s) is not simulated, and answers 801, not supported; leave this call out, or run the "
+            "program on a device\n",
+            function, library);
+    // What returns text must not return a number, which the caller would read from.
+    if (strstr(function, "ErrorString") || strstr(function, "ErrorName") || strstr(function, "StatusString"))
+        return (uint64_t) "not simulated by quiesce";
+    return NOT_SUPPORTED;
+}

@@ -1,0 +1,33 @@
+// What the library shows beside the vendors' functions: for quiesce's own backend, tests and stub libraries.
+#pragma once
+
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+// Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong,
+// or NULL; the text is static.
+EXPORT const char *quiesce_open(const char *settings);
+EXPORT void quiesce_close(void);
+
+// Holds a stream until it is released or somebody waits for it. It is released by the serial that the ledger gave it,
+// for it may have been destroyed meanwhile.
+EXPORT int quiesce_stall(void *stream);
+EXPORT int quiesce_release(uint64_t serial);
+
+// Launches a kernel that declares what it reads (writes[i] 0) and writes (1).
+EXPORT int quiesce_launch(void *stream, unsigned count, const uint64_t *addresses, const uint64_t *sizes_bytes,
+                          const unsigned char *writes);
+
+// Makes the nth call of a kind (failure.h) from now fail once.
+EXPORT int quiesce_fail(int kind, uint64_t nth, int answer);
+
+// Marks a moment in the ledger, such as the end of an iteration: what is live at marks of one name may not grow.
+EXPORT int quiesce_mark(const char *name);
+
+// A stub was called: says so on standard error and in the ledger, and returns what such a function returns in failure.
+EXPORT uint64_t quiesce_not_simulated(const char *function, const char *library);
+EXPORT const void *quiesce_ledger(void);
+
+// Called by a Python interpreter that begins to exit, see interpreter.h.
+EXPORT void quiesce_interpreter_exits(void);

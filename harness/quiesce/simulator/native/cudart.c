@@ -1,0 +1,145 @@
+// The front end that answers as libcudart: what CUDA's runtime does not share with HIP.
+
+#include "calls.h"
+
+#define API(name) cuda##name
+#define NAME(name) "cuda" #name
+#define COMPILERS(name) __cuda##name
+#define IS_HIP false
+#include "shared_calls.inc"
+#include "pool_calls.inc"
+
+#define ON(name) cuda##name
+#define BY(name) cuda##name
+#define NAME_ON(name) "cuda" #name
+#define NAME_BY(name) "cuda" #name
+#define OWN(name) common_##name
+#define ZERO_IS_OWN false
+#include "stream_calls.inc"
+#undef ON
+#undef BY
+#undef NAME_ON
+#undef NAME_BY
+#undef OWN
+#undef ZERO_IS_OWN
+
+// Clients that were built with --default-stream per-thread call these.
+#define ON(name) cuda##name##_ptsz
+#define BY(name) cuda##name##_ptds
+#define NAME_ON(name) "cuda" #name "_ptsz"
+#define NAME_BY(name) "cuda" #name "_ptds"
+#define OWN(name) own_##name
+#define ZERO_IS_OWN true
+#include "stream_calls.inc"
+
+EXPORT int cudaRuntimeGetVersion(int *version) {
+    CALL("cudaRuntimeGetVersion");
+    NEED(version, INVALID_VALUE);
+    *version = (int)settings.version * 1000;  // major * 1000 + minor * 10
+    ANSWER(OK);
+}
+
+EXPORT int cudaDriverGetVersion(int *version) {
+    CALL("cudaDriverGetVersion");
+    NEED(version, INVALID_VALUE);
+    *version = (int)settings.version * 1000;
+    ANSWER(OK);
+}
+
+// Headers of CUDA 12 give the function of the longer structure the old one's name; CUDA 13 has that name only.
+static enum layouts layout(enum layouts older) { return settings.version >= 13 ? LAYOUT_CUDA_13 : older; }
+
+EXPORT int cudaGetDeviceProperties(void *target, int ordinal) {
+    return properties(target, ordinal, "cudaGetDeviceProperties", layout(LAYOUT_CUDA_11));
+}
+EXPORT int cudaGetDeviceProperties_v2(void *target, int ordinal) {
+    return properties(target, ordinal, "cudaGetDeviceProperties_v2", layout(LAYOUT_CUDA_12));
+}
+
+EXPORT int cudaSetDeviceFlags(unsigned flags) {
+    CALL("cudaSetDeviceFlags");
+    (void)flags;  // how the host waits, which has no meaning here
+    ANSWER(OK);
+}
+
+// -- page-locked memory ----------------------------------------------------------------------------------------------
+
+EXPORT int cudaHostAlloc(void **address, size_t size_bytes, unsigned flags) {
+    CALL("cudaHostAlloc");
+    ANSWER(allocate(THING_PINNED, address, size_bytes, flags));
+}
+
+EXPORT int cudaMallocHost(void **address, size_t size_bytes) {
+    CALL("cudaMallocHost");
+    ANSWER(allocate(THING_PINNED, address, size_bytes, 0));
+}
+
+EXPORT int cudaFreeHost(void *address) {
+    CALL("cudaFreeHost");
+    ANSWER(memory_free(THING_PINNED, THING_PINNED, (uint64_t)address));
+}
+
+// -- what lies at an address -----------------------------------------------------------------------------------------
+
+struct pointer_attributes {  // cudaPointerAttributes; CUDA 13 has eight longs behind it
+    int type, device;
+    void *device_address, *host_address;
+};
+
+EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
+    CALL("cudaPointerGetAttributes");
+    NEED(attributes, INVALID_VALUE);
+    enum { UNREGISTERED, HOST, DEVICE, MANAGED };
+    struct span span = memory_find((uint64_t)address);
+    struct pointer_attributes found = {UNREGISTERED, -2, NULL, (void *)address};
+    if (!span.dead && span.thing != THING_NONE) {
+        bool on_device = span.thing == THING_DEVICE;
+        found.type = on_device ? DEVICE : span.thing == THING_MANAGED ? MANAGED : HOST;
+        found.device = (int)span.device;
+        found.device_address = (void *)address;
+        found.host_address = on_device ? NULL : (void *)address;
+        if (span.thing == THING_PINNED) transfer_asked_about_pinned((uint64_t)address);
+    }
+    *(struct pointer_attributes *)attributes = found;
+    ANSWER(OK);
+}
+
+// -- captures and graphs ---------------------------------------------------------------------------------------------
+
+// Until CUDA 12 the function of this name has three arguments; since CUDA 13 those of _v2, and one for edges.
+EXPORT int cudaStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier, void **graph,
+                                    const void ***dependencies, const void **edges, size_t *count) {
+    (void)edges;
+    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
+    return cudaStreamGetCaptureInfo_v2(handle, state, identifier, graph, dependencies, count);
+}
+EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long long *identifier, void **graph,
+                                         const void ***dependencies, const void **edges, size_t *count) {
+    (void)edges;
+    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, NULL, NULL, NULL);
+    return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, graph, dependencies, count);
+}
+
+// Until CUDA 11 three more arguments follow, which stay as they are: nothing is written to the log of a success.
+EXPORT int cudaGraphInstantiate(void **executable, void *graph) {
+    CALL("cudaGraphInstantiate");
+    ANSWER(instantiate(executable, graph));
+}
+
+EXPORT int cudaGraphUpload(void *executable, void *handle) {
+    CALL("cudaGraphUpload");
+    (void)executable;
+    ANSWER(common_find(handle) ? OK : INVALID_HANDLE);  // nothing has to be brought to the device
+}
+
+// -- kernels of the client's own, beside what shared_calls.inc has ---------------------------------------------------
+
+EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+EXPORT char __cudaInitModule(void **handle) {
+    (void)handle;
+    return 1;
+}
+EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external,
+                              size_t bytes, int constant, int global) {
+    (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
+}

@@ -1,0 +1,189 @@
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control.h"
+#include "runtime.h"
+
+static _Thread_local unsigned current;
+// Of the stack of a thread, of the buffer of printf, of the heap of kernels: these three have the same numbers in both.
+enum { LIMITS = 3 };
+static const size_t DEFAULT_LIMITS[LIMITS] = {1024, 1 << 20, 8 << 20};
+static size_t limits[DEVICES_MAX][LIMITS];
+
+static bool peers[DEVICES_MAX][DEVICES_MAX];  // from, to
+
+// What there is to say, by the field's name in both vendors' structures.
+static const struct figure {
+    const char *field;
+    int value;
+    int cuda;  // number of the attribute (cudaDeviceAttr), or -1
+    int hip;   // number of the attribute since ROCm 5 (hipDeviceAttribute_t), or -1
+} FIGURES[] = {
+    {"warpSize", 32, 10, 87},
+    {"maxThreadsPerBlock", 1024, 1, 56},
+    {"regsPerBlock", 65536, 12, 71},
+    {"sharedMemPerBlock", 49152, 8, 74},
+    {"totalConstMem", 65536, 9, 83},
+    {"clockRate", 1000000, 13, 5},
+    {"memoryClockRate", 1000000, 36, 60},
+    {"memoryBusWidth", 4096, 37, 59},
+    {"l2CacheSize", 4 << 20, 38, 19},
+    {"multiProcessorCount", 64, 16, 63},
+    {"maxThreadsPerMultiProcessor", 2048, 39, 57},
+    {"textureAlignment", 512, 14, 81},
+    {"memPitch", 0x7fffffff, 11, 58},
+    {"concurrentKernels", 1, 31, 8},
+    {"canMapHostMemory", 1, 19, 3},
+    {"unifiedAddressing", 1, 41, 85},
+    {"managedMemory", 1, 83, 24},
+    {"asyncEngineCount", 2, 40, 2},
+    {"integrated", 0, 18, 16},
+    {"memoryPoolsSupported", 1, 115, 88},
+    {"major", 8, 75, 23},
+    {"minor", 0, 76, 61},
+    {"concurrentManagedAccess", 0, 89, 9},
+    {"pciBusID", 0, 33, 67},
+    {"ECCEnabled", 0, 32, 0},
+};
+
+static const struct {
+    int value, cuda, hip;
+} MORE[] = {
+    {1024, 2, 26}, {1024, 3, 27}, {64, 4, 28},           // block dimensions
+    {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
+};
+
+// Offsets, in bytes, of what is filled in: from the vendors' API references, which list the structures in order.
+// tests/simulator/test_layouts.py compares them with installed headers.
+#define SHARED_BY_MOST                                                                                             \
+    {"name", 0}, {"totalGlobalMem", 288}, {"sharedMemPerBlock", 296}, {"regsPerBlock", 304}, {"warpSize", 308},    \
+        {"memPitch", 312}, {"maxThreadsPerBlock", 320}, {"maxThreadsDim", 324}, {"maxGridSize", 336},              \
+        {"totalConstMem", 352}, {"major", 360}, {"minor", 364}, {"textureAlignment", 368}
+#define SHARED_BEFORE_CUDA_13                                                                                      \
+    {"clockRate", 348}, {"multiProcessorCount", 388}, {"integrated", 396}, {"canMapHostMemory", 400},              \
+        {"concurrentKernels", 576}, {"pciBusID", 584}, {"asyncEngineCount", 600}, {"unifiedAddressing", 604},      \
+        {"memoryClockRate", 608}, {"memoryBusWidth", 612}, {"l2CacheSize", 616},                                   \
+        {"maxThreadsPerMultiProcessor", 624}, {"managedMemory", 652}, {"concurrentManagedAccess", 676}
+
+static const struct layout LAYOUTS[] = {
+    {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13}},
+    {"cuda:12", 1032, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, {"memoryPoolsSupported", 744}}},
+    {"cuda:13",
+     1008,
+     {SHARED_BY_MOST,
+      {"multiProcessorCount", 384},
+      {"integrated", 388},
+      {"canMapHostMemory", 392},
+      {"concurrentKernels", 560},
+      {"pciBusID", 568},
+      {"asyncEngineCount", 584},
+      {"unifiedAddressing", 588},
+      {"memoryBusWidth", 592},
+      {"l2CacheSize", 596},
+      {"maxThreadsPerMultiProcessor", 604},
+      {"managedMemory", 636},
+      {"concurrentManagedAccess", 656},
+      {"memoryPoolsSupported", 720}}},
+    {"hip:5", 792, {{"name", 0},          {"totalGlobalMem", 256},   {"sharedMemPerBlock", 264},
+                    {"regsPerBlock", 272}, {"warpSize", 276},         {"maxThreadsPerBlock", 280},
+                    {"maxThreadsDim", 284}, {"maxGridSize", 296},     {"clockRate", 308},
+                    {"memoryClockRate", 312}, {"memoryBusWidth", 316}, {"totalConstMem", 320},
+                    {"major", 328},        {"minor", 332},            {"multiProcessorCount", 336},
+                    {"l2CacheSize", 340},  {"maxThreadsPerMultiProcessor", 344},
+                    {"concurrentKernels", 360}, {"pciBusID", 368},    {"canMapHostMemory", 388},
+                    {"gcnArchName", 396},  {"integrated", 652},       {"memPitch", 712},
+                    {"textureAlignment", 720}, {"managedMemory", 772}, {"concurrentManagedAccess", 780}}},
+    {"hip:6", 1472, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, {"memoryPoolsSupported", 744}, {"gcnArchName", 1160}}},
+};
+enum { LAYOUTS_COUNT = sizeof LAYOUTS / sizeof *LAYOUTS };
+
+EXPORT const struct layout *quiesce_layout(unsigned number) { return number < LAYOUTS_COUNT ? &LAYOUTS[number] : NULL; }
+
+const struct layout *device_layout(enum layouts number) { return &LAYOUTS[number]; }
+
+unsigned device_current(void) { return current < settings.devices ? current : 0; }
+
+bool device_exists(int ordinal) { return ordinal >= 0 && (unsigned)ordinal < settings.devices; }
+
+enum status device_select(int ordinal) {
+    if (!device_exists(ordinal)) return INVALID_DEVICE;
+    current = (unsigned)ordinal;
+    return OK;
+}
+
+static int value_of(const struct figure *figure, unsigned device) {
+    if (!strcmp(figure->field, "warpSize") && settings.flavour == FLAVOUR_HIP) return 64;
+    if (!strcmp(figure->field, "major") && settings.flavour == FLAVOUR_HIP) return 9;
+    return !strcmp(figure->field, "pciBusID") ? (int)device + 1 : figure->value;
+}
+
+static void fill(char *place, const char *field, unsigned device) {
+    static const int block[] = {1024, 1024, 64}, grid[] = {0x7fffffff, 65535, 65535};
+    if (!strcmp(field, "name")) {
+        snprintf(place, 256, "quiesce simulated device %u", device);
+    } else if (!strcmp(field, "gcnArchName")) {
+        strcpy(place, "gfx90a");
+    } else if (!strcmp(field, "maxThreadsDim")) {
+        memcpy(place, block, sizeof block);
+    } else if (!strcmp(field, "maxGridSize")) {
+        memcpy(place, grid, sizeof grid);
+    } else if (!strcmp(field, "totalGlobalMem")) {
+        memcpy(place, &settings.capacity_bytes, sizeof settings.capacity_bytes);
+    } else {
+        for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+            if (!strcmp(field, FIGURES[i].field)) {
+                int value = value_of(&FIGURES[i], device);
+                memcpy(place, &value, sizeof value);  // the size_t among them are zero behind the first four bytes
+            }
+    }
+}
+
+void device_properties(void *properties, unsigned device, const struct layout *layout) {
+    memset(properties, 0, layout->bytes);
+    for (const struct field *field = layout->fields; field->name; field++)
+        fill((char *)properties + field->offset, field->name, device);
+}
+
+enum status device_attribute(int attribute, unsigned device, int *value) {
+    bool hip = settings.flavour == FLAVOUR_HIP;
+    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+        if (attribute == (hip ? FIGURES[i].hip : FIGURES[i].cuda)) {
+            *value = value_of(&FIGURES[i], device);
+            return OK;
+        }
+    for (size_t i = 0; i < sizeof MORE / sizeof *MORE; i++)
+        if (attribute == (hip ? MORE[i].hip : MORE[i].cuda)) {
+            *value = MORE[i].value;
+            return OK;
+        }
+    return INVALID_VALUE;
+}
+
+enum status device_limit(int limit, size_t **bytes) {
+    if (limit < 0 || limit >= LIMITS) return UNSUPPORTED_LIMIT;
+    *bytes = &limits[device_current()][limit];
+    return OK;
+}
+
+enum status device_enable_peer(unsigned peer) {
+    unsigned from = device_current();
+    if (peer == from) return INVALID_DEVICE;
+    if (peers[from][peer]) return PEER_ACCESS_ALREADY_ENABLED;
+    peers[from][peer] = true;
+    return OK;
+}
+
+enum status device_disable_peer(unsigned peer) {
+    unsigned from = device_current();
+    if (!peers[from][peer]) return PEER_ACCESS_NOT_ENABLED;
+    peers[from][peer] = false;
+    return OK;
+}
+
+void devices_open(void) {
+    current = 0;
+    memset(peers, 0, sizeof peers);
+    for (unsigned i = 0; i < DEVICES_MAX; i++) memcpy(limits[i], DEFAULT_LIMITS, sizeof DEFAULT_LIMITS);
+}

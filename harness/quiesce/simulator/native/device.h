@@ -1,0 +1,42 @@
+// Devices: which is current, and what is said of each.
+//
+// The figures are those of no real card. They are what a client needs in order to start, and no promise of the device
+// profile rests on them.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+unsigned device_current(void);
+enum status device_select(int ordinal);
+bool device_exists(int ordinal);
+
+// A structure's size and the fields of it that are filled, a nameless one behind the last.
+struct layout {
+    const char *name;
+    size_t bytes;
+    struct field {
+        const char *name;
+        uint16_t offset;
+    } fields[32];
+};
+
+// The layout that a function fills: by the function, for the old names still fill the old structures.
+enum layouts { LAYOUT_CUDA_11, LAYOUT_CUDA_12, LAYOUT_CUDA_13, LAYOUT_HIP_5, LAYOUT_HIP_6 };
+const struct layout *device_layout(enum layouts number);
+void device_properties(void *properties, unsigned device, const struct layout *layout);
+
+// The attributes that are known; `attribute` is the flavour's number.
+enum status device_attribute(int attribute, unsigned device, int *value);
+
+// Limits of kernels, which do not run here: what is set is kept. UNSUPPORTED_LIMIT for others than the first three.
+enum status device_limit(int limit, size_t **bytes);
+
+// Access between devices, which a client enables in each direction.
+enum status device_enable_peer(unsigned peer);
+enum status device_disable_peer(unsigned peer);
+
+void devices_open(void);

@@ -1,0 +1,80 @@
+#include "failure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+
+static const char *const KINDS[CALL_KINDS] = {
+    [CALL_DEVICE] = "device", [CALL_PINNED] = "pinned", [CALL_MANAGED] = "managed",
+    [CALL_STREAM] = "stream", [CALL_EVENT] = "event",   [CALL_GRAPH] = "graph",
+    [CALL_COPY] = "copy",     [CALL_LAUNCH] = "launch", [CALL_SYNCHRONIZE] = "synchronize",
+};
+
+static struct arming {
+    enum { OFF, ONCE, FROM, BY_CHANCE } how;
+    uint64_t left;     // calls up to the first that fails
+    uint64_t percent;
+    int answer;
+} armed[CALL_KINDS];
+static uint64_t dice;
+
+static int usual_answer(unsigned kind) {
+    switch (kind) {
+        case CALL_COPY:
+        case CALL_LAUNCH:
+        case CALL_SYNCHRONIZE: return UNKNOWN;
+        default: return OUT_OF_MEMORY;
+    }
+}
+
+static const char *arm_one(const char *text) {
+    unsigned kind = 0;
+    const char *colon = strchr(text, ':');
+    if (!colon) return NULL;
+    size_t length = (size_t)(colon - text);
+    while (kind < CALL_KINDS && (strlen(KINDS[kind]) != length || memcmp(text, KINDS[kind], length))) kind++;
+    if (kind == CALL_KINDS || colon[1] < '0' || colon[1] > '9') return NULL;
+    char *end;
+    uint64_t number = strtoull(colon + 1, &end, 10);
+    struct arming arming = {ONCE, number, 0, usual_answer(kind)};
+    if (*end == '+') arming.how = FROM, end++;
+    else if (*end == '%') arming = (struct arming){BY_CHANCE, 0, number, arming.answer}, end++;
+    if (arming.how == BY_CHANCE ? number > 100 : number == 0) return NULL;
+    if (*end == '=') {
+        if (end[1] < '0' || end[1] > '9') return NULL;
+        arming.answer = (int)strtol(end + 1, &end, 10);
+    }
+    armed[kind] = arming;
+    return end;
+}
+
+bool failure_arm(const char *text, uint64_t seed) {
+    memset(armed, 0, sizeof armed);
+    dice = seed;
+    while (*text) {
+        text = arm_one(text);
+        if (!text || (*text && *text++ != ',')) return false;
+    }
+    return true;
+}
+
+void failure_arm_one(enum call_kind kind, uint64_t nth, int answer) {
+    armed[kind] = (struct arming){ONCE, nth, 0, answer};
+}
+
+enum status failure_meet(enum call_kind kind) {
+    struct arming *arming = &armed[kind];
+    switch (arming->how) {
+        case OFF: return OK;
+        case BY_CHANCE: return random_next(&dice) % 100 < arming->percent ? (enum status)arming->answer : OK;
+        case ONCE:
+        case FROM: break;
+    }
+    if (arming->left > 1) {
+        arming->left--;
+        return OK;
+    }
+    if (arming->how == ONCE) arming->how = OFF;
+    return (enum status)arming->answer;
+}

@@ -1,0 +1,16 @@
+// Graphs: captured work that runs as often as it is launched.
+#pragma once
+
+#include <stdint.h>
+
+#include "capture.h"
+#include "status.h"
+
+struct graph;  // also an executable one: both own their nodes
+
+// Takes the nodes over, also where it fails.
+enum status graph_create(struct nodes *nodes, uint64_t *handle);
+enum status graph_instantiate(uint64_t graph, uint64_t *executable);
+enum status graph_launch(uint64_t executable, struct stream *stream);
+enum status graph_destroy(uint64_t graph);
+enum status graph_destroy_executable(uint64_t executable);

@@ -1,0 +1,89 @@
+#include "handle.h"
+
+#include <stdlib.h>
+
+#define HANDLE_BASE 0x3e0000000000ull
+#define HANDLE_STEP 64ull  // so that low bits are free, as a client may assume of a pointer
+
+static struct slot {
+    void *object;
+    uint32_t live;
+    uint32_t next_free;  // index + 1
+    uint64_t serial;
+    enum thing thing;  // also of a handle that was destroyed
+} *slots;
+static uint32_t count, capacity, first_free;
+
+static bool grow(void) {
+    uint32_t wanted = capacity ? 2 * capacity : 256;
+    struct slot *grown = realloc(slots, wanted * sizeof *grown);
+    if (!grown) return false;
+    slots = grown;
+    capacity = wanted;
+    return true;
+}
+
+uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking) {
+    uint32_t index;
+    if (first_free) {
+        index = first_free - 1;
+        first_free = slots[index].next_free;
+    } else {
+        if (count == capacity && !grow()) return 0;
+        index = count++;
+    }
+    uint64_t handle = HANDLE_BASE + index * HANDLE_STEP;
+    uint32_t live = ledger_add((struct live){.address = handle, .thing = (uint8_t)thing, .device = (uint16_t)device});
+    if (!live) return 0;
+    *serial = ledger_live(live)->serial;
+    slots[index] = (struct slot){object, live, 0, *serial, thing};
+    ledger_see((struct observation){.seen = SEEN_CREATED,
+                                    .thing = (uint8_t)thing,
+                                    .device = (uint16_t)device,
+                                    .object = *serial,
+                                    .flags = nonblocking ? FLAG_NONBLOCKING : 0});
+    return handle;
+}
+
+static struct slot *slot_of(uint64_t handle) {
+    uint64_t index = (handle - HANDLE_BASE) / HANDLE_STEP;
+    return handle < HANDLE_BASE || handle % HANDLE_STEP || index >= count ? NULL : &slots[index];
+}
+
+void *handle_find(enum thing thing, uint64_t handle) {
+    struct slot *slot = slot_of(handle);
+    if (!slot || slot->thing != thing) return NULL;
+    if (!slot->object)
+        ledger_see((struct observation){
+            .seen = SEEN_DEAD_HANDLE, .thing = (uint8_t)thing, .address = handle, .object = slot->serial});
+    return slot->object;
+}
+
+void handle_drop(uint64_t handle, bool reusable) {
+    struct slot *slot = slot_of(handle);
+    ledger_see((struct observation){.seen = SEEN_DESTROYED, .thing = (uint8_t)slot->thing, .object = slot->serial});
+    ledger_remove(slot->live);
+    slot->object = NULL;
+    if (!reusable) return;
+    slot->next_free = first_free;
+    first_free = (uint32_t)(slot - slots) + 1;
+}
+
+uint32_t handle_live_at(uint64_t handle) {
+    const struct slot *slot = slot_of(handle);
+    return slot && slot->object ? slot->live : 0;
+}
+
+uint64_t handle_next(uint64_t after, enum thing *thing) {
+    uint32_t index = after ? (uint32_t)((after - HANDLE_BASE) / HANDLE_STEP) + 1 : 0;
+    while (index < count && !slots[index].object) index++;
+    if (index == count) return 0;
+    *thing = slots[index].thing;
+    return HANDLE_BASE + index * HANDLE_STEP;
+}
+
+void handles_close(void) {
+    free(slots);
+    slots = NULL;
+    count = capacity = first_free = 0;
+}

@@ -1,0 +1,25 @@
+// Handles: what a client holds of a stream, an event, a graph. An address that nothing is mapped at, so that a client
+// which looks inside fails at once. A handle that was destroyed may be handed out again at once, or never.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger.h"
+
+// Makes a handle and an entry of the live table, whose serial goes to *serial. Returns 0 where there is no room.
+uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking);
+
+// What a handle stands for, or NULL; a handle of such a thing that was destroyed is observed.
+void *handle_find(enum thing thing, uint64_t handle);
+
+// Ends a handle; `reusable` says whether the number may be handed out again.
+void handle_drop(uint64_t handle, bool reusable);
+
+// The entry of the live table that belongs to a handle, or 0.
+uint32_t handle_live_at(uint64_t handle);
+
+// The handles that exist: the first one above `after` (0: the first), or 0.
+uint64_t handle_next(uint64_t after, enum thing *thing);
+
+void handles_close(void);

@@ -1,0 +1,128 @@
+// What a run leaves behind: a live table, which decides leaks, and a ring of observations, in one mapped file.
+//
+// The kernel keeps the file's pages when the process dies, however it dies. ledger.py reads the same layout; a test
+// compares the two. An entry of the live table counts while its serial is not 0, which is written last and cleared
+// first; an observation counts once `ring_count` includes it.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LEDGER_LAYOUT = 1, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+
+enum thing {
+    THING_NONE,
+    THING_DEVICE,
+    THING_PINNED,
+    THING_MANAGED,
+    THING_REGISTERED,
+    THING_STREAM,
+    THING_EVENT,
+    THING_GRAPH,
+    THING_GRAPH_EXEC,
+    THING_POOL,
+    THING_MODULE,
+    THINGS,
+};
+
+enum seen {
+    SEEN_NOTHING,
+    SEEN_ALLOCATED,       // thing, device, address, size
+    SEEN_FREED,           // thing, device, address, size
+    SEEN_REFUSED,         // thing, device, size
+    SEEN_READ,            // stream reads address, size
+    SEEN_WRITTEN,         // stream writes address, size
+    SEEN_COPIED,          // stream copies size bytes from other to address
+    SEEN_LAUNCHED,        // stream
+    SEEN_RECORDED,        // object is an event, stream
+    SEEN_STREAM_WAITED,   // stream waits for object, an event; flags: FLAG_STREAM_DEAD
+    SEEN_EVENT_WAITED,    // the host waited for object; flags: FLAG_STREAM_DEAD
+    SEEN_EVENT_COMPLETE,  // a query of object said yes
+    SEEN_STREAM_COMPLETE, // a query of stream said yes
+    SEEN_STREAM_WAITED_FOR,  // the host waited for stream
+    SEEN_DEVICE_WAITED_FOR,  // the host waited for device
+    SEEN_CREATED,         // thing, object; stream: flags (nonblocking)
+    SEEN_DESTROYED,       // thing, object
+    SEEN_HOST_WAITED_WORK,   // the host learned that the work of stream is complete, and nothing else
+    SEEN_FREED_TWICE,     // address
+    SEEN_FREED_FOREIGN,   // address: nothing was ever allocated there by this call's family
+    SEEN_USED_AFTER_FREE, // address, size
+    SEEN_OUT_OF_BOUNDS,   // address, size; other: end of the block
+    SEEN_DAMAGED,         // address, size: the red zone behind the block changed
+    SEEN_NOT_SIMULATED,   // function
+    SEEN_STAGED_AGAIN,    // address: the pinned copy, other: the pinned original, size
+    SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
+    SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
+};
+
+enum {
+    FLAG_STREAM_DEAD = 1,  // the stream that the event was last recorded on was destroyed
+    FLAG_NONBLOCKING = 2,  // a stream that has no part in the legacy default stream's order
+    FLAG_ORDERED = 4,      // an allocation or free that is ordered on `stream`, as cudaMallocAsync's are
+    FLAG_STAGED = 8,       // the source of a copy was read before the call returned
+    FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
+};
+
+struct live {
+    uint64_t serial;  // counts everything ever made, from 1; 0: this entry is free
+    uint64_t address; // or the handle
+    uint64_t size_bytes;
+    uint64_t stream;
+    uint64_t observation; // how many observations there were when it was made
+    uint32_t thread;
+    uint16_t device;
+    uint16_t function; // index into the names: the call that made it
+    uint8_t thing;
+    uint8_t reachable; // at exit: somebody can still free it, see reach.h
+    uint8_t reserved[14];
+};
+
+struct observation {
+    uint8_t seen;
+    uint8_t thing;
+    uint16_t device;
+    uint32_t thread;
+    uint16_t function; // index into the names: the call that was under way
+    uint16_t flags;
+    uint32_t status;
+    uint64_t stream; // serial of the stream; 0: the default stream of `device`
+    uint64_t object; // serial of what the observation is about
+    uint64_t address;
+    uint64_t other;
+    uint64_t size_bytes;
+    uint64_t other_bytes;  // of a copy: how far its source reaches
+};
+
+struct ledger_header {
+    uint64_t magic;
+    uint32_t layout, process, parent, flavour, version, devices;
+    uint64_t capacity_bytes;
+    uint64_t live_offset, live_entries, live_high;  // entries at and above live_high were never used
+    uint64_t ring_offset, ring_entries, ring_count; // ring_count: observations made, also those overwritten
+    uint64_t names_offset, names_count;
+    uint64_t exited; // 1: the process ran its exit handlers
+    uint64_t launches;
+    uint64_t made; // things ever made: the last serial
+    struct {
+        uint64_t count, bytes;
+    } live[THINGS];
+};
+
+extern struct ledger_header *ledger;
+
+// Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
+bool ledger_open(const char *folder, uint64_t ring_entries);
+void ledger_close(void);
+
+// The function that a call is under way in; observations and live entries carry it.
+void ledger_enter(const char *function);
+
+// Adds to the live table; returns the index of the entry, or 0 where the table is full.
+uint32_t ledger_add(struct live entry);
+void ledger_remove(uint32_t index);
+struct live *ledger_live(uint32_t index);
+
+void ledger_see(struct observation observation);
+
+// Returns the index of a name, which is kept in the ledger; a name that does not fit is cut.
+uint16_t ledger_name(const char *name);

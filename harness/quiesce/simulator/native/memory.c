@@ -1,0 +1,379 @@
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "capture.h"
+#include "failure.h"
+#include "handle.h"
+#include "pool.h"
+#include "runtime.h"
+#include "stream.h"
+
+// Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
+// below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
+// programs use the top of the address space only, and there is less room there.
+#if defined(__SANITIZE_THREAD__)
+#define BASE 0x7e9000000000ull
+#else
+#define BASE 0x300000000000ull
+#endif
+
+enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED, BANKS };
+enum { FREED_BYTE = 0xdd, RED_ZONE_BYTE = 0xfd, LARGE_BYTES = 1 << 20, EDGE_BYTES = 4096 };
+
+static struct arena arenas[BANKS];
+static uint64_t used_bytes[BANKS];  // owned or cached, rounded to the granularity; managed memory counts as device 0's
+
+// What the ledger does not need to show of a block, by the index of its live entry.
+static struct block {
+    uint64_t size_bytes;  // rounded
+    struct pool *pool;
+    unsigned flags;
+} *blocks;
+static uint32_t blocks_capacity;
+
+static struct registered {
+    uint64_t start, size_bytes;
+    uint32_t live;
+    unsigned flags;
+} *registered;  // sorted
+static uint32_t registered_count, registered_capacity;
+
+static unsigned bank_of(enum thing thing, unsigned device) {
+    return thing == THING_PINNED ? BANK_PINNED : thing == THING_MANAGED ? BANK_MANAGED : device;
+}
+
+static uint64_t rounded(uint64_t size_bytes) {
+    uint64_t granularity = settings.granularity_bytes;
+    return (size_bytes + granularity - 1) / granularity * granularity;
+}
+
+// -- capacity --------------------------------------------------------------------------------------------------------
+
+static uint64_t *used_of(unsigned bank) { return &used_bytes[bank == BANK_MANAGED ? 0 : bank]; }
+
+static uint64_t capacity_of(unsigned bank) {
+    return bank == BANK_PINNED ? settings.pinned_capacity_bytes : settings.capacity_bytes;
+}
+
+bool memory_reserve(unsigned device, uint64_t size_bytes) {
+    uint64_t *used = used_of(device);
+    if (size_bytes > capacity_of(device) - *used) return false;
+    *used += size_bytes;
+    return true;
+}
+
+void memory_unreserve(unsigned device, uint64_t size_bytes) { *used_of(device) -= size_bytes; }
+
+// -- blocks ----------------------------------------------------------------------------------------------------------
+
+static bool make_room(uint32_t live) {
+    if (live < blocks_capacity) return true;
+    uint32_t capacity = blocks_capacity ? 2 * blocks_capacity : 4096;
+    while (capacity <= live) capacity *= 2;
+    struct block *grown = realloc(blocks, capacity * sizeof *grown);
+    if (!grown) return false;
+    blocks = grown;
+    blocks_capacity = capacity;
+    return true;
+}
+
+static void see(enum seen seen, enum thing thing, unsigned device, uint64_t address, uint64_t size_bytes,
+                const struct stream *stream) {
+    ledger_see((struct observation){.seen = (uint8_t)seen,
+                                    .thing = (uint8_t)thing,
+                                    .device = (uint16_t)device,
+                                    .address = address,
+                                    .size_bytes = size_bytes,
+                                    .stream = stream ? stream->serial : 0,
+                                    .flags = stream ? FLAG_ORDERED : 0});
+}
+
+// Makes a block of memory whose capacity is reserved.
+static enum status make(enum thing thing, unsigned device, uint64_t size_bytes, struct block block,
+                        const struct stream *stream, uint64_t *address) {
+    struct arena *arena = &arenas[bank_of(thing, device)];
+    struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing};
+    uint32_t live = ledger_add(entry);
+    if (!live) return OUT_OF_MEMORY;
+    *address = make_room(live) ? arena_take(arena, size_bytes + settings.red_zone_bytes, live) : 0;
+    if (!*address) {
+        ledger_remove(live);
+        return OUT_OF_MEMORY;
+    }
+    ledger_live(live)->address = *address;
+    blocks[live] = block;
+    memset((char *)*address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
+    see(SEEN_ALLOCATED, thing, device, *address, size_bytes, stream);
+    return OK;
+}
+
+static void verify_red_zone(uint64_t end, uint64_t address) {
+    const unsigned char *zone = (const unsigned char *)end;
+    for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
+        if (zone[i] != RED_ZONE_BYTE) {
+            ledger_see((struct observation){.seen = SEEN_DAMAGED, .address = address, .other = end + i});
+            return;
+        }
+}
+
+// Large blocks go back to the system, which reads as zeros; only their edges are filled.
+static void poison(uint64_t address, uint64_t size_bytes) {
+    if (size_bytes >= LARGE_BYTES) {
+        uint64_t start = (address + 4095) & ~4095ull, end = (address + size_bytes) & ~4095ull;
+        madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    if (!settings.poison) return;
+    if (size_bytes < LARGE_BYTES) {
+        memset((void *)address, FREED_BYTE, size_bytes);
+    } else {
+        memset((void *)address, FREED_BYTE, EDGE_BYTES);
+        memset((char *)address + size_bytes - EDGE_BYTES, FREED_BYTE, EDGE_BYTES);
+    }
+}
+
+// Ends a client's ownership; the address stays taken.
+static void disown(uint32_t live, const struct stream *stream) {
+    const struct live *entry = ledger_live(live);
+    verify_red_zone(entry->address + entry->size_bytes, entry->address);
+    see(SEEN_FREED, (enum thing)entry->thing, entry->device, entry->address, entry->size_bytes, stream);
+    ledger_remove(live);
+}
+
+static struct arena *arena_at(uint64_t address) {
+    uint64_t bank = (address - BASE) / ARENA_BYTES;
+    return address < BASE || bank >= BANKS ? NULL : &arenas[bank];
+}
+
+// Finds the live block that begins at an address, of one of two kinds. What is wrong with it is observed.
+static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
+    uint64_t slot;
+    const struct arena *arena = arena_at(address);
+    uint32_t use = arena ? arena_find(arena, address, &slot) : 0;
+    bool fits = use && use != ARENA_DEAD && slot == address &&
+                (ledger_live(use)->thing == thing || ledger_live(use)->thing == other);
+    if (fits) return use;
+    bool twice = use == ARENA_DEAD && slot == address;
+    ledger_see((struct observation){.seen = twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN,
+                                    .thing = (uint8_t)thing,
+                                    .address = address});
+    return 0;
+}
+
+// -- allocation and free ---------------------------------------------------------------------------------------------
+
+static enum call_kind kind_of(enum thing thing) {
+    return thing == THING_PINNED ? CALL_PINNED : thing == THING_MANAGED ? CALL_MANAGED : CALL_DEVICE;
+}
+
+enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_bytes, unsigned flags, uint64_t *address) {
+    *address = 0;
+    enum status status = capture_forbid_unsafe();
+    if (status || !size_bytes) return status;
+    unsigned bank = bank_of(thing, device);
+    uint64_t footprint = rounded(size_bytes);
+    status = failure_meet(kind_of(thing));
+    if (!status && size_bytes > capacity_of(bank)) status = OUT_OF_MEMORY;
+    if (!status && !memory_reserve(bank, footprint)) status = OUT_OF_MEMORY;
+    if (!status) {
+        status = make(thing, device, size_bytes, (struct block){footprint, NULL, flags}, NULL, address);
+        if (status) memory_unreserve(bank, footprint);
+    }
+    if (status) see(SEEN_REFUSED, thing, device, 0, size_bytes, NULL);
+    return status;
+}
+
+enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
+    enum status status = capture_forbid_unsafe();
+    if (status || !address) return status;
+    uint32_t live = owned(address, thing, other);
+    if (!live) return INVALID_VALUE;
+    struct block block = blocks[live];
+    enum thing freed = (enum thing)ledger_live(live)->thing;
+    unsigned device = ledger_live(live)->device;
+    // Memory of a pool that is freed this way is not waited for: cudaFree "will not perform any implicit
+    // synchronization when the pointer was allocated with cudaMallocAsync".
+    if (!block.pool) {
+        for (unsigned i = 0; i < settings.devices && !status; i++)
+            if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
+        if (status) return status;
+    }
+    uint64_t size_bytes = ledger_live(live)->size_bytes;
+    disown(live, NULL);
+    poison(address, size_bytes);
+    arena_give(arena_at(address), address, settings.recycle == RECYCLE_EAGER);
+    if (block.pool) {
+        pool_free(block.pool, block.size_bytes);
+        pool_reuse(block.pool, block.size_bytes);
+    } else {
+        memory_unreserve(bank_of(freed, device), block.size_bytes);
+    }
+    return OK;
+}
+
+enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    *address = 0;
+    if (stream->capture) return NOT_SUPPORTED;  // a graph's own memory is not simulated
+    if (!size_bytes) return OK;
+    unsigned device = pool->device;
+    uint64_t footprint = rounded(size_bytes);
+    enum status status = failure_meet(CALL_DEVICE);
+    bool fits = size_bytes <= settings.capacity_bytes;
+    if (!status && !(fits && pool_take(pool, footprint))) {
+        // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
+        if (fits) status = stream_finish_device(device);
+        if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
+    }
+    if (!status) {
+        status = make(THING_DEVICE, device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
+        if (status) pool_free(pool, footprint), pool_reuse(pool, footprint);
+    }
+    if (status) see(SEEN_REFUSED, THING_DEVICE, device, 0, size_bytes, NULL);
+    return status;
+}
+
+enum status memory_free_ordered(uint64_t address, struct stream *stream) {
+    if (stream->capture) return NOT_SUPPORTED;
+    if (!address) return OK;
+    uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
+    if (!live) return INVALID_VALUE;
+    struct freed freed = {address, ledger_live(live)->size_bytes, blocks[live].size_bytes, ledger_live(live)->device,
+                          blocks[live].pool};
+    disown(live, stream);
+    if (freed.pool) pool_free(freed.pool, freed.footprint_bytes);
+    arena_end(arena_at(address), address);
+    return stream_enqueue(stream, &(struct work){.kind = WORK_FREE, .freed = freed});
+}
+
+void memory_finish_free(const struct freed *freed) {
+    poison(freed->address, freed->size_bytes);
+    arena_give(arena_at(freed->address), freed->address, settings.recycle == RECYCLE_EAGER);
+    if (freed->pool)
+        pool_reuse(freed->pool, freed->footprint_bytes);
+    else
+        memory_unreserve(freed->device, freed->footprint_bytes);
+}
+
+// -- memory of the host's own ----------------------------------------------------------------------------------------
+
+// The first registered range that ends behind an address.
+static uint32_t first_behind(uint64_t address) {
+    uint32_t low = 0, high = registered_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (registered[middle].start + registered[middle].size_bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
+    enum status status = capture_forbid_unsafe();
+    if (!status && (!address || !size_bytes || arena_at(address))) status = INVALID_VALUE;
+    if (!status) status = failure_meet(CALL_PINNED);
+    if (status) return status;
+    uint32_t place = first_behind(address);
+    if (place < registered_count && registered[place].start < address + size_bytes)
+        return HOST_MEMORY_ALREADY_REGISTERED;
+    if (registered_count == registered_capacity) {
+        uint32_t capacity = registered_capacity ? 2 * registered_capacity : 64;
+        struct registered *grown = realloc(registered, capacity * sizeof *grown);
+        if (!grown) return OUT_OF_MEMORY;
+        registered = grown;
+        registered_capacity = capacity;
+    }
+    uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED});
+    if (!live) return OUT_OF_MEMORY;
+    memmove(&registered[place + 1], &registered[place], (registered_count - place) * sizeof *registered);
+    registered[place] = (struct registered){address, size_bytes, live, flags};
+    registered_count++;
+    see(SEEN_ALLOCATED, THING_REGISTERED, 0, address, size_bytes, NULL);
+    return OK;
+}
+
+enum status memory_unregister(uint64_t address) {
+    enum status status = capture_forbid_unsafe();
+    if (status) return status;
+    uint32_t place = first_behind(address);
+    if (place == registered_count || registered[place].start != address) return HOST_MEMORY_NOT_REGISTERED;
+    see(SEEN_FREED, THING_REGISTERED, 0, address, registered[place].size_bytes, NULL);
+    ledger_remove(registered[place].live);
+    registered_count--;
+    memmove(&registered[place], &registered[place + 1], (registered_count - place) * sizeof *registered);
+    return OK;
+}
+
+// -- what lies where -------------------------------------------------------------------------------------------------
+
+struct span memory_find(uint64_t address) {
+    struct arena *arena = arena_at(address);
+    if (!arena) {
+        uint32_t place = first_behind(address);
+        if (place == registered_count || registered[place].start > address) return (struct span){0};
+        const struct registered *found = &registered[place];
+        return (struct span){THING_REGISTERED, 0, found->start, found->size_bytes, found->flags, false};
+    }
+    uint64_t slot = 0;
+    uint32_t use = arena_find(arena, address, &slot);
+    unsigned bank = (unsigned)(arena - arenas);
+    enum thing thing = bank == BANK_PINNED ? THING_PINNED : bank == BANK_MANAGED ? THING_MANAGED : THING_DEVICE;
+    if (!use || use == ARENA_DEAD) return (struct span){thing, bank < DEVICES_MAX ? bank : 0, slot, 0, 0, true};
+    const struct live *live = ledger_live(use);
+    return (struct span){thing, live->device, slot, live->size_bytes, blocks[use].flags, false};
+}
+
+enum status memory_check(uint64_t address, uint64_t size_bytes) {
+    if (!size_bytes) return OK;
+    if (!address) return INVALID_VALUE;
+    struct span span = memory_find(address);
+    if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own
+    if (!span.dead && address + size_bytes <= span.start + span.size_bytes) return OK;
+    ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
+                                    .thing = (uint8_t)span.thing,
+                                    .device = (uint16_t)span.device,
+                                    .address = address,
+                                    .size_bytes = size_bytes,
+                                    .other = span.start + span.size_bytes});
+    return INVALID_VALUE;
+}
+
+uint32_t memory_live_at(uint64_t address) {
+    uint64_t slot;
+    const struct arena *arena = arena_at(address);
+    uint32_t use = arena ? arena_find(arena, address, &slot) : 0;
+    return use == ARENA_DEAD ? 0 : use;
+}
+
+bool memory_covers(uint64_t address) { return arena_at(address) != NULL; }
+
+void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
+    *total_bytes = settings.capacity_bytes;
+    *free_bytes = settings.capacity_bytes - *used_of(device);
+}
+
+// -- beginning and end -----------------------------------------------------------------------------------------------
+
+bool memory_open(void) {
+    for (unsigned bank = 0; bank < BANKS; bank++) {
+        if (bank >= settings.devices && bank < DEVICES_MAX) continue;
+        if (!arena_open(&arenas[bank], BASE + bank * ARENA_BYTES)) return false;
+    }
+    return true;
+}
+
+void memory_close(void) {
+    for (unsigned bank = 0; bank < BANKS; bank++) {
+        arena_close(&arenas[bank]);
+        used_bytes[bank] = 0;
+    }
+    free(blocks);
+    free(registered);
+    blocks = NULL;
+    registered = NULL;
+    blocks_capacity = registered_count = registered_capacity = 0;
+}

@@ -1,0 +1,153 @@
+#include "pool.h"
+
+#include <stdlib.h>
+
+#include "handle.h"
+#include "memory.h"
+#include "reach.h"
+#include "runtime.h"
+
+#define CHUNK_BYTES (32ull << 20)
+
+static struct pool *pools;
+static struct pool *defaults[DEVICES_MAX], *current[DEVICES_MAX];
+
+static struct pool *make(unsigned device) {
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool) return NULL;
+    pool->device = device;
+    pool->alive = true;
+    pool->values[POOL_FOLLOW_EVENTS] = pool->values[POOL_OPPORTUNISTIC] = pool->values[POOL_INTERNAL_DEPENDENCIES] = 1;
+    pool->next = pools;
+    pools = pool;
+    return pool;
+}
+
+// What a pool can neither give back nor hand out.
+static uint64_t owed(const struct pool *pool) { return pool->values[POOL_USED] + pool->pending_bytes; }
+
+static void discard(struct pool *pool) {
+    struct pool **place = &pools;
+    while (*place != pool) place = &(*place)->next;
+    *place = pool->next;
+    free(pool);
+}
+
+enum status pool_create(unsigned device, struct pool **made) {
+    struct pool *pool = make(device);
+    if (!pool) return OUT_OF_MEMORY;
+    uint64_t handle = handle_make(THING_POOL, pool, device, &pool->serial, false);
+    if (!handle) {
+        discard(pool);
+        return OUT_OF_MEMORY;
+    }
+    pool->hidden_handle = HIDDEN(handle);
+    *made = pool;
+    return OK;
+}
+
+enum status pool_destroy(struct pool *pool) {
+    if (pool == defaults[pool->device]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
+    if (current[pool->device] == pool) current[pool->device] = NULL;
+    handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    pool->alive = false;
+    pool_trim(pool, 0);
+    if (!owed(pool)) discard(pool);
+    return OK;
+}
+
+struct pool *pool_find(uint64_t handle) {
+    for (unsigned i = 0; i < settings.devices; i++)
+        if (defaults[i] && (uint64_t)defaults[i] == handle) return defaults[i];
+    return handle_find(THING_POOL, handle);
+}
+
+struct pool *pool_default(unsigned device) {
+    if (!defaults[device] && (defaults[device] = make(device)))
+        defaults[device]->hidden_handle = HIDDEN((uint64_t)defaults[device]);  // no handle, which somebody would own
+    return defaults[device];
+}
+
+struct pool *pool_current(unsigned device) { return current[device] ? current[device] : pool_default(device); }
+
+enum status pool_make_current(unsigned device, struct pool *pool) {
+    if (pool->device != device) return INVALID_VALUE;
+    current[device] = pool;
+    return OK;
+}
+
+static void count(struct pool *pool, int now, int high, uint64_t value) {
+    pool->values[now] = value;
+    if (value > pool->values[high]) pool->values[high] = value;
+}
+
+// Takes more capacity: a chunk of it where there is room, else what is missing.
+static uint64_t grow(struct pool *pool, uint64_t missing) {
+    uint64_t chunks = (missing + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
+    if (settings.flavour == FLAVOUR_CUDA && memory_reserve(pool->device, chunks)) return chunks;
+    return memory_reserve(pool->device, missing) ? missing : 0;
+}
+
+bool pool_take(struct pool *pool, uint64_t size_bytes) {
+    uint64_t cached = pool->values[POOL_RESERVED] - owed(pool);
+    uint64_t missing = size_bytes > cached ? size_bytes - cached : 0, grown = 0;
+    if (missing && !(grown = grow(pool, missing))) {
+        for (struct pool *other = pools; other; other = other->next)
+            if (other != pool && other->device == pool->device) pool_trim(other, 0);
+        if (!(grown = grow(pool, missing))) return false;
+    }
+    count(pool, POOL_RESERVED, POOL_RESERVED_HIGH, pool->values[POOL_RESERVED] + grown);
+    count(pool, POOL_USED, POOL_USED_HIGH, pool->values[POOL_USED] + size_bytes);
+    return true;
+}
+
+void pool_free(struct pool *pool, uint64_t size_bytes) {
+    pool->values[POOL_USED] -= size_bytes;
+    pool->pending_bytes += size_bytes;
+}
+
+void pool_reuse(struct pool *pool, uint64_t size_bytes) {
+    pool->pending_bytes -= size_bytes;
+    if (pool->alive) return;
+    pool_trim(pool, 0);
+    if (!owed(pool)) discard(pool);
+}
+
+void pool_trim(struct pool *pool, uint64_t keep_bytes) {
+    uint64_t reserved = pool->values[POOL_RESERVED];
+    uint64_t kept = keep_bytes > owed(pool) ? keep_bytes : owed(pool);
+    if (kept >= reserved) return;
+    memory_unreserve(pool->device, reserved - kept);
+    pool->values[POOL_RESERVED] = kept;
+}
+
+enum status pool_get(const struct pool *pool, int attribute, uint64_t *value) {
+    if (attribute < POOL_FOLLOW_EVENTS || attribute >= POOL_ATTRIBUTES) return INVALID_VALUE;
+    *value = pool->values[attribute];
+    return OK;
+}
+
+enum status pool_set(struct pool *pool, int attribute, uint64_t value) {
+    switch (attribute) {
+        case POOL_FOLLOW_EVENTS:
+        case POOL_OPPORTUNISTIC:
+        case POOL_INTERNAL_DEPENDENCIES:
+        case POOL_THRESHOLD: pool->values[attribute] = value; return OK;
+        case POOL_RESERVED_HIGH:
+        case POOL_USED_HIGH:  // "a value of 0 is the only one that may be set": it starts over at the present value
+            if (value) return INVALID_VALUE;
+            pool->values[attribute] = pool->values[attribute - 1];
+            return OK;
+        default: return INVALID_VALUE;
+    }
+}
+
+void pools_release(unsigned device) {
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->device == device) pool_trim(pool, pool->values[POOL_THRESHOLD]);
+}
+
+void pools_close(void) {
+    while (pools) discard(pools);
+    for (unsigned i = 0; i < DEVICES_MAX; i++) defaults[i] = current[i] = NULL;
+}

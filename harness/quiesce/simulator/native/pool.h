@@ -1,0 +1,53 @@
+// Memory pools: what cudaMallocAsync and hipMallocAsync allocate from.
+//
+// A pool holds capacity, not addresses: physical memory is mapped where it is needed. CUDA's grows by 32 MiB where
+// there is room (cupy/cupy#5177). What is freed to a pool counts as unused at once, can be used again when the stream
+// has come to the free, and stays reserved until a synchronisation finds more than the threshold, it is trimmed, or
+// another pool would run out. An ordinary allocation runs out before: CuPy's tests of its asynchronous pool, which pass
+// on devices, expect that memory of a pool can be had by cudaMalloc only behind a synchronisation.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "status.h"
+
+enum pool_attribute {  // the numbers of cudaMemPoolAttr and hipMemPoolAttr
+    POOL_FOLLOW_EVENTS = 1,
+    POOL_OPPORTUNISTIC = 2,
+    POOL_INTERNAL_DEPENDENCIES = 3,
+    POOL_THRESHOLD = 4,
+    POOL_RESERVED = 5,
+    POOL_RESERVED_HIGH = 6,
+    POOL_USED = 7,
+    POOL_USED_HIGH = 8,
+    POOL_ATTRIBUTES,
+};
+
+struct pool {
+    struct pool *next;
+    uint64_t hidden_handle, serial;  // see reach.h
+    unsigned device;
+    bool alive;  // a destroyed pool stays until its last block is freed
+    uint64_t pending_bytes;  // freed, and not come to yet
+    uint64_t values[POOL_ATTRIBUTES];
+};
+
+enum status pool_create(unsigned device, struct pool **pool);
+enum status pool_destroy(struct pool *pool);
+struct pool *pool_find(uint64_t handle);
+
+struct pool *pool_default(unsigned device);  // NULL: no memory
+struct pool *pool_current(unsigned device);
+enum status pool_make_current(unsigned device, struct pool *pool);
+
+bool pool_take(struct pool *pool, uint64_t size_bytes);
+void pool_free(struct pool *pool, uint64_t size_bytes);   // the client gave it up
+void pool_reuse(struct pool *pool, uint64_t size_bytes);  // and the stream has come to that
+void pool_trim(struct pool *pool, uint64_t keep_bytes);
+
+enum status pool_get(const struct pool *pool, int attribute, uint64_t *value);
+enum status pool_set(struct pool *pool, int attribute, uint64_t value);
+
+void pools_release(unsigned device);  // a synchronisation: what is beyond the thresholds goes back
+void pools_close(void);

@@ -1,0 +1,67 @@
+#include "reach.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "handle.h"
+#include "ledger.h"
+#include "memory.h"
+
+enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512 };
+
+static uint64_t words[CHUNK_BYTES / sizeof(uint64_t)];
+
+static void look(uint64_t word) {
+    uint32_t live = memory_live_at(word);
+    if (!live) live = handle_live_at(word);
+    if (live) ledger_live(live)->reachable = 1;
+}
+
+// Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
+static void look_for_digits(uint64_t word) {
+    uint64_t low = word & UINT32_MAX, high = word >> 32;
+    if (high && !(low >> 30) && !(high >> 30)) look(high << 30 | low);
+}
+
+// The kernel copies, so that memory that goes away meanwhile is an error and no fault.
+static void scan(uint64_t start, uint64_t end) {
+    for (; start < end; start += CHUNK_BYTES) {
+        size_t bytes = end - start < CHUNK_BYTES ? end - start : CHUNK_BYTES;
+        struct iovec to = {words, bytes}, from = {(void *)start, bytes};
+        ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+        for (ssize_t i = 0; i < got / (ssize_t)sizeof *words; i++) {
+            look(words[i]);
+            look_for_digits(words[i]);
+        }
+    }
+}
+
+static void scan_mapping(const char *line, uint64_t stack) {
+    uint64_t start, end;
+    char access[8];
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, access) != 3) return;
+    if (strncmp(access, "rw", 2) || access[3] != 'p' || memory_covers(start)) return;
+    if (start <= (uint64_t)words && (uint64_t)words < end) {  // the chunk that is being looked at
+        scan(start, (uint64_t)words);
+        scan((uint64_t)words + sizeof words, end);
+    } else {
+        scan(start <= stack && stack < end ? stack : start, end);  // below the stack pointer nothing lives
+    }
+}
+
+void reach_mark(void) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (!maps) return;
+    char line[LINE_BYTES];
+    uint64_t stack = (uint64_t)__builtin_frame_address(0);
+    while (fgets(line, sizeof line, maps)) scan_mapping(line, stack);
+    fclose(maps);
+    // Page-locked memory is the host's, and may hold them too.
+    for (uint32_t live = 1; live < ledger->live_high; live++) {
+        const struct live *entry = ledger_live(live);
+        if (entry->serial && entry->thing == THING_PINNED) scan(entry->address, entry->address + entry->size_bytes);
+    }
+}

@@ -1,0 +1,28 @@
+// The one simulated machine of this process: its settings, its lock, its beginning and its end.
+//
+// Every call of a front end holds the lock from runtime_enter() to runtime_leave(); only host functions that a client
+// put on a stream run without it.
+#pragma once
+
+#include <stdbool.h>
+
+#include "settings.h"
+#include "status.h"
+
+extern struct settings settings;
+
+// Takes the lock and starts the machine where it is not running. Returns NOT_INITIALIZED in a child of fork(), for a
+// device context is not inherited; the lock is held all the same.
+enum status runtime_enter(const char *function);
+
+// Notes what a call answers as the thread's last error and releases the lock. Returns the answer.
+int runtime_leave(enum status answer);
+
+// For host functions, and for waiting until another thread's has returned.
+void runtime_unlock(void);
+void runtime_lock(void);
+void runtime_wait(void);
+void runtime_wake(void);
+
+// The thread's last error; `reset` forgets it.
+enum status runtime_last_error(bool reset);

@@ -1,0 +1,35 @@
+// What a run asked for. The launcher writes it into one environment variable, as name=value;name=value.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum flavour { FLAVOUR_CUDA, FLAVOUR_HIP };
+enum schedule {
+    SCHEDULE_EAGER,   // work runs as soon as nothing holds it back
+    SCHEDULE_LAZY,    // work runs when somebody waits for it: the longest legal delay
+    SCHEDULE_SEEDED,  // work runs at moments, and in an order between streams, that a seed decides
+};
+enum recycle { RECYCLE_EAGER, RECYCLE_NEVER };
+
+enum { DEVICES_MAX = 8, FOLDER_BYTES = 512, FAIL_BYTES = 256 };
+
+struct settings {
+    char folder[FOLDER_BYTES];  // where ledgers go; empty: nothing is kept
+    char fail[FAIL_BYTES];      // failures to arm, see failure.h
+    enum flavour flavour;
+    unsigned version;  // major version of the flavour
+    enum schedule schedule;
+    enum recycle recycle;
+    unsigned devices;
+    uint64_t capacity_bytes;         // of each device
+    uint64_t pinned_capacity_bytes;  // of page-locked host memory
+    uint64_t granularity_bytes;      // what an allocation is rounded up to when capacity is counted
+    uint64_t seed;
+    uint64_t ring_entries;     // observations that are kept; older ones are overwritten
+    uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
+    bool poison;               // fill memory when it is freed
+};
+
+// Fills *settings with the defaults and what text says. Returns what is wrong, or NULL; the text is static.
+const char *settings_parse(struct settings *settings, const char *text);

@@ -1,0 +1,38 @@
+// What a call can answer. CUDA's and HIP's runtimes share these numbers (cudaError_t, hipError_t; CUDA's driver too).
+#pragma once
+
+#include <stdbool.h>
+
+enum status {
+    OK = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,  // also the answer in a child of fork(): a device context is not inherited
+    INVALID_COPY_DIRECTION = 21,
+    INVALID_DEVICE = 101,
+    UNSUPPORTED_LIMIT = 215,
+    INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    PEER_ACCESS_ALREADY_ENABLED = 704,
+    PEER_ACCESS_NOT_ENABLED = 705,
+    HOST_MEMORY_ALREADY_REGISTERED = 712,
+    HOST_MEMORY_NOT_REGISTERED = 713,
+    NOT_PERMITTED = 800,
+    NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_MERGE = 902,
+    CAPTURE_UNMATCHED = 903,
+    CAPTURE_UNJOINED = 904,
+    CAPTURE_ISOLATION = 905,
+    CAPTURE_IMPLICIT = 906,
+    CAPTURED_EVENT = 907,
+    CAPTURE_WRONG_THREAD = 908,
+    UNKNOWN = 999,
+};
+
+// The name of the enumerator in that flavour, and a sentence; both static.
+const char *status_name(int status, bool hip);
+const char *status_text(int status);

@@ -1,0 +1,147 @@
+#include "transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "failure.h"
+#include "ledger.h"
+#include "memory.h"
+#include "reach.h"
+#include "runtime.h"
+#include "stream.h"
+
+// The longest legal delays, from CUDA Runtime API, "API synchronization behavior" (12.4). HIP documents its copies in
+// the same terms, and leaves open whether a synchronous copy between device addresses waits: here it does.
+//
+//   from       to         a synchronous call returns                 an asynchronous call returns
+//   pageable   device     when the source was read (*)               when the source was read (**)
+//   pinned     device     when the copy is complete                  at once
+//   device     pageable   when the copy is complete                  when the copy is complete (***)
+//   device     pinned     when the copy is complete                  at once
+//   device     device     at once (CUDA)                             at once
+//   host       host       when the copy is complete                  when the copy is complete
+//
+//   (*)   "will return once the pageable buffer has been copied to the staging memory …, but the DMA to final
+//         destination may not have completed"; "a stream sync is performed before the copy is initiated"
+//   (**)  "the driver may synchronize with the stream and stage the copy into pinned memory": older texts speak of a
+//         worker thread; reading at once accuses nobody who is innocent under either
+//   (***) "might be synchronous"; until CUDA 11 "will return only once the copy has completed"
+//
+// Managed memory is device memory here, except that synchronous calls that touch it wait, as they did until CUDA 11.
+
+enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_MANAGED };
+
+static _Thread_local uint64_t hidden_asked_about = HIDDEN(0ull);
+
+static enum place place_of(uint64_t address) {
+    switch (memory_find(address).thing) {
+        case THING_DEVICE: return PLACE_DEVICE;
+        case THING_MANAGED: return PLACE_MANAGED;
+        case THING_PINNED:
+        case THING_REGISTERED: return PLACE_PINNED;
+        default: return PLACE_PAGEABLE;
+    }
+}
+
+static bool is_host(enum place place) { return place <= PLACE_PINNED; }
+
+static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
+    return width && height ? (height - 1) * pitch + width : 0;
+}
+
+void transfer_observe(const struct stream *stream, const struct work *work) {
+    struct observation seen = {.device = (uint16_t)stream->device, .stream = stream->serial};
+    switch (work->kind) {
+        case WORK_COPY:
+            seen.seen = SEEN_COPIED;
+            seen.address = work->copy.to;
+            seen.other = work->copy.from;
+            seen.size_bytes = extent(work->copy.to_pitch, work->copy.width, work->copy.height);
+            seen.other_bytes = extent(work->copy.from_pitch, work->copy.width, work->copy.height);
+            seen.flags = work->copy.staged ? FLAG_STAGED : 0;
+            break;
+        case WORK_FILL:
+            seen.seen = SEEN_WRITTEN;
+            seen.address = work->fill.to;
+            seen.size_bytes = extent(work->fill.pitch, work->fill.width, work->fill.height);
+            break;
+        case WORK_LAUNCH:
+            seen.seen = SEEN_LAUNCHED;
+            ledger->launches++;
+            break;
+        default: return;
+    }
+    ledger_see(seen);
+}
+
+void transfer_asked_about_pinned(uint64_t address) { hidden_asked_about = HIDDEN(address); }
+
+// A client that asks what lies at an address, is told that it is page-locked, and then copies the same bytes to the
+// device out of another page-locked block has copied them for nothing. Bytes that are all alike prove nothing.
+static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
+    uint64_t asked = HIDDEN(hidden_asked_about);
+    hidden_asked_about = HIDDEN(0ull);
+    struct span original = memory_find(asked), copy = memory_find(from);
+    if (!asked || original.thing != THING_PINNED || copy.thing != THING_PINNED || original.dead || copy.dead) return;
+    if (original.start == copy.start || size_bytes < 2) return;
+    if (asked + size_bytes > original.start + original.size_bytes) return;
+    const char *bytes = (const char *)from;
+    if (memcmp(bytes, bytes + 1, size_bytes - 1) == 0 || memcmp(bytes, (const char *)asked, size_bytes) != 0) return;
+    ledger_see((struct observation){
+        .seen = SEEN_STAGED_AGAIN, .thing = THING_PINNED, .address = from, .other = asked, .size_bytes = size_bytes});
+}
+
+static enum status stage(struct copy *copy) {
+    copy->staged = malloc(copy->width * copy->height);
+    if (!copy->staged) return OUT_OF_MEMORY;
+    for (uint64_t row = 0; row < copy->height; row++)
+        memcpy((char *)copy->staged + row * copy->width, (char *)copy->from + row * copy->from_pitch, copy->width);
+    return OK;
+}
+
+static enum status finish(struct stream *stream) {
+    ledger_see((struct observation){
+        .seen = SEEN_HOST_WAITED_WORK, .device = (uint16_t)stream->device, .stream = stream->serial});
+    return stream_finish(stream);
+}
+
+static bool returns_complete(enum place from, enum place to, bool asynchronous) {
+    if (is_host(from) && is_host(to)) return true;
+    if (asynchronous) return to == PLACE_PAGEABLE;
+    if (settings.flavour == FLAVOUR_HIP || from == PLACE_MANAGED || to == PLACE_MANAGED) return true;
+    return is_host(to) || from == PLACE_PINNED;
+}
+
+enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous) {
+    enum status status = failure_meet(CALL_COPY);
+    if (!status) status = memory_check(to, extent(shape.to_pitch, shape.width, shape.height));
+    if (!status) status = memory_check(from, extent(shape.from_pitch, shape.width, shape.height));
+    if (status || !shape.width || !shape.height) return status;
+    enum place source = place_of(from), target = place_of(to);
+    struct work work = {.kind = WORK_COPY,
+                        .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height, NULL}};
+    if (source == PLACE_PINNED && !is_host(target)) look_for_second_staging(from, shape.width);
+    if (stream->capture) return stream_enqueue(stream, &work);
+    bool complete = returns_complete(source, target, asynchronous);
+    if (source == PLACE_PAGEABLE && !is_host(target)) {
+        if (!asynchronous && (status = stream_synchronize(stream))) return status;
+        if ((status = stage(&work.copy))) return status;
+    }
+    transfer_observe(stream, &work);
+    status = stream_enqueue(stream, &work);
+    free(work.copy.staged);
+    return status || !complete ? status : finish(stream);
+}
+
+enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
+    enum status status = memory_check(fill.to, extent(fill.pitch, fill.width, fill.height));
+    if (status || !fill.width || !fill.height) return status;
+    enum place place = place_of(fill.to);
+    if (place == PLACE_PAGEABLE) return INVALID_VALUE;
+    struct work work = {.kind = WORK_FILL, .fill = fill};
+    if (!stream->capture) transfer_observe(stream, &work);
+    status = stream_enqueue(stream, &work);
+    // "asynchronous with respect to the host except when the target is pinned host memory or a Unified Memory region"
+    bool waits = !asynchronous && !stream->capture && (place != PLACE_DEVICE || settings.flavour == FLAVOUR_HIP);
+    return status || !waits ? status : finish(stream);
+}

@@ -1,0 +1,27 @@
+// Copies and fills: what they may touch, and when they may be complete.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "status.h"
+#include "work.h"
+
+struct stream;
+
+// Rows of width bytes; a plain copy is one row.
+struct shape {
+    uint64_t to_pitch, from_pitch, width, height;
+};
+
+// Copies on a stream. An `asynchronous` one returns as early as the documents allow, see transfer.c.
+enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous);
+
+// Fills with a value of 1, 2 or 4 bytes.
+enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous);
+
+// Says in the ledger what a piece of work on a stream will read and write.
+void transfer_observe(const struct stream *stream, const struct work *work);
+
+// A client asked what lies at an address, and was told that it is page-locked host memory.
+void transfer_asked_about_pinned(uint64_t address);

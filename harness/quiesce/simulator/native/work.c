@@ -1,0 +1,83 @@
+#include "work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+static uint64_t steps;
+
+struct point *point_new(struct stream *stream) {
+    struct point *point = malloc(sizeof *point);
+    if (point) *point = (struct point){.references = 1, .stream = stream};
+    return point;
+}
+
+struct point *point_keep(struct point *point) {
+    point->references++;
+    return point;
+}
+
+void point_drop(struct point *point) {
+    if (point && --point->references == 0) free(point);
+}
+
+struct work *work_new(const struct work *work) {
+    struct work *made = malloc(sizeof *made);
+    if (!made) return NULL;
+    *made = *work;
+    made->next = NULL;
+    if (work->kind == WORK_COPY && work->copy.staged) {
+        size_t bytes = work->copy.width * work->copy.height;
+        made->copy.staged = malloc(bytes ? bytes : 1);
+        if (!made->copy.staged) {
+            free(made);
+            return NULL;
+        }
+        memcpy(made->copy.staged, work->copy.staged, bytes);
+    }
+    return made;
+}
+
+void work_delete(struct work *work) {
+    if (work->kind == WORK_COPY) free(work->copy.staged);
+    if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
+    free(work);
+}
+
+static void run_copy(const struct copy *copy) {
+    for (uint64_t row = 0; row < copy->height; row++) {
+        const void *from = copy->staged ? (char *)copy->staged + row * copy->width
+                                        : (char *)copy->from + row * copy->from_pitch;
+        memmove((char *)copy->to + row * copy->to_pitch, from, copy->width);
+    }
+}
+
+static void run_fill(const struct fill *fill) {
+    for (uint64_t row = 0; row < fill->height; row++) {
+        char *start = (char *)fill->to + row * fill->pitch;
+        if (fill->value_bytes == 1) {
+            memset(start, (int)fill->value, fill->width);
+            continue;
+        }
+        for (uint64_t at = 0; at < fill->width; at += fill->value_bytes)
+            memcpy(start + at, &fill->value, fill->value_bytes);
+    }
+}
+
+void work_run(struct work *work) {
+    steps++;
+    switch (work->kind) {
+        case WORK_COPY: run_copy(&work->copy); break;
+        case WORK_FILL: run_fill(&work->fill); break;
+        case WORK_FREE: memory_finish_free(&work->freed); break;
+        case WORK_POINT:
+            work->point->complete = true;
+            work->point->step = steps;
+            break;
+        case WORK_LAUNCH:  // kernels do not compute
+        case WORK_WAIT:
+        case WORK_GATE:
+        case WORK_HOST: break;  // run by the stream, without the lock
+    }
+}

@@ -1,0 +1,69 @@
+// Work: what a stream's queue and a graph hold.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "status.h"
+
+struct stream;
+
+// A place in a stream's queue that is passed once: what an event stands for.
+struct point {
+    unsigned references;
+    bool complete;
+    struct stream *stream;  // valid while it is not complete: a stream with work outlives its handle
+    uint64_t step;          // when it was passed, counted in pieces of work
+};
+
+struct copy {
+    uint64_t to, from, to_pitch, from_pitch, width, height;
+    void *staged;  // where the source was read to when the copy was enqueued, or NULL
+};
+
+struct fill {
+    uint64_t to, pitch, width, height;  // width in bytes
+    uint32_t value;
+    unsigned value_bytes;  // 1, 2 or 4
+};
+
+struct host_call {
+    void (*function)(void *data);
+    void (*callback)(void *stream, int status, void *data);  // the older form; one of the two is NULL
+    void *stream;
+    void *data;
+};
+
+struct pool;
+
+struct freed {
+    uint64_t address, size_bytes, footprint_bytes;
+    unsigned device;
+    struct pool *pool;  // that it goes back to, or NULL
+};
+
+enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_HOST, WORK_FREE, WORK_POINT, WORK_WAIT, WORK_GATE };
+
+struct work {
+    struct work *next;
+    enum work_kind kind;
+    union {
+        struct copy copy;
+        struct fill fill;
+        struct host_call host;
+        struct freed freed;
+        struct point *point;  // WORK_POINT, WORK_WAIT
+        bool open;            // WORK_GATE: holds the stream until it is
+    };
+};
+
+// Returns a copy on the heap (the bytes that were staged included), or NULL.
+struct work *work_new(const struct work *work);
+void work_delete(struct work *work);
+
+// Does what can be done under the lock: copies, fills, frees, points.
+void work_run(struct work *work);
+
+struct point *point_new(struct stream *stream);
+struct point *point_keep(struct point *point);
+void point_drop(struct point *point);

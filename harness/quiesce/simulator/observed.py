@@ -1,0 +1,67 @@
+"""What a ledger observed, in the harness's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from quiesce.observations import (
+    DEFAULT_STREAM,
+    CopyEnqueued,
+    DeviceSynchronized,
+    EventCompleted,
+    EventRecorded,
+    EventWaited,
+    HandleCreated,
+    HandleDestroyed,
+    HandleKind,
+    Observation,
+    StreamSynchronized,
+    UpstreamAllocated,
+    UpstreamFreed,
+    UpstreamRefused,
+)
+from quiesce.operations import MemoryKind, Slot
+from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+
+_KINDS: Final = {
+    Thing.DEVICE: MemoryKind.DEVICE,
+    Thing.PINNED: MemoryKind.PINNED,
+    Thing.REGISTERED: MemoryKind.PINNED,
+    Thing.MANAGED: MemoryKind.MANAGED,
+}
+_HANDLES: Final = {Thing.STREAM: HandleKind.STREAM, Thing.EVENT: HandleKind.EVENT, Thing.GRAPH_EXEC: HandleKind.GRAPH}
+
+
+def observations_of(record: Record, names: Mapping[int, Slot]) -> Iterator[Observation]:
+    """Yield what a record says. ``names`` maps the serials of streams and events to the slots of a sequence."""
+    about = names.get(record.object, f"internal:{record.object}")
+    stream = names.get(record.stream, f"internal:{record.stream}") if record.stream else DEFAULT_STREAM
+    alive = not record.flags & Flag.STREAM_DEAD
+    match record.seen:
+        case Seen.ALLOCATED if record.thing in _KINDS:
+            yield UpstreamAllocated(record.address, record.size_bytes, _KINDS[record.thing], record.device)
+        case Seen.FREED if record.thing in _KINDS:
+            yield UpstreamFreed(record.address, record.size_bytes, _KINDS[record.thing], record.device)
+        case Seen.REFUSED if record.thing in _KINDS:
+            yield UpstreamRefused(record.size_bytes, _KINDS[record.thing], record.device)
+        case Seen.COPIED:
+            yield CopyEnqueued(record.other, record.address, record.size_bytes, stream)
+        case Seen.RECORDED:
+            yield EventRecorded(about, stream)
+        case Seen.STREAM_WAITED:
+            yield EventWaited(about, stream, alive)
+        case Seen.EVENT_WAITED:
+            yield EventWaited(about, None, alive)
+        case Seen.EVENT_COMPLETE:
+            yield EventCompleted(about)
+        case Seen.STREAM_WAITED_FOR | Seen.HOST_WAITED_WORK:
+            yield StreamSynchronized(stream)
+        case Seen.DEVICE_WAITED_FOR:
+            yield DeviceSynchronized(record.device)
+        case Seen.CREATED if record.thing in _HANDLES:
+            yield HandleCreated(_HANDLES[record.thing], about)
+        case Seen.DESTROYED if record.thing in _HANDLES:
+            yield HandleDestroyed(_HANDLES[record.thing], about)
+        case _:
+            pass

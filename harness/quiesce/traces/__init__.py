@@ -1,0 +1,1 @@
+"""What programs left behind, and what it says about them."""

@@ -1,0 +1,217 @@
+"""What a ledger says about the program that left it: findings, under the names of the rules that were broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quiesce.backend import Capability, Description, DeviceProfile, Reply
+from quiesce.findings import Finding, Grade
+from quiesce.operations import Mark
+from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
+from quiesce.oracle.oracle import Oracle
+from quiesce.outcomes import Done
+from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
+from quiesce.simulator.observed import observations_of
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.marks import Marks
+from quiesce.traces.races import Race, RaceDetector
+
+SHOWN_MAX: Final = 20
+"""How many findings of one rule are shown; the last one says how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one process did. ``notes`` are no findings: what was not simulated, not judged, or held at the end."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
+    """Judge one process's ledger."""
+    findings: list[Finding] = []
+    races = RaceDetector() if not ledger.lost else None
+    oracle = Oracle(_description(), DeviceProfile(flavour=ledger.flavour))
+    missing: Counter[str] = Counter()
+    marks = Marks()
+    for record in ledger.records():
+        if record.seen is Seen.NOT_SIMULATED:
+            missing[record.function] += 1
+        elif record.seen is Seen.MARK:
+            marks.see(record)
+        findings.extend(_broken_at_once(record))
+        findings.extend(_broken_rules_of_order(oracle, record))
+        if races is not None:
+            findings.extend(map(_race_finding, races.see(record)))
+    notes = [f"not simulated: {name} ({count} times called)" for name, count in sorted(missing.items())]
+    if ledger.launches:
+        notes.append(f"{ledger.launches} kernels were launched; kernels do not compute here")
+    if ledger.lost:
+        notes.append(f"{ledger.lost} observations were overwritten: races were not judged; enlarge the ring")
+    findings.extend(marks.findings())
+    left = list(ledger.live())
+    if not ledger.exited:
+        notes.append("the process did not run its exit handlers: what it held is not judged")
+        notes.extend(f"held at its end: {text}" for text in _by_origin(left))
+    else:
+        accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
+        findings.extend(_leak_findings(accused))
+        kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
+        notes.extend(f"held at exit: {text}" for text in _by_origin(thing for thing in left if thing.serial in kept))
+    return Judgement(tuple(_bounded(findings)), tuple(notes))
+
+
+def _description() -> Description:
+    return Description("simulated", "1", frozenset({Capability.STREAMS, Capability.EVENTS, Capability.ORDER_LEDGER}))
+
+
+_WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
+
+
+def _broken_rules_of_order(oracle: Oracle, record: Record) -> Iterator[Finding]:
+    observations = tuple(observations_of(record, {}))
+    if observations and record.seen in _WAITS:  # memory and order are judged by byte, not by slot
+        for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):
+            yield replace(finding, operation_index=record.number, request=record.function)
+
+
+# -- what the runtime saw at once --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    name: str
+    fault_class: str
+    expected: str
+    observed: str
+
+
+_AT_ONCE: Final = {
+    Seen.FREED_TWICE: _Rule(
+        "memory_is_freed_once", "DBL", "one free of each block", "{function} of {address:#x}, which was freed before"
+    ),
+    Seen.FREED_FOREIGN: _Rule(
+        "only_own_memory_is_freed",
+        "DBL",
+        "an address that was allocated by the same family of functions",
+        "{function} of {address:#x}, where no such block begins",
+    ),
+    Seen.USED_AFTER_FREE: _Rule(
+        "freed_memory_is_not_used",
+        "TEAR",
+        "live memory",
+        "{function} uses {size_bytes} bytes at {address:#x}, freed before",
+    ),
+    Seen.OUT_OF_BOUNDS: _Rule(
+        "uses_stay_inside_their_block",
+        "OVL",
+        "a use that ends with its block",
+        "{function} uses {size_bytes} bytes at {address:#x}; the block ends at {other:#x}",
+    ),
+    Seen.DAMAGED: _Rule(
+        "memory_behind_a_block_survives",
+        "OVL",
+        "the bytes behind the block at {address:#x} as they were",
+        "the byte at {other:#x} was changed; {function} saw it",
+    ),
+    Seen.DEAD_HANDLE: _Rule(
+        "destroyed_handles_are_not_used", "SID", "a live handle", "{function} of {thing} {address:#x}, destroyed before"
+    ),
+    Seen.STAGED_AGAIN: _Rule(
+        "pinned_sources_are_copied_directly",
+        "PRIM",
+        "a copy out of the pinned block at {other:#x}, which the program asked about",
+        "{function} copies the same {size_bytes} bytes out of another pinned block, at {address:#x}",
+    ),
+}
+
+
+def _broken_at_once(record: Record) -> Iterator[Finding]:
+    rule = _AT_ONCE.get(record.seen)
+    if rule is None:
+        return
+    words = {
+        "function": record.function,
+        "address": record.address,
+        "other": record.other,
+        "size_bytes": record.size_bytes,
+        "thing": record.thing.name.lower(),
+    }
+    yield Finding(
+        rule.name,
+        rule.expected.format(**words),
+        rule.observed.format(**words),
+        operation_index=record.number,
+        request=record.function,
+        fault_class=rule.fault_class,
+    )
+
+
+def _race_finding(race: Race) -> Finding:
+    return Finding(
+        "conflicting_uses_are_ordered",
+        f"{_use(race.earlier)} before {_use(race.later)}",
+        f"nothing orders them, and both touch {race.size_bytes} bytes at {race.address:#x}",
+        operation_index=race.later.number,
+        request=race.later.function,
+        fault_class="ORD",
+    )
+
+
+def _use(record: Record) -> str:
+    stream = f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
+    where = stream if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
+    return f"{record.function} (observation {record.number}) on {where}"
+
+
+# -- what is left ------------------------------------------------------------------------------------------------------
+
+
+def _leak_findings(things: Iterable[LiveThing]) -> Iterator[Finding]:
+    groups: dict[tuple[bool, str], list[LiveThing]] = {}
+    for thing in things:
+        groups.setdefault((thing.thing.is_memory, _origin(thing)), []).append(thing)
+    for (is_memory, origin), group in groups.items():
+        size_bytes = sum(thing.size_bytes for thing in group)
+        amount = f"{size_bytes} bytes in {len(group)} blocks" if is_memory else f"{len(group)} handles"
+        lost = all(not thing.reachable for thing in group)
+        yield Finding(
+            NOTHING_LEFT if is_memory else HANDLES_GONE,
+            "everything given back before the exit",
+            f"{amount} of {origin}" + (", which nobody can reach any more" if lost else ""),
+            allocated_by=f"{group[0].function} (observation {group[0].observation})",
+            fault_class="LIVE" if is_memory else "HND",
+            grade=Grade.LIVE_LEAK,
+        )
+
+
+def _by_origin(things: Iterable[LiveThing]) -> Iterator[str]:
+    counted: dict[str, tuple[int, int]] = {}
+    for thing in things:
+        number, size_bytes = counted.get(_origin(thing), (0, 0))
+        counted[_origin(thing)] = (number + 1, size_bytes + thing.size_bytes)
+    for origin, (number, size_bytes) in counted.items():
+        yield f"{number} of {origin}" + (f", {size_bytes} bytes" if size_bytes else "")
+
+
+def _origin(thing: LiveThing) -> str:
+    return f"{thing.thing.name.lower().replace('_', ' ')} from {thing.function} on device {thing.device}"
+
+
+def _bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the first findings of each rule and place, and say on the last one shown how many there are."""
+    kept = list(findings)
+    totals = Counter(finding.invariant for finding in kept)
+    shown: Counter[str] = Counter()
+    for finding in kept:
+        name = finding.invariant
+        shown[name] += 1
+        if shown[name] < SHOWN_MAX or totals[name] <= SHOWN_MAX:
+            yield finding
+        elif shown[name] == SHOWN_MAX:
+            more = totals[name] - SHOWN_MAX
+            yield replace(finding, evidence=f"{more} more findings of this rule are not shown")

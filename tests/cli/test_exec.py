@@ -1,0 +1,97 @@
+"""``quiesce exec`` runs a program, judges it, reports it, and says by its exit code what came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+from quiesce.errors import BackendUnavailable
+from quiesce.simulator.build import build_library
+
+
+@pytest.fixture(autouse=True)
+def _built() -> None:
+    try:
+        build_library()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 0;", ExitCode.NOTHING_FOUND, "2 observations on cuda:12"),
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;", ExitCode.FINDINGS, "3 observations"),
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 4;", ExitCode.COULD_NOT_RUN, "ended with status 4"),
+        ("void *p; cudaMalloc(&p, 8); abort();", ExitCode.COULD_NOT_RUN, "ended with SIGABRT"),
+        ("return 0;", ExitCode.COULD_NOT_RUN, "never called the simulated runtime"),
+    ],
+)
+def test_exit_codes(body: str, code: ExitCode, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = compile_client(tmp_path, body)
+    assert main(["exec", "--", str(program)]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
+    main(["exec", "--", str(program)])
+    shown = capsys.readouterr().out
+    assert f"{program}: operation 2 on 'cuda:12': cudaFree" in shown
+    assert "invariant: memory_is_freed_once" in shown
+
+
+def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:
+    body = "for (int i = 0; i < 9; i++) { void *p; cudaMalloc(&p, 64); cudaFree(&p); } return 0;"
+    program, texts = compile_client(tmp_path, body), []
+    for name in ("first", "second"):
+        arguments = [
+            "exec",
+            "--schedule",
+            "seeded",
+            "--seed",
+            "4",
+            "--at-exit",
+            "all",
+            "--report",
+            str(tmp_path / name),
+        ]
+        assert main([*arguments, "--", str(program)]) == ExitCode.FINDINGS
+        report = json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8"))
+        assert report.pop("run")
+        texts.append([[finding["invariant"] for finding in result["findings"]] for result in report["results"]])
+    assert texts[0] == texts[1] == [["only_own_memory_is_freed"] * 9 + ["nothing_is_left_at_quiescence"]]
+
+
+def test_options_reach_the_machine(tmp_path: Path) -> None:
+    body = """
+    void *p;
+    return cudaMalloc(&p, 3000000) != 2 || cudaMalloc(&p, 64) != 46 || cudaMalloc(&p, 64) != 0 || cudaFree(p) != 0;"""
+    arguments = ["exec", "--capacity", "2MiB", "--fail", "device:2=46", "--recycle", "never"]
+    assert main([*arguments, "--", str(compile_client(tmp_path, body))]) == ExitCode.NOTHING_FOUND
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--flavour", "hip:4"], "flavour 'hip:4' is not simulated"),
+        (["--capacity", "lots"], "--capacity"),
+        (["--fail", "a;b"], "leave the ';' out"),
+    ],
+)
+def test_what_is_asked_wrong_is_said(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["exec", *arguments, "--", "true"]) == ExitCode.COULD_NOT_RUN
+    assert said in capsys.readouterr().err
+
+
+def test_a_setting_that_the_machine_refuses_is_said_and_nothing_is_judged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = compile_client(tmp_path, "void *p; return cudaMalloc(&p, 8);")
+    assert main(["exec", "--fail", "nothing:1", "--", str(program)]) == ExitCode.COULD_NOT_RUN
+    assert "write KIND:N" in capfd.readouterr().err

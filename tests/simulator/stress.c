@@ -1,0 +1,143 @@
+// Random calls from several threads, legal and not, for the sanitizers: stress THREADS CALLS SEED SETTINGS
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *quiesce_open(const char *settings);
+void quiesce_close(void);
+int quiesce_stall(void *stream);
+int cudaMalloc(void **, size_t), cudaFree(void *), cudaHostAlloc(void **, size_t, unsigned), cudaFreeHost(void *);
+int cudaMallocManaged(void **, size_t, unsigned), cudaMallocAsync(void **, size_t, void *);
+int cudaFreeAsync(void *, void *);
+int cudaMemcpyAsync(void *, const void *, size_t, int, void *), cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemsetAsync(void *, int, size_t, void *), cudaHostRegister(void *, size_t, unsigned);
+int cudaHostUnregister(void *);
+int cudaStreamCreateWithFlags(void **, unsigned), cudaStreamDestroy(void *), cudaStreamQuery(void *);
+int cudaStreamSynchronize(void *), cudaStreamWaitEvent(void *, void *, unsigned), cudaDeviceSynchronize(void);
+int cudaEventCreate(void **), cudaEventDestroy(void *), cudaEventRecord(void *, void *), cudaEventQuery(void *);
+int cudaEventSynchronize(void *), cudaLaunchHostFunc(void *, void (*)(void *), void *), cudaSetDevice(int);
+int cudaStreamBeginCapture(void *, int), cudaStreamEndCapture(void *, void **), cudaGraphDestroy(void *);
+int cudaGraphInstantiateWithFlags(void **, void *, unsigned long long), cudaGraphLaunch(void *, void *);
+int cudaGraphExecDestroy(void *), cudaMemsetAsync_ptsz(void *, int, size_t, void *);
+int cudaPointerGetAttributes(void *, const void *), cudaMemGetInfo(size_t *, size_t *);
+
+enum { KEPT = 8, BLOCK_BYTES = 3000 };
+
+struct client {
+    uint64_t state;
+    unsigned calls;
+    void *blocks[KEPT], *pinned[KEPT], *ordered[KEPT], *streams[KEPT], *events[KEPT], *graphs[KEPT];
+    char pageable[BLOCK_BYTES];
+    char registered[BLOCK_BYTES];
+};
+
+static unsigned draw(struct client *client, unsigned below) {
+    client->state = client->state * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(client->state >> 33) % below;
+}
+
+static void count(void *data) { __atomic_add_fetch((unsigned *)data, 1, __ATOMIC_RELAXED); }
+
+static void *any(struct client *client, void **things) { return things[draw(client, KEPT)]; }
+
+static void memory(struct client *client) {
+    void **place = &client->blocks[draw(client, KEPT)], **pinned = &client->pinned[draw(client, KEPT)];
+    void **ordered = &client->ordered[draw(client, KEPT)], *stream = any(client, client->streams);
+    size_t size = draw(client, BLOCK_BYTES), available, total;
+    char attributes[64];
+    switch (draw(client, 9)) {
+        case 0: cudaFree(*place), cudaMalloc(place, size); break;
+        case 1: cudaFree(*place), cudaMallocManaged(place, size, 1); break;
+        case 2: cudaFreeHost(*pinned), cudaHostAlloc(pinned, size, 0); break;
+        case 3: cudaFreeAsync(*ordered, stream), *ordered = NULL, cudaMallocAsync(ordered, size, stream); break;
+        case 4: cudaFree(any(client, client->pinned)); break;  // of another family: refused
+        case 5: cudaHostRegister(client->registered, BLOCK_BYTES, 0); break;
+        case 6: cudaHostUnregister(client->registered); break;
+        case 7: cudaPointerGetAttributes(attributes, (char *)*place + draw(client, 5000)); break;
+        case 8: cudaMemGetInfo(&available, &total); break;
+    }
+}
+
+static void work(struct client *client, unsigned *counted) {
+    void *stream = any(client, client->streams), *block = any(client, client->blocks);
+    size_t size = draw(client, BLOCK_BYTES);
+    switch (draw(client, 8)) {
+        case 0: cudaMemsetAsync(block, 1, size, stream); break;
+        case 1: cudaMemcpyAsync(block, any(client, client->pinned), size, 4, stream); break;
+        case 2: cudaMemcpyAsync(block, client->pageable, size, 4, stream); break;
+        case 3: cudaMemcpyAsync(client->pageable, block, size, 4, stream); break;
+        case 4: cudaMemcpy(any(client, client->pinned), block, size, 4); break;
+        case 5: cudaLaunchHostFunc(stream, count, counted); break;
+        case 6: cudaMemsetAsync_ptsz(block, 1, size, NULL); break;
+        case 7: cudaGraphLaunch(any(client, client->graphs), stream); break;
+    }
+}
+
+static void order(struct client *client) {
+    void **stream = &client->streams[draw(client, KEPT)], **event = &client->events[draw(client, KEPT)];
+    void *other = any(client, client->streams), *graph = NULL, **executable = &client->graphs[draw(client, KEPT)];
+    switch (draw(client, 13)) {
+        case 0: cudaStreamDestroy(*stream), *stream = NULL, cudaStreamCreateWithFlags(stream, draw(client, 2)); break;
+        case 1: cudaEventDestroy(*event), *event = NULL, cudaEventCreate(event); break;
+        case 2:
+        case 3: cudaEventRecord(*event, *stream); break;
+        case 4:
+        case 5: cudaStreamWaitEvent(other, *event, 0); break;
+        case 6: cudaEventQuery(*event); break;
+        case 7: cudaEventSynchronize(*event); break;
+        case 8: cudaStreamQuery(*stream); break;
+        case 9: cudaStreamSynchronize(*stream); break;
+        case 10: cudaDeviceSynchronize(); break;
+        case 11: draw(client, 8) ? 0 : cudaStreamBeginCapture(*stream, 2); break;
+        case 12:
+            if (cudaStreamEndCapture(*stream, &graph) == 0) {
+                cudaGraphExecDestroy(*executable);
+                *executable = NULL;
+                cudaGraphInstantiateWithFlags(executable, graph, 0);
+            }
+            cudaGraphDestroy(graph);
+            break;
+    }
+    if (!draw(client, 50)) quiesce_stall(*stream);
+    if (!draw(client, 50)) cudaSetDevice((int)draw(client, 3));
+}
+
+static void *run(void *data) {
+    struct client *client = data;
+    unsigned counted = 0;
+    for (unsigned call = 0; call < client->calls; call++) {
+        switch (draw(client, 3)) {
+            case 0: memory(client); break;
+            case 1: work(client, &counted); break;
+            case 2: order(client); break;
+        }
+    }
+    cudaHostUnregister(client->registered);
+    for (unsigned i = 0; i < KEPT; i++) cudaStreamEndCapture(client->streams[i], &client->graphs[0]);
+    for (int device = 0; device < 2; device++) {  // pending work names this client's memory
+        cudaSetDevice(device);
+        cudaDeviceSynchronize();
+    }
+    return NULL;
+}
+
+int main(int count_of_words, char **words) {
+    if (count_of_words != 5) return 2;
+    unsigned threads = (unsigned)atoi(words[1]);
+    const char *wrong = quiesce_open(words[4]);
+    if (wrong) return fprintf(stderr, "%s\n", wrong), 2;
+    struct client *clients = calloc(threads, sizeof *clients);
+    pthread_t *handles = calloc(threads, sizeof *handles);
+    for (unsigned i = 0; i < threads; i++) {
+        clients[i].state = (uint64_t)atoi(words[3]) * 1000 + i;
+        clients[i].calls = (unsigned)atoi(words[2]);
+        pthread_create(&handles[i], NULL, run, &clients[i]);
+    }
+    for (unsigned i = 0; i < threads; i++) pthread_join(handles[i], NULL);
+    quiesce_close();
+    free(handles);
+    free(clients);
+    puts("done");
+    return 0;
+}

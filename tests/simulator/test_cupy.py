@@ -1,0 +1,140 @@
+"""Stock CuPy wheels on the simulated runtime: red and green as their releases are.
+
+QUIESCE_CUPY names the wheel that has to be there, such as ``cupy-rocm-7-0==14.2.0``; without it this is skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+WHEEL: Final = os.environ.get("QUIESCE_CUPY", "")
+pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A wheel, the flavour that it runs on, and what a pinned and a pageable ``asarray`` come to."""
+
+    flavour: str
+    staged_again: bool
+    """Whether the extra pinned copy can be seen: the program asks what its source is, and does not heed the answer."""
+    refuses_pageable: bool
+    """cupy#8335: it does not expect ROCm 5's answer about unregistered memory."""
+    pinned_blocks: int
+    """Page-locked blocks after a pinned ``asarray``: 2 where it makes another one (cupy#8090)."""
+    hands_out_in_flight: bool = False
+    """cupy#8789: a pinned source is handed out again while its copy is pending, which the lazy schedule turns into
+    other bytes."""
+
+
+RELEASES: Final = {
+    "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2),
+    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True),
+    "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2),
+    "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
+}
+
+IMPORT: Final = "import numpy, cupy, cupyx, ctypes, sys\n"
+PINNED: Final = IMPORT + (
+    "a = cupyx.empty_pinned((1 << 20,), dtype=numpy.float64)\n"
+    "a[:] = numpy.arange(1 << 20)\n"
+    "b = cupy.asarray(a)\n"
+    "assert (b.get() == a).all()\n"
+)
+PAGEABLE: Final = IMPORT + "x = numpy.arange(1000.0)\nassert (cupy.asarray(x).get() == x).all()\n"
+POOLS: Final = IMPORT + (
+    "pool = cupy.cuda.MemoryPool()\n"
+    "cupy.cuda.set_allocator(pool.malloc)\n"
+    "blocks = [cupy.empty(size, dtype='u1') for size in (100, 5000, 1 << 20)]\n"
+    "assert pool.used_bytes() == 512 + 5120 + (1 << 20)\n"
+    "del blocks\n"
+    "assert pool.used_bytes() == 0 < pool.total_bytes()\n"
+    "pool.free_all_blocks()\n"
+    "assert pool.total_bytes() == 0\n"
+    "stream, event = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Event()\n"
+    "with stream:\n"
+    "    data = cupy.empty(1000, dtype='u1')\n"
+    "    data.data.memset_async(7, 1000)\n"
+    "    event.record()\n"
+    "event.synchronize()\n"
+    "assert (data.get() == 7).all()\n"
+)
+IN_FLIGHT: Final = IMPORT + (
+    "a = cupyx.empty_pinned((1 << 20,), dtype=numpy.uint8)\n"
+    "a[:] = 1\n"
+    "stream = cupy.cuda.Stream(non_blocking=True)\n"
+    "with stream: b = cupy.asarray(a)\n"
+    "del a\n"
+    "c = cupyx.empty_pinned((1 << 20,), dtype=numpy.uint8)\n"
+    "c[:] = 2\n"
+    "stream.synchronize()\n"
+    "print('the device holds', set(b.get().tolist()))\n"
+)
+OUT_OF_MEMORY: Final = IMPORT + (
+    "try:\n"
+    "    cupy.empty(1 << 22, dtype='u1')\n"
+    "except cupy.cuda.memory.OutOfMemoryError:\n"
+    "    sys.exit(0)\n"
+    "sys.exit('it was allocated')\n"
+)
+
+
+@pytest.fixture
+def release() -> Release:
+    name, _, version = WHEEL.partition("==")
+    assert importlib.metadata.version(name) == version, f"another release than {WHEEL} is installed"
+    return RELEASES[WHEEL]
+
+
+def run(release: Release, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, *options]
+    return subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
+
+
+def test_a_pinned_source_is_copied_as_this_release_copies_it(release: Release) -> None:
+    done = run(release, PINNED)
+    assert ("invariant: pinned_sources_are_copied_directly" in done.stdout) is release.staged_again, done.stderr
+    assert done.returncode == int(release.staged_again), done.stderr
+    assert f"{release.pinned_blocks} of pinned from" in done.stderr
+
+
+def test_a_pageable_source_is_taken_as_this_release_takes_it(release: Release) -> None:
+    done = run(release, PAGEABLE)
+    assert ("hipErrorInvalidValue" in done.stderr) is release.refuses_pageable
+    assert done.returncode == (2 if release.refuses_pageable else 0), done.stderr
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_a_pinned_source_that_is_dropped_in_flight(release: Release, schedule: str) -> None:
+    holds = "{2}" if release.hands_out_in_flight and schedule == "lazy" else "{1}"
+    assert f"the device holds {holds}" in run(release, IN_FLIGHT, "--schedule", schedule).stdout
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+def test_pools_streams_and_events_work(release: Release, schedule: str) -> None:
+    done = run(release, POOLS, "--schedule", schedule)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_device_has_the_capacity_that_was_asked_for(release: Release) -> None:
+    assert run(release, OUT_OF_MEMORY, "--capacity", "2MiB").returncode == 0
+
+
+def test_a_failure_on_demand_reaches_the_program(release: Release) -> None:
+    done = run(release, PAGEABLE.replace("x = ", "cupy.cuda.Event(); cupy.cuda.Event(); x = "), "--fail", "event:2=46")
+    assert done.returncode == 2
+    assert "Error" in done.stderr
+
+
+def test_a_function_that_is_not_simulated_fails_by_name(release: Release) -> None:
+    prefix = "hip" if release.flavour.startswith("hip") else "cu"
+    done = run(release, IMPORT + "cupy.cuda.cublas.create() if hasattr(cupy.cuda, 'cublas') else None\n")
+    assert f"{prefix}blasCreate" in done.stderr
+    assert "is not simulated" in done.stderr

@@ -1,0 +1,113 @@
+"""Devices of the simulated runtime: which is current, what is said of each, access between them."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import pytest
+
+INVALID_VALUE, INVALID_DEVICE = 1, 101
+
+
+def value_of(client: Any, attribute: int, device: int = 0) -> int | None:
+    value = ctypes.c_int()
+    status = client.call("DeviceGetAttribute", ctypes.byref(value), attribute, device)
+    return None if status else value.value
+
+
+def current(client: Any) -> int:
+    device = ctypes.c_int()
+    client.ok("GetDevice", ctypes.byref(device))
+    return device.value
+
+
+def test_each_thread_has_its_own_current_device(start: Any) -> None:
+    client, seen = start(devices=3), []
+    client.ok("SetDevice", 2)
+    thread = threading.Thread(target=lambda: seen.append(current(client)))
+    thread.start()
+    thread.join()
+    assert (current(client), seen) == (2, [0])
+    assert client.call("SetDevice", 3) == client.call("SetDevice", -1) == INVALID_DEVICE
+
+
+def test_each_device_has_its_own_memory_and_streams(start: Any) -> None:
+    client = start(devices=2, capacity=1024)
+    client.make("Malloc", 1024)
+    client.ok("SetDevice", 1)
+    client.make("Malloc", 1024)
+    stream = client.make("StreamCreate")
+    client.ok("SetDevice", 0)
+    assert client.call("EventRecord", client.make("EventCreate"), stream) == 400, "an event of another device"
+
+
+@pytest.mark.parametrize(
+    ("flavour", "warp", "threads", "ecc"), [("cuda:12", (10, 32), (1, 1024), 32), ("hip:7", (87, 64), (56, 1024), 0)]
+)
+def test_attributes_have_the_numbers_of_the_flavour(
+    start: Any, flavour: str, warp: tuple[int, int], threads: tuple[int, int], ecc: int
+) -> None:
+    client = start(flavour)
+    assert value_of(client, warp[0]) == warp[1]
+    assert value_of(client, threads[0]) == threads[1]
+    assert value_of(client, ecc) == 0
+    assert value_of(client, 9_999) is None
+    assert value_of(client, warp[0], device=1) is None
+
+
+def test_bus_identifiers_lead_back_to_their_device(start: Any) -> None:
+    client = start(devices=2)
+    text, device = ctypes.create_string_buffer(16), ctypes.c_int()
+    client.ok("DeviceGetPCIBusId", text, 16, 1)
+    client.ok("DeviceGetByPCIBusId", ctypes.byref(device), text)
+    assert device.value == 1
+    assert client.call("DeviceGetByPCIBusId", ctypes.byref(device), b"0000:7f:00.0") == INVALID_DEVICE
+
+
+def test_access_between_devices_is_enabled_once_in_each_direction(start: Any) -> None:
+    client, can = start(devices=2), ctypes.c_int()
+    client.ok("DeviceCanAccessPeer", ctypes.byref(can), 0, 1)
+    assert can.value == 1
+    client.ok("DeviceEnablePeerAccess", 1, 0)
+    assert client.call("DeviceEnablePeerAccess", 1, 0) == 704
+    client.ok("SetDevice", 1)
+    assert client.call("DeviceDisablePeerAccess", 0) == 705
+    client.ok("SetDevice", 0)
+    client.ok("DeviceDisablePeerAccess", 1)
+    assert client.call("DeviceEnablePeerAccess", 0, 0) == INVALID_DEVICE
+
+
+def test_limits_are_kept(start: Any) -> None:
+    client, limit = start(), ctypes.c_size_t()
+    client.ok("DeviceSetLimit", 2, ctypes.c_size_t(1 << 25))
+    client.ok("DeviceGetLimit", ctypes.byref(limit), 2)
+    assert limit.value == 1 << 25
+    assert client.call("DeviceGetLimit", ctypes.byref(limit), 3) == 215
+
+
+@pytest.mark.parametrize("function", ["MemAdvise", "MemPrefetchAsync"])
+def test_hints_are_for_live_managed_memory(start: Any, function: str) -> None:
+    client = start()
+    managed, device = client.make("MallocManaged", 64, 1), client.make("Malloc", 64)
+    client.ok(function, managed, 64, 0, 0)
+    assert client.call(function, device, 64, 0, 0) == INVALID_VALUE
+    assert client.call(function, managed, 65, 0, 0) == INVALID_VALUE
+    client.ok("Free", managed)
+    assert client.call(function, managed, 64, 0, 0) == INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("flavour", "runtime", "name"),
+    [("cuda:12", 12000, b"cudaErrorInvalidValue"), ("hip:6", 60000000, b"hipErrorInvalidValue")],
+)
+def test_versions_and_error_names_are_the_flavours(start: Any, flavour: str, runtime: int, name: bytes) -> None:
+    client, version = start(flavour), ctypes.c_int()
+    client.ok("RuntimeGetVersion", ctypes.byref(version))
+    assert version.value == runtime
+    library = client.machine._library
+    function = getattr(library, f"{flavour.partition(':')[0]}GetErrorName")
+    function.restype = ctypes.c_char_p
+    assert function(INVALID_VALUE) == name
+    assert function(123456) == b"unrecognized error code"

@@ -1,0 +1,89 @@
+"""The ledger's reader and ``native/ledger.h`` describe one layout; what is no ledger is said to be none."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quiesce.errors import QuiesceError
+from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.ledger import (
+    COUNTED,
+    HEADER,
+    LAYOUT,
+    LIVE,
+    NAME_BYTES,
+    OBSERVATION,
+    Flag,
+    Seen,
+    Thing,
+    open_ledger,
+)
+
+SIZES = """
+#include <stdio.h>
+#include "ledger.h"
+int main(void) {
+    printf("%zu %zu %zu %d %d %d\\n", sizeof(struct ledger_header), sizeof(struct live), sizeof(struct observation),
+           LEDGER_LAYOUT, LEDGER_NAME_BYTES, THINGS);
+}
+"""
+
+
+def enumerators(prefix: str) -> list[str]:
+    text = (SOURCES / "ledger.h").read_text(encoding="utf-8")
+    found = re.findall(rf"^ +{prefix}_(\w+)(?: = \d+)?,", text, re.MULTILINE)
+    return [name for name in found if name != "S"]
+
+
+def test_enumerations_are_the_same() -> None:
+    assert enumerators("THING") == [thing.name for thing in Thing]
+    assert enumerators("SEEN") == [seen.name for seen in Seen]
+    assert [flag.name for flag in Flag] == enumerators("FLAG")
+
+
+@pytest.mark.usefixtures("library")
+def test_sizes_are_the_same(tmp_path: Path) -> None:
+    source, program = tmp_path / "sizes.c", tmp_path / "sizes"
+    source.write_text(SIZES, encoding="utf-8")
+    subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
+    shown = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
+    header = HEADER.size + COUNTED.size * len(Thing)
+    assert list(map(int, shown)) == [header, LIVE.size, OBSERVATION.size, LAYOUT, NAME_BYTES, len(Thing)]
+
+
+def test_a_ring_keeps_the_last_observations_and_counts_all(start: Any) -> None:
+    client = start(ring=16)
+    for size in range(1, 41):
+        client.make("Malloc", size)
+    ledger = client.machine.ledger
+    assert (ledger.observations, ledger.lost) == (40, 24)
+    assert [record.size_bytes for record in ledger.records()] == list(range(25, 41))
+    assert [record.number for record in ledger.records()] == list(range(24, 40))
+    assert len(list(ledger.live())) == 40, "the live table forgets nothing"
+
+
+def test_live_things_say_what_made_them(start: Any) -> None:
+    client = start("hip:7")
+    client.make("StreamCreateWithFlags", 1)
+    address = client.make("HostMalloc", 10, 0)
+    stream, block = client.machine.ledger.live()
+    assert (stream.thing, stream.function, stream.observation) == (Thing.STREAM, "hipStreamCreateWithFlags", 0)
+    assert (block.thing, block.function, block.address, block.size_bytes) == (
+        Thing.PINNED,
+        "hipHostMalloc",
+        address,
+        10,
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\0" * 4096, b"QUIESCE" * 1000])
+def test_what_is_no_ledger_is_said_to_be_none(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "1.ledger"
+    path.write_bytes(content)
+    with pytest.raises(QuiesceError, match="no ledger"), open_ledger(path):
+        pass

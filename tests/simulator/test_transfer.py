@@ -1,0 +1,162 @@
+"""Copies and fills of the simulated runtime: the longest legal delays, and what they may touch."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+
+from quiesce.simulator.ledger import Seen
+
+SIZE = 64
+ANY_DIRECTION = 4
+
+
+class Places:
+    """One block of each kind of memory, and a source of ones."""
+
+    def __init__(self, client: Any) -> None:
+        self.pageable_buffers = [ctypes.create_string_buffer(SIZE) for _ in range(2)]
+        self.addresses = {
+            "pageable": [ctypes.addressof(buffer) for buffer in self.pageable_buffers],
+            "pinned": [client.make("HostAlloc", SIZE, 0) for _ in range(2)],
+            "device": [client.make("Malloc", SIZE) for _ in range(2)],
+            "managed": [client.make("MallocManaged", SIZE, 1) for _ in range(2)],
+        }
+
+    def pair(self, source: str, target: str) -> tuple[int, int]:
+        return self.addresses[target][1], self.addresses[source][0]
+
+
+# from, to, whether the synchronous and the asynchronous call return when the copy is complete (CUDA)
+RETURNS = [
+    ("pageable", "device", False, False),
+    ("pinned", "device", True, False),
+    ("device", "pageable", True, True),
+    ("device", "pinned", True, False),
+    ("device", "device", False, False),
+    ("pageable", "pageable", True, True),
+    ("pinned", "pinned", True, True),
+    ("pinned", "pageable", True, True),
+    ("managed", "device", True, False),
+    ("device", "managed", True, False),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "synchronous", "asynchronous"), RETURNS)
+@pytest.mark.parametrize("function", ["Memcpy", "MemcpyAsync"])
+def test_when_a_copy_returns(
+    start: Any, source: str, target: str, synchronous: bool, asynchronous: bool, function: str
+) -> None:
+    client = start(schedule="lazy")
+    places = Places(client)
+    to, origin = places.pair(source, target)
+    ctypes.memset(origin, 1, SIZE)
+    if function == "Memcpy":
+        client.ok("Memcpy", to, origin, SIZE, ANY_DIRECTION)
+    else:
+        client.ok("MemcpyAsync", to, origin, SIZE, ANY_DIRECTION, client.make("StreamCreate"))
+    complete = ctypes.string_at(to, SIZE) == b"\1" * SIZE
+    assert complete is (synchronous if function == "Memcpy" else asynchronous)
+    client.ok("DeviceSynchronize")
+    assert ctypes.string_at(to, SIZE) == b"\1" * SIZE
+
+
+@pytest.mark.parametrize(("source", "survives"), [("pageable", True), ("pinned", False)])
+def test_only_a_pageable_source_was_read_when_the_call_returns(start: Any, source: str, survives: bool) -> None:
+    client = start(schedule="lazy")
+    places = Places(client)
+    to, origin = places.pair(source, "device")
+    ctypes.memset(origin, 1, SIZE)
+    client.ok("MemcpyAsync", to, origin, SIZE, ANY_DIRECTION, client.make("StreamCreate"))
+    ctypes.memset(origin, 2, SIZE)
+    client.ok("DeviceSynchronize")
+    assert (ctypes.string_at(to, 1) == b"\1") is survives
+
+
+def test_hip_copies_between_device_addresses_wait(start: Any) -> None:
+    client = start("hip:7", schedule="lazy")
+    places = Places(client)
+    to, origin = places.pair("device", "device")
+    ctypes.memset(origin, 1, SIZE)
+    client.ok("Memcpy", to, origin, SIZE, ANY_DIRECTION)
+    assert ctypes.string_at(to, 1) == b"\1"
+
+
+def test_rows_are_copied_with_their_pitches(start: Any) -> None:
+    client = start()
+    device, pitch = client.make("Malloc", 1024), 512
+    source = ctypes.create_string_buffer(b"abcdef", 6)
+    client.ok("Memcpy2D", device, pitch, source, 3, 3, 2, 1)
+    assert ctypes.string_at(device, 3) == b"abc"
+    assert ctypes.string_at(device + pitch, 3) == b"def"
+    assert client.call("Memcpy2D", device, 2, source, 3, 3, 2, 1) == 1, "a row is longer than its pitch"
+
+
+def test_an_unknown_direction_is_refused(start: Any) -> None:
+    client = start()
+    places = Places(client)
+    to, origin = places.pair("device", "device")
+    assert client.call("Memcpy", to, origin, SIZE, 9) == 21
+
+
+def test_fills_return_at_once_but_for_host_memory(start: Any) -> None:
+    client = start(schedule="lazy")
+    places = Places(client)
+    for kind, complete in (("device", False), ("pinned", True), ("managed", True)):
+        address = places.addresses[kind][0]
+        client.ok("Memset", address, 7, SIZE)
+        assert (ctypes.string_at(address, SIZE) == b"\7" * SIZE) is complete
+    assert client.call("Memset", places.addresses["pageable"][0], 7, SIZE) == 1
+
+
+@pytest.mark.parametrize(("offset", "size", "seen"), [(0, SIZE, None), (1, SIZE, Seen.OUT_OF_BOUNDS), (63, 1, None)])
+def test_uses_stay_inside_their_block(start: Any, offset: int, size: int, seen: Seen | None) -> None:
+    client = start()
+    address = client.make("Malloc", SIZE)
+    assert client.call("Memset", address + offset, 0, size) == (0 if seen is None else 1)
+    assert [record.seen for record in client.seen(Seen.OUT_OF_BOUNDS)] == ([] if seen is None else [seen])
+
+
+def test_a_use_of_freed_memory_is_refused_and_seen(start: Any) -> None:
+    client = start()
+    address = client.make("Malloc", SIZE)
+    client.ok("Free", address)
+    assert client.call("Memset", address, 0, SIZE) == 1
+    assert [record.address for record in client.seen(Seen.USED_AFTER_FREE)] == [address]
+
+
+def stage(client: Any, original: bytes, copied: bytes, *, ask: bool = True, direct: bool = False) -> int:
+    """Copy to the device out of a second pinned block after asking about the first; return how often that was seen."""
+    size = len(original)
+    first, second, device = (
+        client.make("HostAlloc", size, 0),
+        client.make("HostAlloc", size, 0),
+        client.make("Malloc", size),
+    )
+    ctypes.memmove(first, original, size)
+    ctypes.memmove(second, copied, size)
+    if ask:
+        client.ok("PointerGetAttributes", (ctypes.c_int * 32)(), first)
+    client.ok("MemcpyAsync", device, first if direct else second, size, ANY_DIRECTION, 0)
+    return len(client.seen(Seen.STAGED_AGAIN))
+
+
+def test_a_pinned_source_that_is_staged_again_is_seen(start: Any) -> None:
+    assert stage(start("hip:7"), b"abcdef", b"abcdef") == 1
+
+
+@pytest.mark.parametrize(
+    ("original", "copied", "ask", "direct"),
+    [
+        (b"abcdef", b"abcdeg", True, False),  # other bytes
+        (b"aaaaaa", b"aaaaaa", True, False),  # bytes that prove nothing
+        (b"abcdef", b"abcdef", False, False),  # equal buffers of a client that never asked
+        (b"abcdef", b"abcdef", True, True),  # the source itself
+    ],
+)
+def test_what_only_looks_like_staging_again_is_let_be(
+    start: Any, original: bytes, copied: bytes, ask: bool, direct: bool
+) -> None:
+    assert stage(start("hip:7"), original, copied, ask=ask, direct=direct) == 0
