@@ -11,6 +11,7 @@ from quiesce.outcomes import INVALID_VALUE, UPSTREAM_ERROR
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.heap import Heap
 from quiesce.reference.ledger import Ledger
+from quiesce.requests import SIZE_BYTES_MAX
 
 
 @dataclass(slots=True)
@@ -98,7 +99,8 @@ class Upstream:
             if address is None:
                 raise MemoryExhausted
         except (MemoryExhausted, CallRejected):
-            self._ledger.see(UpstreamRefused(size, self.kind, self.device))
+            asked = min(size, SIZE_BYTES_MAX)  # a caller's size has 64 bits, so nobody can be seen asking for more
+            self._ledger.see(UpstreamRefused(asked, self.kind, self.device))
             raise
         self._ledger.see(UpstreamAllocated(address, size, self.kind, self.device))
         return address
