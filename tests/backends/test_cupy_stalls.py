@@ -15,7 +15,8 @@ from quiesce.backends.cupy_stalls import Gate, can_stall
 from quiesce.backends.cupy_streams import Streams, Unsupportable
 from quiesce.observations import DeviceSynchronized
 
-WORDS = (ctypes.c_uint32 * 64)()
+WORDS = (ctypes.c_uint32 * 128)()
+"""As much as a gatekeeper takes at once: 64 signals of 8 bytes each."""
 
 
 class FakeGatekeeper:
@@ -127,9 +128,13 @@ def test_gates_are_handed_on_along_every_edge() -> None:
 
 
 def test_a_runtime_without_the_call_cannot_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allocate(size_bytes: int, flags: int) -> int:
+        assert size_bytes <= ctypes.sizeof(WORDS)
+        return ctypes.addressof(WORDS)
+
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
     runtime = SimpleNamespace(
-        hostAlloc=lambda size, flags: ctypes.addressof(WORDS),
+        hostAlloc=allocate,
         freeHost=lambda address: None,
         CUDARuntimeError=RuntimeError,
     )
