@@ -1,0 +1,225 @@
+"""Plans and writes the libraries that a program needs beside the simulated runtime, into a folder of one run.
+
+Python loads extension modules with RTLD_NOW: each function that a module refers to must exist when it is loaded, also
+those that are never called, and the loader looks for it only in the module's own scope, that is the program, the module
+and the libraries that these need, directly or not. So the dynamic symbols of what is about to run are read, and each
+function that nobody would define is defined, to fail by name, in a library of the scope that misses it.
+
+Two kinds of library are written. A *stub* stands for a vendor's library that is not on this machine. A *front* stands
+for the runtime itself (``libamdhip64.so.7``, say): it brings along the one simulator library that defines what is
+simulated, and defines, to fail by name, what a client wants beyond that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from quiesce.errors import ConfigurationError, UnreadableObject
+from quiesce.simulator.elf_reading import (
+    Dependencies,
+    Symbol,
+    SymbolKind,
+    read_defined_names,
+    read_dependencies,
+    read_undefined,
+)
+from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.library_search import find_library
+from quiesce.simulator.vendor_libraries import answer, family_of, owns
+
+_OBJECT_BYTES: Final = 4096
+"""The room for a variable: a reference does not say how large the variable is."""
+_LIBRARY_NAME: Final = re.compile(r".*\.so(?:\.[0-9.]+)?")
+_PLAIN_NAME: Final = re.compile(r"[\w.+-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """The library that simulates a runtime, and the names under which programs ask for it."""
+
+    library: Path
+    answers_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """What was written, and what was not."""
+
+    folder: Path
+    libraries: tuple[StubLibrary, ...]
+    left_real: Mapping[str, Path]
+    """Vendor libraries that exist on this machine: they will run as they are."""
+    missing: Mapping[Path, tuple[str, ...]]
+    """Files, and libraries that they need, exist nowhere and are no GPU vendor's: they can't be loaded."""
+
+
+def gpu_modules(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the shared objects below some folders that need a GPU vendor's library, sorted."""
+    found = []
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                if ".so" in name and _LIBRARY_NAME.fullmatch(name):
+                    path = Path(place, name)
+                    try:
+                        needed = read_dependencies(path).needed
+                    except UnreadableObject:
+                        continue  # a linker script, or another machine's
+                    if any(family_of(each) for each in needed):
+                        found.append(path)
+    return tuple(sorted(found))
+
+
+def write_stubs(files: Sequence[Path], folder: Path, simulator: Simulator, program: Path | None = None) -> Stubs:
+    """Write into `folder` all that `files` need to be loaded, and say what that was.
+
+    `program` is the executable that will load them: what it and its libraries define is not stubbed. Without it, only
+    functions that are named as the vendor's are. Raises :class:`quiesce.errors.UnreadableObject` for a file that is
+    none, and :class:`quiesce.errors.ConfigurationError` for a name that is a path or a folder that does not exist.
+    """
+    for name in simulator.answers_to:
+        if not _PLAIN_NAME.fullmatch(name):
+            raise ConfigurationError(f"the simulator can't answer to {name!r}: write a file name, as libcudart.so.12")
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder} is no folder, so nothing can be written there; make it first")
+    plan = _Plan(simulator, _Closure(files, frozenset(simulator.answers_to)))
+    plan.add_files(files, program)
+    libraries = tuple(plan.libraries())
+    for library in libraries:
+        target = folder / library.soname
+        target.unlink(missing_ok=True)  # a link there must not lead the write elsewhere
+        with target.open("xb") as file:
+            file.write(write_library(library))
+    return Stubs(folder, libraries, plan.closure.left_real, plan.closure.missing)
+
+
+class _Closure:
+    """The libraries that files bring along, as the loader will find them once the stubs are in place."""
+
+    def __init__(self, files: Sequence[Path], answers_to: frozenset[str]) -> None:
+        self.left_real: dict[str, Path] = {}
+        self.missing: dict[Path, tuple[str, ...]] = {}
+        self._answers_to = answers_to
+        self._paths = tuple(each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each)
+        self._by_name = {file.name: file for file in files}
+        self._dependencies: dict[Path, Dependencies] = {}
+        self._defined: dict[Path, frozenset[str]] = {}
+        self._scopes: dict[Path, _Scope] = {}
+
+    def dependencies(self, path: Path) -> Dependencies:
+        if path not in self._dependencies:
+            self._dependencies[path] = read_dependencies(path)
+        return self._dependencies[path]
+
+    def defined(self, path: Path) -> frozenset[str]:
+        if path not in self._defined:
+            self._defined[path] = read_defined_names(path)
+        return self._defined[path]
+
+    def scope(self, file: Path) -> _Scope:
+        """Return what is searched for the symbols of a file, in the loader's order: breadth first."""
+        if file not in self._scopes:
+            scope = _Scope()
+            queue, seen = [file], {file}
+            for client in queue:
+                for name in self.dependencies(client).needed:
+                    found = self._resolve(client, name, scope)
+                    if found is not None and found not in seen:
+                        seen.add(found)
+                        queue.append(found)
+            scope.real.extend(queue)
+            self._scopes[file] = scope
+        return self._scopes[file]
+
+    def _resolve(self, client: Path, name: str, scope: _Scope) -> Path | None:
+        found = find_library(name, client, self.dependencies(client), self._paths)
+        vendors = family_of(name) is not None
+        if found is not None and vendors and (name not in self._answers_to or found.by_client):
+            self.left_real[name] = found.path
+        if name in self._answers_to and (found is None or not found.by_client):
+            scope.add_stub(name)
+            return None
+        if found is not None:
+            return found.path
+        if vendors:
+            scope.add_stub(name)
+            return None
+        if name in self._by_name:  # a library of the same package, which will be loaded before
+            return self._by_name[name]
+        self.missing[client] = tuple(dict.fromkeys((*self.missing.get(client, ()), name)))
+        scope.complete = False
+        return None
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Where the loader looks for the symbols of one file."""
+
+    real: list[Path] = field(default_factory=list)
+    stubs: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    def add_stub(self, soname: str) -> None:
+        if soname not in self.stubs:
+            self.stubs.append(soname)
+
+
+class _Plan:
+    """Which library is to define what."""
+
+    def __init__(self, simulator: Simulator, closure: _Closure) -> None:
+        self.closure = closure
+        self._simulator = simulator
+        self._simulated = read_defined_names(simulator.library)
+        self._symbols: dict[str, dict[str, Symbol]] = {soname: {} for soname in simulator.answers_to}
+        self._versions: dict[str, dict[str, None]] = {}
+
+    def add_files(self, files: Sequence[Path], program: Path | None) -> None:
+        of_program = None if program is None else self.closure.scope(program).real
+        done: set[Path] = set()
+        for file in (*files, *([] if program is None else [program])):
+            scope = self.closure.scope(file)
+            for client in scope.real:
+                if client not in done and self.closure.scope(client).stubs:
+                    done.add(client)
+                    self._add_client(client, of_program)
+
+    def _add_client(self, client: Path, of_program: Sequence[Path] | None) -> None:
+        scope = self.closure.scope(client)
+        for soname in scope.stubs:
+            self._symbols.setdefault(soname, {})
+        for symbol in read_undefined(client):
+            if symbol.version:
+                self._versions.setdefault(symbol.version_file, {})[symbol.version] = None
+            if not symbol.weak and symbol.name not in self._simulated:
+                soname = self._place(symbol, scope, of_program)
+                if soname is not None:
+                    self._symbols[soname].setdefault(symbol.name, symbol)
+
+    def _place(self, symbol: Symbol, scope: _Scope, of_program: Sequence[Path] | None) -> str | None:
+        """Return the stub or front that must define a symbol, or None where somebody else does."""
+        if symbol.version_file:
+            return symbol.version_file if symbol.version_file in scope.stubs else None
+        owner = next((soname for soname in scope.stubs if owns(soname, symbol.name)), None)
+        if owner is None and (of_program is None or not scope.complete):
+            return None
+        if any(symbol.name in self.closure.defined(path) for path in (*scope.real, *(of_program or ()))):
+            return None
+        return owner or scope.stubs[0]
+
+    def libraries(self) -> Iterator[StubLibrary]:
+        for soname, symbols in sorted(self._symbols.items()):
+            family = family_of(soname)
+            variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
+            yield StubLibrary(
+                soname,
+                tuple(StubFunction(name, answer(soname, name)) for name in sorted(symbols.keys() - variables)),
+                tuple(StubObject(name, _OBJECT_BYTES) for name in sorted(variables)),
+                (str(self._simulator.library.absolute()),),
+                tuple(self._versions.get(soname, ())) + (family.versions if family else ()),
+            )
