@@ -126,6 +126,8 @@ def read_defined_names(path: Path) -> frozenset[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Image]:
+    if not path.is_file():
+        raise UnreadableObject(path, "there is no such file" if not path.exists() else "it is no regular file")
     try:
         with path.open("rb") as file:
             if file.seek(0, 2) == 0:
@@ -230,7 +232,7 @@ class _Image:
         wanted, offered = self._versions_wanted(), self._versions_defined()
         for index, (name, info, _, section, _, size_bytes) in enumerate(_SYMBOL.iter_unpack(table)):
             binding = info >> 4
-            if binding == _BINDING_LOCAL or defined is not None and defined != (section != 0):
+            if binding == _BINDING_LOCAL or (defined is not None and defined != (section != 0)):
                 continue
             number = versions[index] & _VERSION_INDEX if versions else 0
             version, file = (offered.get(number, ""), "") if section else wanted.get(number, ("", ""))
@@ -265,7 +267,7 @@ class _Image:
             return None
         for section in _SECTION.iter_unpack(self._content[offset : offset + size_bytes]):
             if section[1] == _SECTION_DYNAMIC_SYMBOLS and section[3] == self._tags[Tag.SYMTAB]:
-                return section[5] // _SYMBOL.size
+                return int(section[5]) // _SYMBOL.size
         return None
 
     def _symbol_count_of_gnu_hash(self) -> int:

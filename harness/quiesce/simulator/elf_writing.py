@@ -67,7 +67,7 @@ class StubLibrary:
 
 def write_library(library: StubLibrary) -> bytes:
     """Return the shared object. Raises ValueError for a name that is empty, holds a NUL, or is defined twice."""
-    names = [each.name for each in (*library.functions, *library.objects)]
+    names = _defined_names(library)
     for name in (library.soname, *names, *library.needed, *library.versions):
         if not name or "\0" in name:
             raise ValueError(f"{library.soname!r}: {name!r} can't be a name; write one without NUL characters")
@@ -75,6 +75,10 @@ def write_library(library: StubLibrary) -> bytes:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{library.soname!r}: {twice!r} is defined twice; name it once")
     return _file(_sections(library))
+
+
+def _defined_names(library: StubLibrary) -> list[str]:
+    return [function.name for function in library.functions] + [variable.name for variable in library.objects]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,15 @@ class _Section:
     information: int = 0
 
 
-def _fixed(name: str, kind: int, content: bytes, alignment_bytes: int, entry_bytes: int = 0, link: str = "",
-           information: int = 0) -> _Section:  # fmt: skip
+def _fixed(
+    name: str,
+    kind: int,
+    content: bytes,
+    alignment_bytes: int = 8,
+    entry_bytes: int = 0,
+    link: str = "",
+    information: int = 0,
+) -> _Section:
     return _Section(
         name, kind, _ALLOCATED, len(content), lambda _: content, alignment_bytes, entry_bytes, link, information
     )
@@ -191,7 +202,7 @@ class _Symbols:
         self._imports = [names.add(name) for name in stub_code.IMPORTS]
         self._functions = [names.add(each.name) for each in library.functions]
         self._objects = [(names.add(each.name), each.size_bytes, _object_bytes(each)) for each in library.objects]
-        self._names = [*stub_code.IMPORTS, *(each.name for each in (*library.functions, *library.objects))]
+        self._names = [*stub_code.IMPORTS, *_defined_names(library)]
 
     def hash_table(self) -> bytes:
         count = 1 + len(self._names)
@@ -287,7 +298,9 @@ def _message(function: StubFunction, soname: str) -> bytes:
             then = "it returns a text that says so"
         case number:
             then = f"it returns {number}"
-    line = f"quiesce: {function.name} ({soname}) is not simulated: {then}; leave out what calls it, or run it on a GPU\n"
+    line = (
+        f"quiesce: {function.name} ({soname}) is not simulated: {then}; leave out what calls it, or run it on a GPU\n"
+    )
     return line.encode("utf-8", "surrogateescape")
 
 
@@ -361,9 +374,7 @@ def _program_header(segment: _Segment, at: Mapping[str, int], sizes: Mapping[str
     )  # fmt: skip
 
 
-def _with_section_headers(
-    made: bytearray, sections: Sequence[_Section], at: Mapping[str, int], segments: int
-) -> bytes:
+def _with_section_headers(made: bytearray, sections: Sequence[_Section], at: Mapping[str, int], segments: int) -> bytes:
     names = _Names()
     rows = [bytes(64)]
     file_end = len(made)

@@ -25,10 +25,7 @@ _TRUSTED: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A library's file, and whether a folder written into its client led there.
-
-    Such a folder comes before ``LD_LIBRARY_PATH`` when it is a DT_RPATH.
-    """
+    """A library's file, and whether its client leads there before ``LD_LIBRARY_PATH`` does: by DT_RPATH, or a path."""
 
     path: Path
     by_client: bool
@@ -38,16 +35,11 @@ def find_library(name: str, client: Path, dependencies: Dependencies, paths: Seq
     """Return what the loader opens for `name`, needed by `client`; `paths` is what LD_LIBRARY_PATH will hold."""
     if "/" in name:
         return Found(Path(name), True) if Path(name).is_file() else None
-    own = dependencies.runpath or dependencies.rpath
-    for folder in own if dependencies.runpath == () else ():
-        if (path := _inside(folder, name, client)) is not None:
-            return Found(path, True)
-    for folder in paths:
-        if (path := _inside(folder, name, client)) is not None:
-            return Found(path, False)
-    for folder in dependencies.runpath:
-        if (path := _inside(folder, name, client)) is not None:
-            return Found(path, False)
+    rpath = () if dependencies.runpath else dependencies.rpath
+    for folders, by_client in ((rpath, True), (paths, False), (dependencies.runpath, False)):
+        for folder in folders:
+            if (path := _inside(folder, name, client)) is not None:
+                return Found(path, by_client)
     cached = system_libraries().get(name)
     if cached is not None and Path(cached).is_file():
         return Found(Path(cached), False)
@@ -55,10 +47,11 @@ def find_library(name: str, client: Path, dependencies: Dependencies, paths: Seq
 
 
 def _inside(folder: str, name: str, client: Path) -> Path | None:
-    for token in ("$ORIGIN", "${ORIGIN}"):
-        folder = folder.replace(token, os.path.dirname(os.path.abspath(client)))  # noqa: PTH100, PTH120 - keeps links
-    path = Path(folder, name)
-    return path if path.is_file() else None
+    if "$" in folder:
+        origin = os.path.dirname(os.path.abspath(client))  # noqa: PTH100, PTH120 - a link's own folder, as the loader has it
+        folder = folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+    path = f"{folder}/{name}"
+    return Path(path) if os.path.isfile(path) else None  # noqa: PTH113 - called thousands of times
 
 
 @cache

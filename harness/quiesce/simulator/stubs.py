@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from quiesce.errors import ConfigurationError, UnreadableObject
 from quiesce.simulator.elf_reading import (
@@ -29,13 +29,16 @@ from quiesce.simulator.elf_reading import (
     read_undefined,
 )
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
-from quiesce.simulator.library_search import find_library
+from quiesce.simulator.library_search import Found, find_library
 from quiesce.simulator.vendor_libraries import answer, family_of, owns
 
 _OBJECT_BYTES: Final = 4096
 """The room for a variable: a reference does not say how large the variable is."""
 _LIBRARY_NAME: Final = re.compile(r".*\.so(?:\.[0-9.]+)?")
 _PLAIN_NAME: Final = re.compile(r"[\w.+-]+")
+
+Definitions: TypeAlias = list[frozenset[str]]
+"""The names that some libraries define, one set for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def write_stubs(files: Sequence[Path], folder: Path, simulator: Simulator, progr
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is no folder, so nothing can be written there; make it first")
     plan = _Plan(simulator, _Closure(files, frozenset(simulator.answers_to)))
-    plan.add_files(files, program)
+    plan.add_files(files, None if program is None else program.resolve())
     libraries = tuple(plan.libraries())
     for library in libraries:
         target = folder / library.soname
@@ -108,18 +111,29 @@ class _Closure:
         self._paths = tuple(each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each)
         self._by_name = {file.name: file for file in files}
         self._dependencies: dict[Path, Dependencies] = {}
-        self._defined: dict[Path, frozenset[str]] = {}
+        self._names: dict[Path, frozenset[str]] = {}
+        self._definitions: dict[Path, Definitions] = {}
         self._scopes: dict[Path, _Scope] = {}
+        self._found: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], Found | None] = {}
+        for file in files:
+            self.scope(file)
+        self._scopes.clear()  # what one file finds is real for all: a stub would come before it
 
     def dependencies(self, path: Path) -> Dependencies:
         if path not in self._dependencies:
             self._dependencies[path] = read_dependencies(path)
         return self._dependencies[path]
 
-    def defined(self, path: Path) -> frozenset[str]:
-        if path not in self._defined:
-            self._defined[path] = read_defined_names(path)
-        return self._defined[path]
+    def definitions(self, file: Path) -> Definitions:
+        """Return what each real library in the scope of a file defines."""
+        if file not in self._definitions:
+            self._definitions[file] = [self._defined(path) for path in self.scope(file).real]
+        return self._definitions[file]
+
+    def _defined(self, path: Path) -> frozenset[str]:
+        if path not in self._names:
+            self._names[path] = read_defined_names(path)
+        return self._names[path]
 
     def scope(self, file: Path) -> _Scope:
         """Return what is searched for the symbols of a file, in the loader's order: breadth first."""
@@ -137,23 +151,32 @@ class _Closure:
         return self._scopes[file]
 
     def _resolve(self, client: Path, name: str, scope: _Scope) -> Path | None:
-        found = find_library(name, client, self.dependencies(client), self._paths)
+        found = self._find(client, name)
         vendors = family_of(name) is not None
-        if found is not None and vendors and (name not in self._answers_to or found.by_client):
-            self.left_real[name] = found.path
-        if name in self._answers_to and (found is None or not found.by_client):
+        if name in self._answers_to and not (found is not None and found.by_client):
             scope.add_stub(name)
             return None
         if found is not None:
+            if vendors:
+                self.left_real[name] = found.path
             return found.path
+        if name in self.left_real:
+            return self.left_real[name]
+        if name in self._by_name:  # a library of the same package, which will be loaded before
+            return self._by_name[name]
         if vendors:
             scope.add_stub(name)
             return None
-        if name in self._by_name:  # a library of the same package, which will be loaded before
-            return self._by_name[name]
         self.missing[client] = tuple(dict.fromkeys((*self.missing.get(client, ()), name)))
         scope.complete = False
         return None
+
+    def _find(self, client: Path, name: str) -> Found | None:
+        dependencies = self.dependencies(client)
+        key = name, os.path.dirname(client), dependencies.rpath, dependencies.runpath  # noqa: PTH120 - called often
+        if key not in self._found:
+            self._found[key] = find_library(name, client, dependencies, self._paths)
+        return self._found[key]
 
 
 @dataclass(slots=True)
@@ -180,35 +203,39 @@ class _Plan:
         self._versions: dict[str, dict[str, None]] = {}
 
     def add_files(self, files: Sequence[Path], program: Path | None) -> None:
-        of_program = None if program is None else self.closure.scope(program).real
+        of_program = None if program is None else self.closure.definitions(program)
         done: set[Path] = set()
         for file in (*files, *([] if program is None else [program])):
-            scope = self.closure.scope(file)
-            for client in scope.real:
+            for client in self.closure.scope(file).real:
                 if client not in done and self.closure.scope(client).stubs:
                     done.add(client)
                     self._add_client(client, of_program)
 
-    def _add_client(self, client: Path, of_program: Sequence[Path] | None) -> None:
+    def _add_client(self, client: Path, of_program: Definitions | None) -> None:
         scope = self.closure.scope(client)
         for soname in scope.stubs:
             self._symbols.setdefault(soname, {})
+        owned = [(soname, self._symbols[soname]) for soname in scope.stubs]
         for symbol in read_undefined(client):
             if symbol.version:
                 self._versions.setdefault(symbol.version_file, {})[symbol.version] = None
-            if not symbol.weak and symbol.name not in self._simulated:
-                soname = self._place(symbol, scope, of_program)
-                if soname is not None:
-                    self._symbols[soname].setdefault(symbol.name, symbol)
+            if symbol.weak or symbol.name in self._simulated or any(symbol.name in names for _, names in owned):
+                continue
+            place = self._place(symbol, client, of_program)
+            if place is not None:
+                self._symbols[place][symbol.name] = symbol
 
-    def _place(self, symbol: Symbol, scope: _Scope, of_program: Sequence[Path] | None) -> str | None:
+    def _place(self, symbol: Symbol, client: Path, of_program: Definitions | None) -> str | None:
         """Return the stub or front that must define a symbol, or None where somebody else does."""
+        scope = self.closure.scope(client)
         if symbol.version_file:
             return symbol.version_file if symbol.version_file in scope.stubs else None
+        if of_program is not None and any(symbol.name in names for names in of_program):
+            return None
         owner = next((soname for soname in scope.stubs if owns(soname, symbol.name)), None)
         if owner is None and (of_program is None or not scope.complete):
             return None
-        if any(symbol.name in self.closure.defined(path) for path in (*scope.real, *(of_program or ()))):
+        if any(symbol.name in names for names in self.closure.definitions(client)):
             return None
         return owner or scope.stubs[0]
 

@@ -38,7 +38,7 @@ _HIP_VERSIONS: Final = tuple(f"hip_{major}.{minor}" for major in range(4, 9) for
 
 FAMILIES: Final = (
     Family("libcudart", "(?:__)?cuda", 801, "cudaErrorNotSupported"),
-    Family("libcuda", "cu[A-Z]", 801, "CUDA_ERROR_NOT_SUPPORTED", texts=False),
+    Family("libcuda", "cu(?!File)[A-Z]", 801, "CUDA_ERROR_NOT_SUPPORTED", texts=False),
     Family("libcublas(?:Lt)?|libnvblas", "cublas", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
     Family("libcufftw?", "cufft|fftwf?_", 16, "CUFFT_NOT_SUPPORTED"),
     Family("libcurand", "curand", 999, "CURAND_STATUS_INTERNAL_ERROR"),
@@ -56,7 +56,8 @@ FAMILIES: Final = (
     Family("libcufile(?:_rdma)?", "cuFile", None, ""),
     Family("libnvshmem_host|libcudss|libnvjpeg|libnvfatbin|libnpp[a-z]+|libcutensornet|libcustatevec",
            "nvshmemx?_|cudss|nvjpeg|nvFatbin|npp|cutensornet|custatevec", None, ""),
-    Family("libamdhip64", "(?:__)?hip", 801, "hipErrorNotSupported", _HIP_VERSIONS),
+    Family("libamdhip64", "(?:__)?hip(?!blas|fft|rand|rtc|solver|sparse|tensor)",
+           801, "hipErrorNotSupported", _HIP_VERSIONS),
     Family("libhiprtc(?:-builtins)?", "hiprtc", 11, "HIPRTC_ERROR_INTERNAL_ERROR", _HIP_VERSIONS),
     Family("libhipblas(?:lt)?", "hipblas", 7, "HIPBLAS_STATUS_NOT_SUPPORTED"),
     Family("librocblas", "rocblas_", 2, "rocblas_status_not_implemented"),
@@ -77,37 +78,35 @@ FAMILIES: Final = (
 )  # fmt: skip
 
 _ERROR_TEXT: Final = re.compile(
-    r"\w*(?:Get(?:Error|Status|LastError)(?:String|Name)?|error_string|status_to_string|StatusToString)|nvmlErrorString"
+    r"\w*Get(?:Error|Status)(?:String|Name)|\w*(?:error_string|status_to_string|StatusToString)"
+    r"|ncclGetLastError|nvmlErrorString"
 )
-# These return a number that is no status: a version, or a property of a descriptor.
-_NO_STATUS: Final = re.compile(
-    r"cudnnGet(?:Cudart|MaxDevice)?Version|cutensorGet(?:Cudart)?Version|nvshmemx?_\w*"
-    r"|(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode|DiagType)|rocsparse_get_mat_\w+"
-    r"|miopenGetVersion|roctracer_version_\w+|hiprtcGetVersion"
-)
+_VERSION: Final = re.compile(r"(?:cudnn|cutensor)Get(?:Cudart|MaxDevice)?Version|roctracer_version_\w+")
+"""These return a version as a number; 0 is that of no release, so that a client finds the library unusable."""
+_PROPERTY: Final = re.compile(r"(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode|DiagType)|rocsparse_get_mat_\w+")
+"""These return what a descriptor holds, where every number means something."""
 _CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
-
-
-@cache
-def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str], Family], ...]:
-    return tuple(
-        (re.compile(rf"(?:{each.libraries})\.so(?:\.[0-9.]+)?"), re.compile(each.functions), each) for each in FAMILIES
-    )
 
 
 @cache
 def family_of(soname: str) -> Family | None:
     """Return the family of a vendor's library, or None for any other."""
-    return next((family for library, _, family in _patterns() if library.fullmatch(soname)), None)
+    name, dot, number = soname.partition(".so")
+    if not dot or number.strip(".0123456789"):  # what follows ".so" is a number with dots, or nothing
+        return None
+    return next((family for family in FAMILIES if re.fullmatch(family.libraries, name)), None)
+
+
+@cache
+def _function_name(soname: str) -> re.Pattern[str]:
+    family = family_of(soname)
+    # C++ names are seen through: the length of a name stands before it
+    return re.compile(rf"(?:_Z(?:N[KVr]*)?\d+)?(?:{family.functions if family else '(?!)'})")
 
 
 def owns(soname: str, function: str) -> bool:
-    """Say whether the library's family names its functions like this; C++ names are seen through."""
-    plain = re.sub(r"^_Z(?:N[KVr]*)?\d+", "", function)
-    return any(
-        library.fullmatch(soname) is not None and functions.match(plain) is not None
-        for library, functions, _ in _patterns()
-    )
+    """Say whether the library's family names its functions like this."""
+    return _function_name(soname).match(function) is not None
 
 
 def answer(soname: str, function: str) -> int | str | None:
@@ -116,8 +115,10 @@ def answer(soname: str, function: str) -> int | str | None:
     Reporting an error, as its documentation allows, lets a client go on to its own error handling.
     """
     family = family_of(soname)
-    if family is None or family.status is None or function.startswith("_Z") or _NO_STATUS.fullmatch(function):
+    if family is None or family.status is None or function.startswith("_Z") or _PROPERTY.fullmatch(function):
         return None
+    if _VERSION.fullmatch(function):
+        return 0
     if family.texts and _ERROR_TEXT.fullmatch(function):
         return NOT_SIMULATED
     if soname.startswith("libcudnn") and not re.search(r"\.so\.[0-8](?:\.|$)", soname):
