@@ -58,7 +58,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "generation.strategies": VALUES | _rooms("backend generation"),
     "leaks": VALUES | _rooms("backend cases"),
     "reporting": VALUES | _rooms("oracle"),
-    "simulator": VALUES | _rooms(""),
+    "simulator": VALUES,
     "cli": VALUES | _rooms("backend backends.registry cases execution generation oracle reference reporting"),
     "pytest_plugin": VALUES | _rooms("backend backends.registry cases execution leaks reporting"),
 }

@@ -87,7 +87,10 @@ class Symbol(NamedTuple):
     version: str
     """``GLIBC_2.2.5``; empty where the symbol has none."""
     version_file: str
-    """The SONAME in which an undefined symbol's version is expected; empty for all others."""
+    """The SONAME of the library whose version it is; empty where it has none, or the file itself defines it.
+
+    A program that copies a library's variable defines the variable, with the library's version.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ class _Image:
             if binding == _BINDING_LOCAL or (defined is not None and defined != (section != 0)):
                 continue
             number = versions[index] & _VERSION_INDEX if versions else 0
-            version, file = (offered.get(number, ""), "") if section else wanted.get(number, ("", ""))
+            version, file = wanted.get(number) or (offered.get(number, ""), "")
             weak = binding == _BINDING_WEAK
             yield Symbol(self._name(name), info & 15, section != 0, weak, size_bytes, version, file)
 

@@ -48,7 +48,8 @@ def find_library(name: str, client: Path, dependencies: Dependencies, paths: Seq
 
 def _inside(folder: str, name: str, client: Path) -> Path | None:
     if "$" in folder:
-        origin = os.path.dirname(os.path.abspath(client))  # noqa: PTH100, PTH120 - a link's own folder, as the loader has it
+        # a link's own folder, as the loader has it
+        origin = os.path.dirname(os.path.abspath(client))  # noqa: PTH100, PTH120
         folder = folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
     path = f"{folder}/{name}"
     return Path(path) if os.path.isfile(path) else None  # noqa: PTH113 - called thousands of times

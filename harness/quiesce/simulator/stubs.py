@@ -35,7 +35,7 @@ from quiesce.simulator.vendor_libraries import answer, family_of, owns
 _OBJECT_BYTES: Final = 4096
 """The room for a variable: a reference does not say how large the variable is."""
 _LIBRARY_NAME: Final = re.compile(r".*\.so(?:\.[0-9.]+)?")
-_PLAIN_NAME: Final = re.compile(r"[\w.+-]+")
+_PLAIN_NAME: Final = re.compile(r"[\w+-][\w.+-]*")
 
 Definitions: TypeAlias = list[frozenset[str]]
 """The names that some libraries define, one set for each."""

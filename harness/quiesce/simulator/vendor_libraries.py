@@ -115,7 +115,9 @@ def answer(soname: str, function: str) -> int | str | None:
     Reporting an error, as its documentation allows, lets a client go on to its own error handling.
     """
     family = family_of(soname)
-    if family is None or family.status is None or function.startswith("_Z") or _PROPERTY.fullmatch(function):
+    if family is None or family.status is None or not owns(soname, function):
+        return None
+    if function.startswith("_Z") or _PROPERTY.fullmatch(function):
         return None
     if _VERSION.fullmatch(function):
         return 0
