@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -137,6 +139,29 @@ def test_a_version_leads_to_its_library(
     stubs = write_stubs([module], private, simulator, PROGRAM)
     assert functions(stubs)["libcusolver.so.11"] == {"strange_name"}
     assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "0\n"
+
+
+def test_a_program_is_started_without_a_word_about_versions(
+    tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile
+) -> None:
+    """The loader checks the versions of what a program needs at its start, and warns of a library without them."""
+    (tmp_path / "versions").write_text("hip_4.2 { global: hipInit; }; hip_6.0 { global: hipMalloc; } hip_4.2;")
+    real = compile_c(
+        "absent/libamdhip64.so.7",
+        "int hipInit(void) { return 0; } int hipMalloc(void) { return 0; }",
+        *(*SHARED, "-Wl,--version-script=versions", "-Wl,-soname,libamdhip64.so.7"),
+    )
+    source = "int hipInit(void); int hipMalloc(void); int main(void) { return 10 * hipMalloc() + (hipInit() == 801); }"
+    program = compile_c("program", source, str(real))
+    real.unlink()
+    write_stubs([program], private, simulator, program)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(private), "LD_BIND_NOW": "1"}
+    done = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 21
+    assert [line.partition(" is not")[0] for line in done.stderr.splitlines()] == [
+        "quiesce: hipMalloc (libsimulator.so)",
+        "quiesce: hipInit (libamdhip64.so.7)",
+    ]
 
 
 def test_what_others_define_and_weak_references_are_let_be(

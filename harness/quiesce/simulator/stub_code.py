@@ -138,14 +138,18 @@ def text(places: Places, ends: Sequence[bool]) -> bytes:
     return bytes(made)
 
 
-_CANONICAL_FRAME = bytes.fromhex("0c 07 08 90 01")  # the frame's address is rsp+8; the return address lies below it
-_REPORT_FRAME = bytes.fromhex(
-    "41 0e 10 83 02  42 0e 18 8c 03  41 0e 20"  # after each push: the new distance, and the register that was kept
+_FIRST_FRAME: Final = bytes.fromhex("0c 07 08 90 01")  # the frame begins at rsp+8; the return address lies below
+_LEAVE: Final = _SECOND - 5  # pop rcx; pop r12; pop rbx; ret
+_REPORT_FRAME: Final = bytes.fromhex(
+    "41 0e 10 83 02"  # push rbx: after one byte, 16 bytes up; rbx lies there
+    "42 0e 18 8c 03"  # push r12
+    f"41 0e 20  02 {_LEAVE + 1 - 4:02x} 0e 18"  # push rax; pop rcx, so many bytes later
+    "42 0e 10  41 0e 08"  # pop r12; pop rbx
 )
-_END_FRAME = bytes.fromhex("41 0e 10")
+_END_FRAME: Final = bytes.fromhex("41 0e 10")
 # Within an entry: rsp+16 from its second byte to its twelfth, else rsp+8, told by the address, as compilers do it for
 # a PLT: breg7+8 breg16-1 lit15 and lit10 le lit3 shl plus. (Valgrind knows no "dup" here, and fails.)
-_ENTRY_FRAME = bytes.fromhex("0f 0b  77 08 80 7f 3f 1a 3a 2c 33 24 22")
+_ENTRY_FRAME: Final = bytes.fromhex("0f 0b  77 08 80 7f 3f 1a 3a 2c 33 24 22")
 
 
 def _aligned(entry: bytes) -> bytes:
@@ -153,30 +157,19 @@ def _aligned(entry: bytes) -> bytes:
     return struct.pack("<I", len(entry)) + entry
 
 
-def _leave_frame(frame: bytes, steps: tuple[tuple[int, int], ...], at: int) -> bytes:
-    for offset, distance in steps:
-        frame += bytes((0x40 | (offset - at), 0x0E, distance))
-        at = offset
-    return frame
-
-
 def frames(address: int, text_address: int, functions: int) -> tuple[bytes, bytes]:
     """Return ``.eh_frame_hdr`` for `address`, and ``.eh_frame``, which follows it at once."""
-    leave = _SECOND - 5  # pop rcx; pop r12; pop rbx; ret
-    report = _REPORT_FRAME
-    skipped = leave + 1 - 4
-    report += bytes((0x02, skipped, 0x0E, 24)) + _leave_frame(b"", ((leave + 3, 16), (leave + 4, 8)), leave + 1)
-    covered = [(0, _SECOND, report), (_SECOND, ENTRIES_OFFSET - _SECOND, _END_FRAME)]
+    covered = [(0, _SECOND, _REPORT_FRAME), (_SECOND, ENTRIES_OFFSET - _SECOND, _END_FRAME)]
     if functions:
         covered.append((ENTRIES_OFFSET, ENTRY_BYTES * functions, _ENTRY_FRAME))
-    header_bytes = 12 + 8 * len(covered)
-    start = address + header_bytes
-    made = bytearray(_aligned(struct.pack("<IB", 0, 1) + b"zR\0\x01\x78\x10\x01\x1b" + _CANONICAL_FRAME))
-    table = []
+    start = address + 12 + 8 * len(covered)
+    # version 1, "zR", factors 1 and -8, return address in column 16, addresses as 4-byte distances
+    made = bytearray(_aligned(struct.pack("<IB", 0, 1) + b"zR\0\x01\x78\x10\x01\x1b" + _FIRST_FRAME))
+    table = b""
     for offset, size_bytes, frame in covered:
+        begins = text_address + offset
         at = start + len(made)
-        table.append((text_address + offset - address, at - address))
-        place = struct.pack("<IiIB", len(made) + 4, text_address + offset - (at + 8), size_bytes, 0)
-        made += _aligned(place + frame)
-    header = struct.pack("<BBBBiI", 1, 0x1B, 0x03, 0x3B, start - (address + 4), len(table))
-    return header + b"".join(struct.pack("<ii", *row) for row in table), bytes(made) + bytes(4)
+        table += struct.pack("<ii", begins - address, at - address)
+        made += _aligned(struct.pack("<IiIB", len(made) + 4, begins - (at + 8), size_bytes, 0) + frame)
+    header = struct.pack("<BBBBiI", 1, 0x1B, 0x03, 0x3B, start - (address + 4), len(covered))
+    return header + table, bytes(made) + bytes(4)
