@@ -179,6 +179,46 @@ int client(void) { return rocblas_of_neighbour() + (rocblas_maybe ? 1 : 0) + PyE
     assert functions(write_stubs([module], private, simulator, PROGRAM))["librocblas.so.5"] == {"rocblas_dgemm"}
 
 
+def test_a_library_of_the_same_package_counts_as_loaded_before(
+    tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile
+) -> None:
+    """Its folder is not on any search path: the package loads it before the module that needs it."""
+    (tmp_path / "package").mkdir()
+    inner = compile_c("package/libinner.so", "int rocblas_inner(void) { return 3; }", *SHARED)
+    source = "int rocblas_inner(void); int rocblas_x(void); int client(void) { return rocblas_inner() + rocblas_x(); }"
+    flags = ("-Lpackage", "-l:libinner.so")
+    module = linked(compile_c, tmp_path, "module.so", source, "librocblas.so.5", flags=flags)
+    stubs = write_stubs([module, inner], private, simulator, PROGRAM)
+    assert functions(stubs)["librocblas.so.5"] == {"rocblas_x"}
+    assert dict(stubs.missing) == {}
+    assert dict(write_stubs([module], private, simulator, PROGRAM).missing) == {module: ("libinner.so",)}
+
+
+def test_a_library_that_was_not_linked_with_what_it_calls_is_served(
+    tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile, run_python: Run
+) -> None:
+    """It finds a vendor's function in the scope of the module that needs both."""
+    source = "int rocblas_dgemm(void); int inner(void) { return rocblas_dgemm(); }"
+    compile_c("libinner.so", source, *SHARED)
+    source = "int inner(void); int client(void) { return inner(); }"
+    flags = ("-L.", "-l:libinner.so", "-Wl,-rpath,$ORIGIN")
+    module = linked(compile_c, tmp_path, "module.so", source, "librocblas.so.5", flags=flags)
+    assert functions(write_stubs([module], private, simulator, PROGRAM))["librocblas.so.5"] == {"rocblas_dgemm"}
+    assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "2\n"
+
+
+def test_a_variable_gets_room(
+    tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile, run_python: Run
+) -> None:
+    real = compile_c("absent/librocblas.so.5", "char rocblas_table[8];", *SHARED, "-Wl,-soname,librocblas.so.5")
+    source = "extern char rocblas_table[8]; int client(void) { return rocblas_table[7]; }"
+    module = compile_c("module.so", source, *SHARED, str(real))
+    real.unlink()
+    (library,) = (each for each in write_stubs([module], private, simulator).libraries if "rocblas" in each.soname)
+    assert ([each.name for each in library.objects], library.functions) == (["rocblas_table"], ())
+    assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "0\n"
+
+
 def test_a_real_library_is_left_alone(tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile) -> None:
     """One client finds it by itself; the other would find it loaded. A stub would come before it for both."""
     (tmp_path / "real").mkdir()

@@ -201,41 +201,50 @@ class _Plan:
         self._simulated = read_defined_names(simulator.library)
         self._symbols: dict[str, dict[str, Symbol]] = {soname: {} for soname in simulator.answers_to}
         self._versions: dict[str, dict[str, None]] = {}
+        self._undefined: dict[Path, tuple[Symbol, ...]] = {}
 
     def add_files(self, files: Sequence[Path], program: Path | None) -> None:
         of_program = None if program is None else self.closure.definitions(program)
-        done: set[Path] = set()
+        done: set[tuple[Path, tuple[str, ...]]] = set()
         for file in (*files, *([] if program is None else [program])):
             for client in self.closure.scope(file).real:
-                if client not in done and self.closure.scope(client).stubs:
-                    done.add(client)
-                    self._add_client(client, of_program)
+                # a library that names no vendor's among its needs can still call one, found in its user's scope
+                searched = client if self.closure.scope(client).stubs else file
+                key = client, tuple(self.closure.scope(searched).stubs)
+                if key[1] and key not in done:
+                    done.add(key)
+                    self._add_client(client, searched, of_program)
 
-    def _add_client(self, client: Path, of_program: Definitions | None) -> None:
-        scope = self.closure.scope(client)
+    def _add_client(self, client: Path, searched: Path, of_program: Definitions | None) -> None:
+        scope = self.closure.scope(searched)
         for soname in scope.stubs:
             self._symbols.setdefault(soname, {})
-        owned = [(soname, self._symbols[soname]) for soname in scope.stubs]
-        for symbol in read_undefined(client):
+        placed = [self._symbols[soname] for soname in scope.stubs]
+        for symbol in self._undefined_in(client):
             if symbol.version:
                 self._versions.setdefault(symbol.version_file, {})[symbol.version] = None
-            if symbol.weak or symbol.name in self._simulated or any(symbol.name in names for _, names in owned):
+            if symbol.weak or symbol.name in self._simulated or any(symbol.name in names for names in placed):
                 continue
-            place = self._place(symbol, client, of_program)
+            place = self._place(symbol, client, searched, of_program)
             if place is not None:
                 self._symbols[place][symbol.name] = symbol
 
-    def _place(self, symbol: Symbol, client: Path, of_program: Definitions | None) -> str | None:
+    def _undefined_in(self, client: Path) -> tuple[Symbol, ...]:
+        if client not in self._undefined:
+            self._undefined[client] = read_undefined(client)
+        return self._undefined[client]
+
+    def _place(self, symbol: Symbol, client: Path, searched: Path, of_program: Definitions | None) -> str | None:
         """Return the stub or front that must define a symbol, or None where somebody else does."""
-        scope = self.closure.scope(client)
+        scope = self.closure.scope(searched)
         if symbol.version_file:
             return symbol.version_file if symbol.version_file in scope.stubs else None
         if of_program is not None and any(symbol.name in names for names in of_program):
             return None
         owner = next((soname for soname in scope.stubs if owns(soname, symbol.name)), None)
-        if owner is None and (of_program is None or not scope.complete):
-            return None
-        if any(symbol.name in names for names in self.closure.definitions(client)):
+        if owner is None and (of_program is None or not scope.complete or searched != client):
+            return None  # whose it is can't be told
+        if any(symbol.name in names for names in self.closure.definitions(searched)):
             return None
         return owner or scope.stubs[0]
 
