@@ -13,7 +13,7 @@ from typing import Final
 
 from quiesce.errors import ConfigurationError
 from quiesce.simulator.build import build_library
-from quiesce.simulator.clients import clients_of, find_program
+from quiesce.simulator.clients import find_program
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.lookalikes import write_lookalikes
 
@@ -63,7 +63,8 @@ def _process(path: Path) -> tuple[int, int]:
 def run_program(words: Sequence[str], settings: MachineSettings, environment: Mapping[str, str]) -> Iterator[Ended]:
     """Run a program to its end; its ledgers exist inside the ``with``.
 
-    Raises :class:`quiesce.errors.ConfigurationError` where there is no such program, and
+    Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
+    :class:`quiesce.errors.UnreadableObject` where it can't be loaded on this machine, and
     :class:`quiesce.errors.BackendUnavailable` where the runtime can't be built here.
     """
     program = find_program(words, environment)
@@ -72,7 +73,7 @@ def run_program(words: Sequence[str], settings: MachineSettings, environment: Ma
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, settings.simulated, clients_of(program, environment))
+        write_lookalikes(libraries, runtime, settings.simulated.libraries, program, environment)
         path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
         changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
         ended = subprocess.run(  # noqa: S603 - a list, no shell
