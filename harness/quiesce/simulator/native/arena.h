@@ -20,8 +20,9 @@ enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 14 };
 #define ARENA_DEAD UINT32_MAX
 
 struct arena_chunk {
-    uint64_t slot_bytes;
+    uint32_t slot_granules;
     uint32_t first;  // the chunk in which the first slot begins
+    uint32_t slots;
     uint32_t *uses;  // of that chunk, for each slot: 0 never used, ARENA_DEAD not any more, else what take() was given
 };
 
