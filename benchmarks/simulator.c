@@ -53,7 +53,11 @@ static void open_machine(const char *settings) {
 
 static double buffer_pair(size_t size) {
     double begin = now();
-    for (int i = 0; i < BUFFER_PAIRS; i++) opencl.release(opencl.create(opencl.context, 1, size, NULL, NULL));
+    for (int i = 0; i < BUFFER_PAIRS; i++) {
+        void *buffer = opencl.create(opencl.context, 1, size, NULL, NULL);
+        if (!buffer) exit((fprintf(stderr, "OpenCL creates no buffer\n"), 1));
+        opencl.release(buffer);
+    }
     return (now() - begin) / BUFFER_PAIRS;
 }
 

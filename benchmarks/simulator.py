@@ -36,7 +36,11 @@ def main() -> int:
         options = ["-O2", "-fno-builtin", "-pthread", f"-Wl,-rpath,{library.parent}"]
         command = [*find_compiler(), *options, str(source), str(library), "-o", str(program), "-ldl"]
         subprocess.run(command, check=True)  # noqa: S603 - a list, no shell
-        status = subprocess.run([str(program), folder, opencl_library()], check=False).returncode  # noqa: S603
+        opencl = opencl_library()
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(Path(opencl).parent)}  # PoCL lies beside it
+        status = subprocess.run(  # noqa: S603 - a list, no shell
+            [str(program), folder, opencl], env=environment, check=False
+        ).returncode
         measure_starts(Path(folder))
     return status
 
