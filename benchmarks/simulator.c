@@ -1,5 +1,5 @@
-// One allocation and one free, again and again: by the C library, by OpenCL's first device (PoCL's, where it is installed)
-// and by the simulated runtime, next to each other.
+// One allocation and one free, again and again: by the C library, by OpenCL's first device (PoCL's, where that is
+// installed) and by the simulated runtime, next to each other.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

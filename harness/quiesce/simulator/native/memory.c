@@ -93,8 +93,9 @@ static void see(enum seen seen, enum thing thing, unsigned device, uint64_t addr
 }
 
 // Makes a block of memory whose capacity is reserved. Inline for the reason that ledger.h gives.
-static inline __attribute__((always_inline)) enum status make(enum thing thing, unsigned device, uint64_t size_bytes, struct block block,
-                        const struct stream *stream, uint64_t *address) {
+static inline __attribute__((always_inline)) enum status make(enum thing thing, unsigned device, uint64_t size_bytes,
+                                                              struct block block, const struct stream *stream,
+                                                              uint64_t *address) {
     struct arena *arena = &arenas[bank_of(thing, device)];
     struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing};
     uint32_t live = ledger_add(entry);
