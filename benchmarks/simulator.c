@@ -1,4 +1,6 @@
-// One allocation and one free, again and again: by the C library and by the simulated runtime, next to each other.
+// One allocation and one free, again and again: by the C library, by OpenCL's first device (PoCL's, where that is
+// installed) and by the simulated runtime, next to each other.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +9,29 @@
 const char *quiesce_open(const char *settings);
 int cudaMalloc(void **, size_t), cudaFree(void *);
 
-enum { PAIRS = 1000000, LIVE_MAX = 1000000, STEPS = 5 };
+enum { PAIRS = 1000000, BUFFER_PAIRS = 20000, LIVE_MAX = 1000000, STEPS = 5 };
 
 static size_t size_bytes;
+
+static struct {
+    void *context;
+    void *(*create)(void *context, unsigned long flags, size_t size, void *host, int *error);
+    int (*release)(void *buffer);
+} opencl;
+
+static void open_opencl(const char *path) {
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) return;
+    int (*platforms)(unsigned, void **, unsigned *) = dlsym(library, "clGetPlatformIDs");
+    int (*devices)(void *, unsigned long, unsigned, void **, unsigned *) = dlsym(library, "clGetDeviceIDs");
+    void *(*context)(const void *, unsigned, void **, void *, void *, int *) = dlsym(library, "clCreateContext");
+    void *platform, *device;
+    int error = 0;
+    if (platforms(1, &platform, NULL) || devices(platform, 0xffffffff, 1, &device, NULL)) return;
+    opencl.create = dlsym(library, "clCreateBuffer");
+    opencl.release = dlsym(library, "clReleaseMemObject");
+    opencl.context = context(NULL, 1, &device, NULL, NULL, &error);
+}
 
 static double now(void) {
     struct timespec time;
@@ -27,6 +49,16 @@ static void *pairs(void *unused) {
 static void open_machine(const char *settings) {
     const char *wrong = quiesce_open(settings);
     if (wrong) exit((fprintf(stderr, "%s\n", wrong), 1));
+}
+
+static double buffer_pair(size_t size) {
+    double begin = now();
+    for (int i = 0; i < BUFFER_PAIRS; i++) {
+        void *buffer = opencl.create(opencl.context, 1, size, NULL, NULL);
+        if (!buffer) exit((fprintf(stderr, "OpenCL creates no buffer\n"), 1));
+        opencl.release(buffer);
+    }
+    return (now() - begin) / BUFFER_PAIRS;
 }
 
 static void compare(size_t size, const char *settings) {
@@ -48,12 +80,15 @@ static void compare(size_t size, const char *settings) {
     for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, pairs, NULL);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     double two = (now() - begin) / (2.0 * PAIRS);
-    printf("%8zu B  glibc %4.0f ns  simulated %4.0f ns (%4.1f times)  two threads together %4.0f ns\n", size, host, one,
+    printf("%8zu B  ", size);
+    if (opencl.context) printf("OpenCL %4.0f ns  ", buffer_pair(size));
+    printf("glibc %4.0f ns  simulated %4.0f ns (%4.1f times)  two threads together %4.0f ns\n", host, one,
            one / host, two);
 }
 
 int main(int count, char **words) {
-    if (count != 2) return 2;
+    if (count != 3) return 2;
+    open_opencl(words[2]);
     char settings[1024], *unmeasured = "poison=0;redzone=0;capacity=1000000000000";
     snprintf(settings, sizeof settings, "folder=%s;%s", words[1], unmeasured);
     compare(256, settings);

@@ -24,7 +24,7 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract errors findings results requests request_format versions"
+    "operations outcomes observations gauges contract errors flavour findings results requests request_format versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -34,13 +34,14 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "gauges": _rooms(""),
     "contract": _rooms(""),
     "errors": _rooms(""),
+    "flavour": _rooms(""),
     "findings": _rooms(""),
     "versions": _rooms(""),
     "observations": _rooms("operations"),
     "results": _rooms("findings"),
     "requests": _rooms("operations"),
     "request_format": _rooms("operations"),
-    "backend": _rooms("operations outcomes observations gauges"),
+    "backend": _rooms("operations outcomes observations gauges flavour"),
     "cases": VALUES | _rooms("backend"),
     "reference": VALUES | _rooms("backend"),
     "oracle": VALUES | _rooms("backend"),
@@ -56,7 +57,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry"),
-    "simulator": VALUES | _rooms("backend"),
+    "simulator": VALUES,
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),

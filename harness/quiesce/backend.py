@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from quiesce.flavour import Flavour as Flavour  # noqa: PLC0414 - backends import it from here
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import Operation
@@ -111,13 +112,6 @@ class Initialization(enum.StrEnum):
 
     REPEATABLE = "repeatable"
     ONCE = "once"
-
-
-class Flavour(enum.StrEnum):
-    """Whose error codes and rules a simulated device follows."""
-
-    CUDA = "cuda"
-    HIP = "hip"
 
 
 @dataclass(frozen=True, slots=True)

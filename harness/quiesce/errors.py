@@ -3,12 +3,15 @@
     QuiesceError
     ├── CaseError                a case file is wrong: file, line, what, and what to write instead
     ├── ConfigurationError       an option, an ini key or an argument is wrong
-    └── BackendUnavailable       a backend cannot work on this machine; says what to install
+    ├── BackendUnavailable       a backend cannot work on this machine; says what to install
+    └── UnreadableObject         a program or library is no ELF file that could run here
 
 A misbehaving backend is never an exception: it is a finding.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 
 class QuiesceError(Exception):
@@ -38,3 +41,12 @@ class BackendUnavailable(QuiesceError):
         self.backend = backend
         self.reason = reason
         self.remedy = remedy
+
+
+class UnreadableObject(QuiesceError):
+    """A file is no readable executable or shared object for Linux x86-64. ``what`` says why."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path}: not a readable ELF file for x86-64: {what}; name a program or a shared library")
+        self.path = path
+        self.what = what

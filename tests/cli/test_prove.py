@@ -12,7 +12,7 @@ from quiesce.cli.main import main
 from quiesce.cli.prove import matrix_lines, matrix_record, render_proofs
 from quiesce.execution import Proof, ProofMatrix
 from quiesce.findings import Finding
-from quiesce.reporting.terminal import PLAIN
+from quiesce.reporting.palette import PLAIN
 from quiesce.results import Result, Verdict
 
 FITS = "request_fits_but_out_of_memory"

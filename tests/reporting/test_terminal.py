@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.reporting.terminal import COLOURED, render_summary
+from quiesce.reporting.palette import COLOURED
+from quiesce.reporting.terminal import render_summary
 from quiesce.results import Report, Result, Verdict
 
 GOLDEN = """\

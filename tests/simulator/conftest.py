@@ -1,15 +1,19 @@
-"""Machines to try things on; they skip where the runtime can't be built."""
+"""Machines to try things on, and programs that load what was written; they skip where neither can be."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.simulator.build import build_library, find_compiler, require_platform
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Record, Seen
@@ -71,3 +75,45 @@ def library() -> str:
         return str(build_library())
     except BackendUnavailable as error:
         pytest.skip(str(error))
+
+
+Compile: TypeAlias = Callable[..., Path]
+Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def compile_c(tmp_path: Path) -> Compile:
+    """Return a function that compiles a text of C with the flags given, into a file of that name."""
+    try:
+        compiler = find_compiler()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+    def compiled(name: str, source: str, *flags: str) -> Path:
+        text, made = tmp_path / f"{name}.c", tmp_path / name
+        made.parent.mkdir(exist_ok=True)
+        text.write_text(source)
+        subprocess.run([*compiler, "-o", str(made), str(text), *flags], check=True, cwd=tmp_path)
+        return made
+
+    return compiled
+
+
+@pytest.fixture
+def run_python() -> Run:
+    """Return a function that runs Python code in a process of its own, which may load anything and die."""
+    try:
+        require_platform()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+    def run(code: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run

@@ -1,4 +1,4 @@
-"""What is about to run: interpreters and scripts are told apart, and only vendors' libraries are stood in for."""
+"""What is about to run: programs, scripts, launchers and shells are told apart, and folders of packages found."""
 
 from __future__ import annotations
 
@@ -7,106 +7,69 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.clients import VENDOR_LIBRARY, clients_of
-from quiesce.simulator.elf import ElfFile
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.lookalikes import plan_stubs
-from quiesce.simulator.stubs import write_stub_library
+from quiesce.errors import ConfigurationError
+from quiesce.simulator.clients import find_program, interpreter_of, package_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("libamdhip64.so.7", "libhipblas.so.3", "librocfft.so.0", "librccl.so.1", "libroctx64.so.4", "libMIOpen.so.1"),
-        *(
-            "libcudart.so.12",
-            "libcuda.so.1",
-            "libcublasLt.so.12",
-            "libcufft.so.11",
-            "libcudnn.so.8",
-            "libcutensor.so.1",
-        ),
-        *("libnvrtc.so.12", "libnccl.so.2", "libnvToolsExt.so.1", "libcupti.so.12", "libcudnn_ops_infer.so.8"),
-    ],
-)
-def test_vendors_libraries_are_known(name: str) -> None:
-    assert VENDOR_LIBRARY.match(name)
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Path:
+    """A virtual environment's skeleton; its interpreter begins as one does."""
+    (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    (tmp_path / "pyvenv.cfg").write_text("home = elsewhere\n")
+    (tmp_path / "bin").mkdir()
+    made = tmp_path / "bin" / "python3.11"
+    made.write_bytes(b"\x7fELF")
+    made.chmod(0o755)
+    return made
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "libc.so.6",
-        "libcurl.so.4",
-        "libcups.so.2",
-        "libnuma.so.1",
-        "librocksdb.so.8.1",
-        "libhiredis.so.1",
-        "libnvme.so.1",
-    ],
-)
-def test_others_are_left_alone(name: str) -> None:
-    assert not VENDOR_LIBRARY.match(name)
+def script(path: Path, first_line: str) -> Path:
+    path.write_text(f"{first_line}\n")
+    path.chmod(0o755)
+    return path
 
 
-def environment_with(folder: Path, needed: str) -> Path:
-    """Make a virtual environment's skeleton with one extension module that needs a library; return its interpreter."""
-    packages = folder / "lib" / "python3.11" / "site-packages" / "client"
-    packages.mkdir(parents=True)
-    (packages / "module.so").write_bytes(write_stub_library("module.so", ["entry"], needed))
-    (packages / "data.txt").write_text("no library")
-    (folder / "pyvenv.cfg").write_text("home = elsewhere\n")
-    (folder / "bin").mkdir()
-    interpreter = folder / "bin" / "python3.11"
-    interpreter.write_bytes(b"")
-    return interpreter
+def test_an_interpreter_is_its_own(interpreter: Path) -> None:
+    assert interpreter_of(interpreter, {}) == interpreter
 
 
-def test_an_interpreters_extension_modules_are_its_clients(tmp_path: Path) -> None:
-    interpreter = environment_with(tmp_path, "libamdhip64.so.7")
-    assert [client.path.name for client in clients_of(interpreter, {})] == ["module.so"]
+@pytest.mark.parametrize("first_line", ["#!{}", "#! {} -I", "#!/usr/bin/env {}"])
+def test_a_scripts_interpreter_is_read_from_its_first_line(tmp_path: Path, interpreter: Path, first_line: str) -> None:
+    assert interpreter_of(script(tmp_path / "script", first_line.format(interpreter)), {}) == interpreter
 
 
-def test_a_scripts_interpreter_is_read_from_its_first_line(tmp_path: Path) -> None:
-    interpreter = environment_with(tmp_path, "libamdhip64.so.7")
-    interpreter.chmod(0o755)
-    script = tmp_path / "script"
-    script.write_text(f"#!{interpreter}\nprint()\n")
-    assert [client.path.name for client in clients_of(script, {})] == ["module.so"]
-    script.write_text("#!/bin/sh\necho\n")
-    assert clients_of(script, {}) == []
+def test_a_name_in_the_first_line_is_looked_up_where_the_program_will(tmp_path: Path, interpreter: Path) -> None:
+    named = script(tmp_path / "script", "#!/usr/bin/env python3.11")
+    assert interpreter_of(named, {"PATH": str(interpreter.parent)}) == interpreter
 
 
-def test_modules_without_a_vendors_library_are_no_clients(tmp_path: Path) -> None:
-    assert clients_of(environment_with(tmp_path, "libcurl.so.4"), {}) == []
+def test_a_shell_may_start_the_interpreter_that_it_finds(tmp_path: Path, interpreter: Path) -> None:
+    (interpreter.parent / "python3").symlink_to(interpreter)
+    shell = script(tmp_path / "script", "#!/bin/sh")
+    assert interpreter_of(shell, {"PATH": str(interpreter.parent)}) == interpreter.parent / "python3"
+    assert interpreter_of(shell, {"PATH": str(tmp_path)}) is None
 
 
-def test_pythons_own_path_is_looked_through(tmp_path: Path) -> None:
-    environment_with(tmp_path / "one", "libcudart.so.12")
-    bare = environment_with(tmp_path / "two", "libcurl.so.4")
-    path = str(tmp_path / "one" / "lib" / "python3.11" / "site-packages")
-    assert len(clients_of(bare, {"PYTHONPATH": path})) == 1
+def test_a_launcher_is_asked_what_it_launches(tmp_path: Path, interpreter: Path) -> None:
+    launcher = script(tmp_path / "python", f"#!/bin/sh\necho {interpreter}")
+    assert interpreter_of(launcher, {}) == interpreter
+    launcher.write_text("#!/bin/sh\nexit 127\n")
+    assert interpreter_of(launcher, {}) is None
 
 
-def test_functions_go_to_the_library_of_their_version_or_to_every_one() -> None:
-    client = ElfFile(
-        Path("module.so"),
-        needed=("libamdhip64.so.7", "libhipblas.so.3", "libm.so.6"),
-        undefined={
-            "hipMalloc": "libamdhip64.so.7",
-            "hipArrayCreate": "libamdhip64.so.7",
-            "hipblasCreate": "",
-            "cos": "libm.so.6",
-            "PyLong_FromLong": "",
-            "neighbour": "",
-        },
-    )
-    neighbour = ElfFile(Path("other.so"), defined=frozenset({"neighbour"}))
-    stubs = plan_stubs([client, neighbour], parse_flavour("hip:7"), frozenset({"hipMalloc"}))
-    assert stubs == {
-        "libamdhip64.so.7": {"hipArrayCreate", "hipblasCreate"},
-        "libamdhip64.so": set(),
-        "libhipblas.so.3": {"hipblasCreate"},
-    }
+def test_packages_are_below_a_virtual_environments_own_prefix(tmp_path: Path, interpreter: Path) -> None:
+    assert package_folders(interpreter, {}) == (tmp_path / "lib" / "python3.11" / "site-packages",)
+
+
+def test_packages_are_found_on_pythons_path_and_where_they_are_edited(tmp_path: Path, interpreter: Path) -> None:
+    site = tmp_path / "lib" / "python3.11" / "site-packages"
+    (tmp_path / "edited").mkdir()
+    (site / "edited.pth").write_text(f"# a comment\nimport os\n{tmp_path / 'edited'}\n{tmp_path / 'gone'}\n")
+    assert package_folders(interpreter, {"PYTHONPATH": "/one:"}) == (site, Path("/one"), tmp_path / "edited")
+
+
+def test_a_program_that_is_not_there_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="there is no program 'no-such-program'"):
+        find_program(["no-such-program"], {"PATH": "/nowhere"})

@@ -53,7 +53,7 @@ def test_a_neighbour_fails_by_name_and_the_program_goes_on(tmp_path: Path, capfd
     program = compile_client(tmp_path, body, libraries=("libcublas.so.12",))
     status, ledgers = run(program)
     written = capfd.readouterr()
-    assert written.out == "801 801\n"
+    assert written.out == "15 801\n"
     assert "cublasCreate_v2" in written.err
     assert "cudaMallocArray" in written.err
     assert (status, ledgers) == (0, [({}, [Seen.NOT_SIMULATED] * 2, True)])

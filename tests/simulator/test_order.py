@@ -216,6 +216,12 @@ def test_a_graph_runs_what_was_captured_each_time_that_it_is_launched(start: Any
     assert first_byte(address) == 0
     graph = ctypes.c_void_p()
     client.ok("StreamEndCapture", stream, ctypes.byref(graph))
+    count, nodes = ctypes.c_size_t(7), (ctypes.c_void_p * 3)(1, 1, 1)
+    client.ok("GraphGetNodes", graph, None, ctypes.byref(count))
+    assert count.value == 1
+    count.value = len(nodes)
+    client.ok("GraphGetNodes", graph, nodes, ctypes.byref(count))
+    assert (count.value, bool(nodes[0]), nodes[1], nodes[2]) == (1, True, None, None)
     executable = client.make("GraphInstantiateWithFlags", graph, 0)
     client.ok("GraphDestroy", graph)
     for _ in range(2):

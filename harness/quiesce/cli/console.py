@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TextIO
 
-from quiesce.reporting.terminal import COLOURED, PLAIN, Palette
+from quiesce.reporting.palette import COLOURED, PLAIN, Palette
 from quiesce.reporting.text import clean_line
 
 

@@ -10,7 +10,7 @@ from quiesce.backends.registry import Unusable, Usable, backend_names, probe_bac
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.errors import ConfigurationError
-from quiesce.reporting.terminal import Palette
+from quiesce.reporting.palette import Palette
 from quiesce.reporting.text import clean_line
 
 

@@ -1,4 +1,7 @@
-"""``quiesce exec``: run a program on the simulated CUDA or HIP runtime, and judge what it did with memory."""
+"""``quiesce exec``: run a program on the simulated CUDA or HIP runtime, and judge what it did with memory.
+
+The program waits for what is imported here; what judges and reports is imported while it runs.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,11 @@ from pathlib import Path
 
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.version import version
 from quiesce.errors import ConfigurationError
-from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
-from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import Ended, MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
 from quiesce.traces.at_exit import AtExit
 
 
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, behind --")
     parser.add_argument("--flavour", default="cuda:12", metavar="NAME:N", help="hip:5 to 7, cuda:11 to 13 (cuda:12)")
-    parser.add_argument("--capacity", default="16GiB", metavar="SIZE", help="memory of each device (default: 16GiB)")
+    parser.add_argument("--capacity", type=_capacity, metavar="SIZE", help="memory of each device (default: 16GiB)")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many devices there are (default: 1)")
     parser.add_argument(
         "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
@@ -58,7 +57,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     simulated = parse_flavour(arguments.flavour)
     options = {
-        "capacity": _capacity(arguments.capacity),
+        **({} if arguments.capacity is None else {"capacity": arguments.capacity}),
         "devices": arguments.devices,
         "recycle": arguments.recycle,
         "ring": arguments.ring,
@@ -66,24 +65,34 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
     command_line = shlex.join(arguments.words)
-    with run_program(arguments.words, settings, os.environ) as ended:
+    with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
         names = _names(command_line, len(ended.ledgers))
         results = [
             _result(path, simulated, arguments.at_exit, name, console)
             for path, name in zip(ended.ledgers, names, strict=True)
         ]
     if arguments.report:
-        from quiesce.reporting.folder import ReportFolder  # half of what a run without a report would import
+        from quiesce.cli.version import version
+        from quiesce.reporting.folder import ReportFolder
 
         with ReportFolder(arguments.report, seed=arguments.seed, run={"version": version()}) as folder:
             for result in results:
                 folder.add(result)
     if results:
+        from quiesce.reporting.terminal import render_summary
+
         console.write(render_summary(results, palette=console.palette))
     return _exit_code(ended, results, console)
 
 
+def _import_judges() -> None:
+    import quiesce.reporting.terminal
+    import quiesce.traces.judgement  # noqa: F401
+
+
 def _capacity(text: str) -> int:
+    from quiesce.requests import RequestError, evaluate_size
+
     try:
         return evaluate_size(text, {})
     except RequestError as error:
@@ -96,7 +105,8 @@ def _names(command_line: str, count: int) -> list[str]:
 
 
 def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
-    from quiesce.traces.judgement import judge  # the program need not wait until all of the oracle is imported
+    from quiesce.simulator.ledger import open_ledger
+    from quiesce.traces.judgement import judge
 
     with open_ledger(path) as ledger:
         judgement = judge(ledger, at_exit)

@@ -14,7 +14,6 @@ from typing import Final
 
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.version import version
 from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
@@ -31,6 +30,19 @@ COMMANDS: Final = {
 """The commands in the order of the help text; each is the module of that name beside this one."""
 
 
+class _ShowVersion(argparse.Action):
+    """Print the version, and end; what reads it costs more to import than all the rest."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version, and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
+        from quiesce.cli.version import version
+
+        sys.stdout.write(f"quiesce {version()}\n")
+        parser.exit()
+
+
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser. Only ``command``'s module is imported, so that one command cannot break another."""
     parser = argparse.ArgumentParser(
@@ -38,7 +50,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         description="Regression tests for GPU and host memory management.",
         epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
     )
-    parser.add_argument("--version", action="version", version=f"quiesce {version()}")
+    parser.add_argument("--version", action=_ShowVersion)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         subparser = commands.add_parser(name, help=text, description=text)

@@ -10,7 +10,8 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
 from quiesce.execution import Proof, ProofMatrix, prove
-from quiesce.reporting.terminal import Palette, align
+from quiesce.reporting.palette import Palette
+from quiesce.reporting.terminal import align
 from quiesce.reporting.text import clean_line, plural
 
 FAULTS_SHOWN_MAX: Final = 10

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
+from quiesce.reporting.palette import PLAIN, Palette
 from quiesce.reporting.text import clean_line, failure_text, plural
 from quiesce.results import Result, Verdict
 
@@ -21,20 +21,6 @@ _COLUMNS: Final[tuple[tuple[str, Verdict | None], ...]] = (
     ("known", Verdict.KNOWN_UPSTREAM),
     ("inconclusive", Verdict.INCONCLUSIVE),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Palette:
-    """The escape sequences around text, all empty where colour is off (ECMA-48, Select Graphic Rendition)."""
-
-    good: str = ""
-    bad: str = ""
-    strong: str = ""
-    end: str = ""
-
-
-PLAIN: Final = Palette()
-COLOURED: Final = Palette(good="\x1b[32m", bad="\x1b[31m", strong="\x1b[1m", end="\x1b[0m")
 
 
 def align(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:

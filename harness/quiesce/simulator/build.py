@@ -23,6 +23,7 @@ SOURCES: Final = Path(__file__).with_name("native")
 LIBRARY_NAME: Final = "libquiesce-simulator.so"
 FLAGS: Final = (
     *("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
+    "-ftls-model=initial-exec",  # a few bytes, for which loaders keep room
     *("-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY_NAME}", "-Wl,-z,nodelete"),
 )
 _COMPILERS: Final = ("cc", "gcc", "clang")
@@ -62,7 +63,7 @@ def build_library(*extra_flags: str) -> Path:
     digest = hashlib.sha256("\0".join(command).encode())
     for path in sources:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    folder = _cache() / digest.hexdigest()[:24]
+    folder = cache_folder() / digest.hexdigest()[:24]
     library = folder / LIBRARY_NAME
     if not library.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +86,7 @@ def _compile(command: list[str], library: Path) -> None:
         made.replace(library)  # at once: another process may be doing the same
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return where what was compiled, or found out about an environment, is kept."""
     base = os.environ.get("QUIESCE_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "quiesce" / "simulator"

@@ -1,7 +1,8 @@
-"""What is about to run: the ELF files whose vendor libraries have to be stood in for.
+"""What is about to run: the program, and the files that it may load, as far as a command line tells.
 
-For a program that is an ELF file, the file and what it is linked with beside it. For a Python interpreter, or a script
-of one, the extension modules of its environment as well: an import decides only later which of them are loaded.
+For a program that is an ELF file, that file. For a Python interpreter, a script of one, or a program that needs no GPU
+vendor's library and may start an interpreter (a shell, ``make``), the extension modules of its environment: an import
+decides only later which of them are loaded.
 """
 
 from __future__ import annotations
@@ -10,22 +11,14 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from quiesce.errors import ConfigurationError
-from quiesce.simulator.elf import ElfFile, read_elf
 
-VENDOR_LIBRARY: Final = re.compile(
-    r"lib(amdhip64|hip(blas|blaslt|fft|rand|sparse|sparselt|solver|rtc|tensor|dnn)\w*|"
-    r"roc(blas|fft|rand|sparse|solver|alution|tx64|tracer64|profiler\w*|m_smi64)|rccl|MIOpen|amd_comgr|hsa-runtime64|"
-    r"cu(da|dart|blas|blasLt|fft|fftw|rand|solver|solverMg|sparse|sparseLt|tensor|dnn\w*|pti|file|tensorMg)|"
-    r"nv(rtc|JitLink|ToolsExt|vm|fatbin|idia-ml|shmem\w*)|nccl|npp\w*)\.so(\.|$)"
-)
-"""The file names of what the vendors' runtimes are made of, and of the libraries on top of them."""
-
-_PYTHON: Final = re.compile(r"python(\d+(\.\d+)?)?$")
+_PYTHON: Final = re.compile(r"python(\d+(\.\d+)?)?t?$")
 
 
 def find_program(words: Sequence[str], environment: Mapping[str, str]) -> Path:
@@ -36,25 +29,38 @@ def find_program(words: Sequence[str], environment: Mapping[str, str]) -> Path:
     return Path(found)
 
 
-def clients_of(program: Path, environment: Mapping[str, str]) -> list[ElfFile]:
-    """Return the files among what may be loaded that need a vendor's library."""
-    interpreter = _interpreter_of(program)
-    files = [program] if interpreter is None else _extension_modules(interpreter, environment)
-    return [file for path in _with_neighbours(files, environment) if (file := _client(path)) is not None]
+def is_interpreter(program: Path) -> bool:
+    """Say whether a program is named as a Python interpreter is."""
+    return _PYTHON.match(program.name) is not None
 
 
-def _client(path: Path) -> ElfFile | None:
-    """Read a file's libraries first: most files need none of a vendor's, and reading symbols costs more."""
-    brief = read_elf(path, symbols=False)
-    if brief is None or not any(map(VENDOR_LIBRARY.match, brief.needed)):
-        return None
-    return read_elf(path)
+def is_elf(path: Path) -> bool:
+    """Say whether a file begins as ELF files do."""
+    with path.open("rb") as opened:
+        return opened.read(4) == b"\x7fELF"
 
 
-def _interpreter_of(program: Path) -> Path | None:
-    """Return the Python interpreter that a program is, or that its first line names."""
-    if _PYTHON.match(program.name):
-        return program
+def interpreter_of(program: Path, environment: Mapping[str, str]) -> Path | None:
+    """Return the Python interpreter that a program is, that its first line names, or else that it would find."""
+    named = program if is_interpreter(program) else _named_in_first_line(program, environment)
+    if named is None:
+        finds = (shutil.which(name, path=environment.get("PATH")) for name in ("python", "python3"))
+        named = next(filter(None, map(_path, finds)), None)
+    if named is None or is_elf(named):
+        return named
+    # a launcher, such as pyenv's, which decides by itself
+    asked = [str(named), "-S", "-c", "import sys; print(sys.executable)"]
+    done = subprocess.run(  # noqa: S603 - a list, no shell
+        asked, env=dict(environment), capture_output=True, text=True, check=False
+    )
+    return _path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+def _named_in_first_line(program: Path, environment: Mapping[str, str]) -> Path | None:
     with program.open("rb") as opened:
         first = opened.readline(512)
     if not first.startswith(b"#!"):
@@ -62,44 +68,31 @@ def _interpreter_of(program: Path) -> Path | None:
     words = shlex.split(os.fsdecode(first[2:]).strip())
     if words and Path(words[0]).name == "env":
         words = words[1:]
-    named = shutil.which(words[0]) if words else None
-    return Path(named) if named and _PYTHON.match(Path(named).name) else None
+    named = shutil.which(words[0], path=environment.get("PATH")) if words else None
+    return Path(named) if named and is_interpreter(Path(named)) else None
 
 
-def _extension_modules(interpreter: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    folders = {*_site_folders(interpreter), *map(Path, filter(None, environment.get("PYTHONPATH", "").split(":")))}
-    for folder in sorted(folders):
-        for root, directories, names in os.walk(folder):
-            directories[:] = sorted(name for name in directories if name != "__pycache__")
-            yield from (Path(root, name) for name in sorted(names) if ".so" in name)
+def package_folders(interpreter: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders in which an interpreter finds packages beside its own library, without running it."""
+    own = [*_site_folders(interpreter), *map(Path, filter(None, environment.get("PYTHONPATH", "").split(":")))]
+    return tuple(dict.fromkeys((*own, *(added for folder in own for added in _added_folders(folder)))))
 
 
 def _site_folders(interpreter: Path) -> Iterator[Path]:
-    """Return where an environment keeps its packages: a virtual one below its own prefix, without running it."""
+    """Yield where an environment keeps its packages: a virtual one below its own prefix."""
     for folder in dict.fromkeys((interpreter.parent, interpreter.resolve().parent)):
         prefix = folder.parent
         for library in ("lib", "lib64", "local/lib"):
             for pattern in ("python3*/site-packages", "python3*/dist-packages", "python3/dist-packages"):
-                yield from (prefix / library).glob(pattern)
+                yield from sorted((prefix / library).glob(pattern))
         settings = prefix / "pyvenv.cfg"
         if settings.exists() and "include-system-site-packages = true" not in settings.read_text(encoding="utf-8"):
             return
 
 
-def _with_neighbours(files: Iterable[Path], environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files and the libraries beside them that they are linked with, each once."""
-    seen: set[Path] = set()
-    library_path = [Path(part) for part in environment.get("LD_LIBRARY_PATH", "").split(":") if part]
-    waiting = list(files)
-    while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        yield path
-        brief = read_elf(path, symbols=False)
-        if brief is None or not (brief.search_paths or library_path):
-            continue
-        folders = [Path(part.replace("$ORIGIN", str(path.parent))) for part in brief.search_paths]
-        for name in brief.needed:
-            waiting.extend(folder / name for folder in (*folders, *library_path) if (folder / name).is_file())
+def _added_folders(folder: Path) -> Iterator[Path]:
+    """Yield what the ``.pth`` files of a folder add to the path, as editable installations do."""
+    for file in sorted(folder.glob("*.pth")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line and not line.startswith(("#", "import ", "import\t")) and (added := folder / line).is_dir():
+                yield added

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.backend import Flavour
 from quiesce.errors import ConfigurationError
+from quiesce.flavour import Flavour
 
 _LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
     (Flavour.HIP, 5): ("libamdhip64.so.5",),

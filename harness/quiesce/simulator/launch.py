@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final
 
 from quiesce.errors import ConfigurationError
 from quiesce.simulator.build import build_library
-from quiesce.simulator.clients import clients_of, find_program
+from quiesce.simulator.clients import find_program
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.lookalikes import write_lookalikes
 
@@ -60,10 +60,17 @@ def _process(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def run_program(words: Sequence[str], settings: MachineSettings, environment: Mapping[str, str]) -> Iterator[Ended]:
-    """Run a program to its end; its ledgers exist inside the ``with``.
+def run_program(
+    words: Sequence[str],
+    settings: MachineSettings,
+    environment: Mapping[str, str],
+    *,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[Ended]:
+    """Run a program to its end; its ledgers exist inside the ``with``. ``meanwhile`` is called once it runs.
 
-    Raises :class:`quiesce.errors.ConfigurationError` where there is no such program, and
+    Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
+    :class:`quiesce.errors.UnreadableObject` where it can't be loaded on this machine, and
     :class:`quiesce.errors.BackendUnavailable` where the runtime can't be built here.
     """
     program = find_program(words, environment)
@@ -72,12 +79,25 @@ def run_program(words: Sequence[str], settings: MachineSettings, environment: Ma
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, settings.simulated, clients_of(program, environment))
+        write_lookalikes(libraries, runtime, settings.simulated.libraries, program, environment)
         path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
         changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
-        ended = subprocess.run(  # noqa: S603 - a list, no shell
-            list(words), executable=program.absolute(), env={**environment, **changed}, check=False
-        )
-        yield Ended(ended.returncode, tuple(sorted(folder.glob("*.ledger"), key=_process)))
+        status = _run(words, program, {**environment, **changed}, meanwhile)
+        yield Ended(status, tuple(sorted(folder.glob("*.ledger"), key=_process)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(
+    words: Sequence[str], program: Path, environment: Mapping[str, str], meanwhile: Callable[[], None] | None
+) -> int:
+    with subprocess.Popen(  # noqa: S603 - a list, no shell
+        list(words), executable=program.absolute(), env=environment
+    ) as process:
+        try:
+            if meanwhile is not None:
+                meanwhile()
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise

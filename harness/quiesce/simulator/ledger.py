@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quiesce.backend import Flavour
 from quiesce.errors import QuiesceError
+from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
 LAYOUT: Final = 1

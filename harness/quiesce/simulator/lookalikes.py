@@ -1,53 +1,113 @@
-"""The look-alike libraries of one run: the simulated runtime under the vendor's names, and stubs for its neighbours.
+"""The look-alike libraries of one run; what an environment of Python packages needs is kept for the next.
 
-They lie in a folder of the run's own, which only the run's loader path names.
+To look through an environment and to read what its modules need takes longer than the rest of a run's start. What is
+written depends on files and folders alone, so it is kept beside the compiled library, with the state of everything
+that was looked at, and written anew where any of that changed.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
+import json
+import os
+import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.clients import VENDOR_LIBRARY
-from quiesce.simulator.elf import ElfFile, read_elf
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.stubs import write_stub_library
+from quiesce.simulator.build import cache_folder
+from quiesce.simulator.clients import interpreter_of, is_elf, is_interpreter, package_folders
 
-_INTERPRETERS_OWN: Final = re.compile(r"_?Py[A-Z_]")
-"""Functions that the interpreter itself defines; its extension modules name no library for them."""
+_SETTLED_SECONDS: Final = 2
+"""What was changed more recently may be changed again without a new time, for a file system's clock is coarse."""
+
+_State = tuple[int, int] | None
+"""When a file or folder was changed, in nanoseconds, and its size in bytes; None where it does not exist."""
 
 
-def plan_stubs(clients: Iterable[ElfFile], simulated: Simulated, implemented: frozenset[str]) -> Mapping[str, set[str]]:
-    """Return, for each library that has to be stood in for, the functions that nobody else defines.
+def write_lookalikes(
+    folder: Path, runtime: Path, names: tuple[str, ...], program: Path, environment: Mapping[str, str]
+) -> None:
+    """Fill ``folder`` with what ``program`` needs, beside ``runtime`` under its ``names``.
 
-    A symbol belongs to the library that its version names. One without a version may be in any of the libraries that
-    its file needs, and is put into each; what the clients define themselves is left out, and so is what is
-    ``implemented``, which the look-alikes find in the simulated runtime below them.
+    Raises :class:`quiesce.errors.UnreadableObject` for a program or module that is no readable ELF file.
     """
-    known = list(clients)
-    own = frozenset[str]().union(*(client.defined for client in known))
-    stubs: dict[str, set[str]] = {name: set() for name in simulated.libraries}
-    for client in known:
-        stood_in = [name for name in client.needed if VENDOR_LIBRARY.match(name)]
-        for name in stood_in:
-            stubs.setdefault(name, set())
-        for symbol, library in client.undefined.items():
-            if symbol in implemented or symbol in own or _INTERPRETERS_OWN.match(symbol):
-                continue
-            if library and library not in stubs:
-                continue
-            for name in [library] if library else stood_in:
-                stubs[name].add(symbol)
-    return stubs
+    library_path = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if part]
+    if is_elf(program) and not is_interpreter(program):
+        from quiesce.simulator.stubs import Simulator, stubs_needed, write_stubs  # only where nothing is kept
+
+        simulator = Simulator(runtime, names)
+        if stubs_needed(program, simulator, library_path):
+            write_stubs([program], folder, simulator, program, library_path)
+            return
+    interpreter = interpreter_of(program, environment)
+    packages = package_folders(interpreter, environment) if interpreter else ()
+    kept = _Kept(interpreter, packages, runtime, names, library_path)
+    libraries = kept.read()
+    if libraries is None:
+        libraries = kept.make(folder)
+    for name, content in libraries.items():
+        (folder / name).write_bytes(content)
 
 
-def write_lookalikes(folder: Path, runtime: Path, simulated: Simulated, clients: Iterable[ElfFile]) -> tuple[str, ...]:
-    """Fill ``folder`` and return the names of the libraries in it."""
-    read = read_elf(runtime)
-    assert read is not None, "it was just compiled"
-    stubs = plan_stubs(clients, simulated, read.defined)
-    for name, functions in stubs.items():
-        (folder / name).write_bytes(write_stub_library(name, functions, str(runtime)))
-    return tuple(sorted(stubs))
+class _Kept:
+    """What one environment needs, in one file of the cache: a line of JSON, and the libraries behind it."""
+
+    def __init__(
+        self,
+        interpreter: Path | None,
+        packages: tuple[Path, ...],
+        runtime: Path,
+        names: tuple[str, ...],
+        library_path: list[str],
+    ) -> None:
+        self._interpreter, self._packages = interpreter, packages
+        self._runtime, self._names, self._library_path = runtime, names, library_path
+        own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
+        asked = repr((interpreter, packages, runtime, names, library_path, own))
+        self._path = cache_folder() / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
+
+    def read(self) -> dict[str, bytes] | None:
+        """Return the libraries by name, or None where there are none, or something was changed since."""
+        try:
+            head, _, content = self._path.read_bytes().partition(b"\n")
+            states, sizes = json.loads(head)
+        except (OSError, ValueError):
+            return None
+        if any(_state(path) != (state and tuple(state)) for path, state in states.items()):
+            return None
+        libraries = {}
+        for name, size in sizes.items():
+            libraries[name], content = content[:size], content[size:]
+        return libraries
+
+    def make(self, folder: Path) -> dict[str, bytes]:
+        """Write the libraries into ``folder``, keep them, and return them."""
+        from quiesce.simulator.stubs import Simulator, gpu_modules, write_stubs
+
+        modules = gpu_modules(self._packages)
+        simulator = Simulator(self._runtime, self._names)
+        made = write_stubs(modules.files, folder, simulator, self._interpreter, self._library_path)
+        libraries = {library.soname: (folder / library.soname).read_bytes() for library in made.libraries}
+        self._keep(libraries, modules.looked_at | made.looked_at)
+        return libraries
+
+    def _keep(self, libraries: Mapping[str, bytes], looked_at: Iterable[Path]) -> None:
+        states = {str(path): _state(path) for path in looked_at}
+        settled = time.time_ns() - _SETTLED_SECONDS * 10**9
+        if any(state is not None and state[0] > settled for state in states.values()):
+            return
+        head = json.dumps([states, {name: len(content) for name, content in libraries.items()}])
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=self._path.parent, delete=False) as file:
+            file.write(head.encode() + b"\n" + b"".join(libraries.values()))
+        Path(file.name).replace(self._path)  # at once: another run may be reading
+
+
+def _state(path: str | Path) -> _State:
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - called for thousands of paths
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_size

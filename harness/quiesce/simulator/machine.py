@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quiesce.backend import Flavour
 from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.flavour import Flavour
 from quiesce.simulator.build import build_library
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import HEADER, OBSERVATION, Ledger, Record

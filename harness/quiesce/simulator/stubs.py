@@ -1,154 +1,293 @@
-"""Stub libraries, written byte by byte: every function fails by name when it is called.
+"""Plans and writes the libraries that a program needs beside the simulated runtime, into a folder of one run.
 
-A client's loader wants every function to exist that the client could call. A stub library defines those that nobody
-simulates; each says its name to ``quiesce_not_simulated`` in the simulated runtime (``control.h``) and answers what
-that returns. No compiler is needed: the file has one layout, and its code is three instructions for each function.
+Python loads extension modules with RTLD_NOW: each function that a module refers to must exist when it is loaded, also
+those that are never called, and the loader looks for it only in the module's own scope, that is the program, the module
+and the libraries that these need, directly or not. So the dynamic symbols of what is about to run are read, and each
+function that nobody would define is defined, to fail by name, in a library of the scope that misses it.
 
-The file needs one version of the C library although it imports nothing from there: a library without a version table
-makes glibc's loader give up (an assertion in ``check_match``) when a client asks it for a versioned symbol.
+Two kinds of library are written. A *stub* stands for a vendor's library that is not on this machine. A *front* stands
+for the runtime itself (``libamdhip64.so.7``, say): it brings along the one simulator library that defines what is
+simulated, and defines, to fail by name, what a client wants beyond that.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
-REPORTER: Final = "quiesce_not_simulated"
-_C_LIBRARY: Final = ("libc.so.6", "GLIBC_2.2.5")
-_PAGE: Final = 4096
-_HEADER_BYTES: Final = 64
-_SEGMENT_BYTES: Final = 56
-_SEGMENTS: Final = 4
-_STUB_BYTES: Final = 24
+from quiesce.errors import ConfigurationError, UnreadableObject
+from quiesce.simulator.elf_reading import (
+    Dependencies,
+    Symbol,
+    SymbolKind,
+    read_defined_names,
+    read_dependencies,
+    read_undefined,
+)
+from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.library_search import Found, find_library, places_searched
+from quiesce.simulator.vendor_libraries import answer, family_of, owns
+
+_OBJECT_BYTES: Final = 4096
+"""The room for a variable: a reference does not say how large the variable is."""
+_LIBRARY_NAME: Final = re.compile(r".*\.so(?:\.[0-9.]+)?")
+_PLAIN_NAME: Final = re.compile(r"[\w+-][\w.+-]*")
+
+Definitions: TypeAlias = list[frozenset[str]]
+"""The names that some libraries define, one set for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """The library that simulates a runtime, and the names under which programs ask for it."""
+
+    library: Path
+    answers_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """What was written, and what was not."""
+
+    folder: Path
+    libraries: tuple[StubLibrary, ...]
+    left_real: Mapping[str, Path]
+    """Vendor libraries that exist on this machine: they will run as they are."""
+    missing: Mapping[Path, tuple[str, ...]]
+    """Files, and libraries that they need, exist nowhere and are no GPU vendor's: they can't be loaded."""
+    looked_at: frozenset[Path]
+    """The files that were read, and those and the folders that were asked for: the answer depends on nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The shared objects below some folders that need a GPU vendor's library, sorted, and all that was looked at."""
+
+    files: tuple[Path, ...]
+    looked_at: frozenset[Path]
+
+
+def gpu_modules(folders: Sequence[Path]) -> Modules:
+    """Look through folders for the shared objects that need a GPU vendor's library."""
+    found: set[Path] = set()
+    looked_at: set[Path] = set(folders)
+    for folder in folders:
+        for place, inner, names in os.walk(folder):
+            inner[:] = [name for name in inner if name != "__pycache__"]
+            looked_at.add(Path(place))
+            for name in names:
+                if ".so" in name and _LIBRARY_NAME.fullmatch(name):
+                    path = Path(place, name)
+                    looked_at.add(path)
+                    try:
+                        needed = read_dependencies(path).needed
+                    except UnreadableObject:
+                        continue  # a linker script, or another machine's
+                    if any(family_of(each) for each in needed):
+                        found.add(path)
+    return Modules(tuple(sorted(found)), frozenset(looked_at))
+
+
+def stubs_needed(program: Path, simulator: Simulator, library_path: Sequence[str] = ()) -> bool:
+    """Say whether an executable needs a library that has to be written, by itself or through what it needs."""
+    return bool(_Closure([program], simulator, library_path).scope(program).stubs)
+
+
+def write_stubs(
+    files: Sequence[Path],
+    folder: Path,
+    simulator: Simulator,
+    program: Path | None = None,
+    library_path: Sequence[str] = (),
+) -> Stubs:
+    """Write into `folder` all that `files` need to be loaded, and say what that was.
+
+    `program` is the executable that will load them: what it and its libraries define is not stubbed. Without it, only
+    functions that are named as the vendor's are. `library_path` is what LD_LIBRARY_PATH will hold behind `folder`.
+    Raises :class:`quiesce.errors.UnreadableObject` for a file that is none, and
+    :class:`quiesce.errors.ConfigurationError` for a name that is a path or a folder that does not exist.
+    """
+    for name in simulator.answers_to:
+        if not _PLAIN_NAME.fullmatch(name):
+            raise ConfigurationError(f"the simulator can't answer to {name!r}: write a file name, as libcudart.so.12")
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder} is no folder, so nothing can be written there; make it first")
+    plan = _Plan(simulator, _Closure(files, simulator, library_path))
+    plan.add_files(files, None if program is None else program.resolve())
+    libraries = tuple(plan.libraries())
+    for library in libraries:
+        target = folder / library.soname
+        target.unlink(missing_ok=True)  # a link there must not lead the write elsewhere
+        with target.open("xb") as file:
+            file.write(write_library(library))
+    return Stubs(folder, libraries, plan.closure.left_real, plan.closure.missing, plan.closure.looked_at())
+
+
+class _Closure:
+    """The libraries that files bring along, as the loader will find them once the stubs are in place."""
+
+    def __init__(self, files: Sequence[Path], simulator: Simulator, library_path: Sequence[str]) -> None:
+        self.left_real: dict[str, Path] = {}
+        self.missing: dict[Path, tuple[str, ...]] = {}
+        self._answers_to = frozenset(simulator.answers_to)
+        self._paths = tuple(library_path)
+        self._by_name = {file.name: file for file in files}
+        self._dependencies: dict[Path, Dependencies] = {}
+        self._names: dict[Path, frozenset[str]] = {}
+        self._definitions: dict[Path, Definitions] = {}
+        self._scopes: dict[Path, _Scope] = {}
+        self._found: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], Found | None] = {}
+        self._searched: set[Path] = set()
+        for file in files:
+            self.scope(file)
+        self._scopes.clear()  # what one file finds is real for all: a stub would come before it
+
+    def looked_at(self) -> frozenset[Path]:
+        """Return the files that were read, and where others were looked for."""
+        return frozenset((*self._dependencies, *self._names, *self._searched))
+
+    def dependencies(self, path: Path) -> Dependencies:
+        if path not in self._dependencies:
+            self._dependencies[path] = read_dependencies(path)
+        return self._dependencies[path]
+
+    def definitions(self, file: Path) -> Definitions:
+        """Return what each real library in the scope of a file defines."""
+        if file not in self._definitions:
+            self._definitions[file] = [self._defined(path) for path in self.scope(file).real]
+        return self._definitions[file]
+
+    def _defined(self, path: Path) -> frozenset[str]:
+        if path not in self._names:
+            self._names[path] = read_defined_names(path)
+        return self._names[path]
+
+    def scope(self, file: Path) -> _Scope:
+        """Return what is searched for the symbols of a file, in the loader's order: breadth first."""
+        if file not in self._scopes:
+            scope = _Scope()
+            queue, seen = [file], {file}
+            for client in queue:
+                for name in self.dependencies(client).needed:
+                    found = self._resolve(client, name, scope)
+                    if found is not None and found not in seen:
+                        seen.add(found)
+                        queue.append(found)
+            scope.real.extend(queue)
+            self._scopes[file] = scope
+        return self._scopes[file]
+
+    def _resolve(self, client: Path, name: str, scope: _Scope) -> Path | None:
+        found = self._find(client, name)
+        vendors = family_of(name) is not None
+        if name in self._answers_to and not (found is not None and found.by_client):
+            scope.add_stub(name)
+            return None
+        if found is not None:
+            if vendors:
+                self.left_real[name] = found.path
+            return found.path
+        if name in self.left_real:
+            return self.left_real[name]
+        if name in self._by_name:  # a library of the same package, which will be loaded before
+            return self._by_name[name]
+        if vendors:
+            scope.add_stub(name)
+            return None
+        self.missing[client] = tuple(dict.fromkeys((*self.missing.get(client, ()), name)))
+        scope.complete = False
+        return None
+
+    def _find(self, client: Path, name: str) -> Found | None:
+        dependencies = self.dependencies(client)
+        key = name, os.path.dirname(client), dependencies.rpath, dependencies.runpath  # noqa: PTH120 - called often
+        if key not in self._found:
+            self._found[key] = find_library(name, client, dependencies, self._paths)
+            self._searched.update(places_searched(client, dependencies, self._paths))
+        return self._found[key]
 
 
 @dataclass(slots=True)
-class _Strings:
-    data: bytearray = field(default_factory=lambda: bytearray(b"\0"))
-    _places: dict[str, int] = field(default_factory=dict)
+class _Scope:
+    """Where the loader looks for the symbols of one file."""
 
-    def add(self, text: str) -> int:
-        if text not in self._places:
-            self._places[text] = len(self.data)
-            self.data += text.encode("latin-1") + b"\0"
-        return self._places[text]
+    real: list[Path] = field(default_factory=list)
+    stubs: list[str] = field(default_factory=list)
+    complete: bool = True
 
-
-def write_stub_library(soname: str, functions: Iterable[str], runtime: str) -> bytes:
-    """Return the bytes of a shared library that defines ``functions``.
-
-    ``runtime`` is the name or the path of the library that defines ``quiesce_not_simulated``.
-    """
-    names = sorted(set(functions))
-    strings = _Strings()
-    symbols = [REPORTER, *names]
-    name_places = [strings.add(name) for name in symbols]
-    library_place = strings.add(soname)
-    needed = [strings.add(runtime), strings.add(_C_LIBRARY[0])]
-    versions = _version_needs(strings)
-
-    parts = _Layout(_HEADER_BYTES + _SEGMENTS * _SEGMENT_BYTES)
-    symbol_table = parts.place(24 * (len(symbols) + 1))
-    hash_table = parts.place(4 * (2 + len(symbols) + len(symbols) + 1))
-    version_table = parts.place(2 * (len(symbols) + 1))
-    needs = parts.place(len(versions))
-    relocations = parts.place(24)
-    text = parts.place(len(strings.data))
-    code = parts.place(_STUB_BYTES * len(names), 16)
-    end_of_code = parts.end
-    slot = parts.place(8, _PAGE)
-    dynamic = parts.place(16 * 16)
-
-    entries = [
-        *((1, place) for place in needed),
-        *((14, library_place), (4, hash_table), (5, text), (6, symbol_table), (10, len(strings.data)), (11, 24)),
-        *((7, relocations), (8, 24), (9, 24)),
-        *((0x6FFFFFF0, version_table), (0x6FFFFFFE, needs), (0x6FFFFFFF, 1), (0, 0)),
-    ]
-    image = bytearray(parts.end)
-
-    def put(place: int, data: bytes) -> None:
-        image[place : place + len(data)] = data
-
-    put(0, _header())
-    put(_HEADER_BYTES, _segments(end_of_code, slot, parts.end, dynamic, 16 * len(entries)))
-    put(symbol_table + 24, struct.pack("<IBBHQQ", name_places[0], 0x10, 0, 0, 0, 0))
-    for number, place in enumerate(name_places[1:]):
-        address = code + _STUB_BYTES * number
-        put(symbol_table + 24 * (number + 2), struct.pack("<IBBHQQ", place, 0x12, 0, 1, address, _STUB_BYTES))
-        put(address, _stub(address, text + place, text + library_place, slot))
-    put(hash_table, _hash_table(symbols))
-    put(version_table, struct.pack(f"<{len(symbols) + 1}H", 0, *[1] * len(symbols)))
-    put(needs, versions)
-    put(relocations, struct.pack("<QQq", slot, (1 << 32) | 6, 0))  # R_X86_64_GLOB_DAT of the first symbol
-    put(text, bytes(strings.data))
-    put(dynamic, b"".join(struct.pack("<qQ", tag, value) for tag, value in entries))
-    return bytes(image)
+    def add_stub(self, soname: str) -> None:
+        if soname not in self.stubs:
+            self.stubs.append(soname)
 
 
-class _Layout:
-    def __init__(self, begin: int) -> None:
-        self.end = begin
+class _Plan:
+    """Which library is to define what."""
 
-    def place(self, size: int, alignment: int = 8) -> int:
-        start = -(-self.end // alignment) * alignment
-        self.end = start + size
-        return start
+    def __init__(self, simulator: Simulator, closure: _Closure) -> None:
+        self.closure = closure
+        self._simulator = simulator
+        self._simulated = read_defined_names(simulator.library)
+        self._symbols: dict[str, dict[str, Symbol]] = {soname: {} for soname in simulator.answers_to}
+        self._versions: dict[str, dict[str, None]] = {}
+        self._undefined: dict[Path, tuple[Symbol, ...]] = {}
 
+    def add_files(self, files: Sequence[Path], program: Path | None) -> None:
+        of_program = None if program is None else self.closure.definitions(program)
+        done: set[tuple[Path, tuple[str, ...]]] = set()
+        for file in (*files, *([] if program is None else [program])):
+            for client in self.closure.scope(file).real:
+                # a library that names no vendor's among its needs can still call one, found in its user's scope
+                searched = client if self.closure.scope(client).stubs else file
+                key = client, tuple(self.closure.scope(searched).stubs)
+                if key[1] and key not in done:
+                    done.add(key)
+                    self._add_client(client, searched, of_program)
 
-def _header() -> bytes:
-    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
-    fields = (3, 62, 1, 0, _HEADER_BYTES, 0, 0, _HEADER_BYTES, _SEGMENT_BYTES, _SEGMENTS, 64, 0, 0)
-    return identity + struct.pack("<HHIQQQIHHHHHH", *fields)
+    def _add_client(self, client: Path, searched: Path, of_program: Definitions | None) -> None:
+        scope = self.closure.scope(searched)
+        for soname in scope.stubs:
+            self._symbols.setdefault(soname, {})
+        placed = [self._symbols[soname] for soname in scope.stubs]
+        for symbol in self._undefined_in(client):
+            if symbol.version:
+                self._versions.setdefault(symbol.version_file, {})[symbol.version] = None
+            if symbol.weak or symbol.name in self._simulated or any(symbol.name in names for names in placed):
+                continue
+            place = self._place(symbol, client, searched, of_program)
+            if place is not None:
+                self._symbols[place][symbol.name] = symbol
 
+    def _undefined_in(self, client: Path) -> tuple[Symbol, ...]:
+        if client not in self._undefined:
+            self._undefined[client] = read_undefined(client)
+        return self._undefined[client]
 
-def _segments(end_of_code: int, writable: int, end: int, dynamic: int, dynamic_bytes: int) -> bytes:
-    def segment(kind: int, flags: int, start: int, size: int, alignment: int) -> bytes:
-        return struct.pack("<IIQQQQQQ", kind, flags, start, start, start, size, size, alignment)
+    def _place(self, symbol: Symbol, client: Path, searched: Path, of_program: Definitions | None) -> str | None:
+        """Return the stub or front that must define a symbol, or None where somebody else does."""
+        scope = self.closure.scope(searched)
+        if symbol.version_file:
+            return symbol.version_file if symbol.version_file in scope.stubs else None
+        if of_program is not None and any(symbol.name in names for names in of_program):
+            return None
+        owner = next((soname for soname in scope.stubs if owns(soname, symbol.name)), None)
+        if owner is None and (of_program is None or not scope.complete or searched != client):
+            return None  # whose it is can't be told
+        if any(symbol.name in names for names in self.closure.definitions(searched)):
+            return None
+        return owner or scope.stubs[0]
 
-    return (
-        segment(1, 5, 0, end_of_code, _PAGE)
-        + segment(1, 6, writable, end - writable, _PAGE)
-        + segment(2, 6, dynamic, dynamic_bytes, 8)
-        + segment(0x6474E551, 6, 0, 0, 16)  # the stack is not executable
-    )
-
-
-def _stub(address: int, name: int, library: int, slot: int) -> bytes:
-    """Return ``lea rdi, name; lea rsi, library; jmp [slot]``."""
-    return (
-        b"\x48\x8d\x3d"
-        + struct.pack("<i", name - (address + 7))
-        + b"\x48\x8d\x35"
-        + struct.pack("<i", library - (address + 14))
-        + b"\xff\x25"
-        + struct.pack("<i", slot - (address + 20))
-    ).ljust(_STUB_BYTES, b"\xcc")
-
-
-def _version_needs(strings: _Strings) -> bytes:
-    library, version = _C_LIBRARY
-    return struct.pack("<HHIII", 1, 1, strings.add(library), 16, 0) + struct.pack(
-        "<IHHII", system_v_hash(version), 0, 2, strings.add(version), 0
-    )
-
-
-def _hash_table(symbols: list[str]) -> bytes:
-    count = len(symbols)
-    buckets, chains = [0] * count, [0] * (count + 1)
-    for number, name in enumerate(symbols, 1):
-        bucket = system_v_hash(name) % count
-        chains[number], buckets[bucket] = buckets[bucket], number
-    return struct.pack(f"<{2 + count + count + 1}I", count, count + 1, *buckets, *chains)
-
-
-def system_v_hash(name: str) -> int:
-    """Return the hash of a name (System V ABI, "Hash Table")."""
-    value = 0
-    for byte in name.encode("latin-1"):
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ (high >> 24)) & ~high & 0xFFFFFFFF
-    return value
+    def libraries(self) -> Iterator[StubLibrary]:
+        for soname, symbols in sorted(self._symbols.items()):
+            family = family_of(soname)
+            variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
+            yield StubLibrary(
+                soname,
+                tuple(StubFunction(name, answer(soname, name)) for name in sorted(symbols.keys() - variables)),
+                tuple(StubObject(name, _OBJECT_BYTES) for name in sorted(variables)),
+                (str(self._simulator.library.absolute()),),
+                tuple(self._versions.get(soname, ())) + (family.versions if family else ()),
+            )

@@ -51,8 +51,10 @@ static bool grow(struct arena *arena, struct arena_class *class, uint64_t slot_b
     uint32_t first = arena->chunks_used;
     uint32_t *uses = calloc(slots, sizeof *uses);
     if (!uses) return false;
+    uint64_t granules = slot_bytes / ARENA_GRANULE;
+    uint64_t reciprocal = chunks > 1 ? 0 : (1ull << ARENA_RECIPROCAL_BITS) / granules + 1;
     for (uint64_t i = 0; i < chunks; i++)
-        arena->chunks[first + i] = (struct arena_chunk){slot_bytes, first, uses};
+        arena->chunks[first + i] = (struct arena_chunk){(uint32_t)granules, first, (uint32_t)slots, reciprocal, uses};
     arena->chunks_used += (uint32_t)chunks;
     class->next = arena->base + first * ARENA_CHUNK;
     class->end = class->next + slots * slot_bytes;
@@ -62,11 +64,11 @@ static bool grow(struct arena *arena, struct arena_class *class, uint64_t slot_b
 static uint32_t *use_of(const struct arena *arena, uint64_t address, uint64_t *slot) {
     uint64_t offset = address - arena->base;
     const struct arena_chunk *chunk = &arena->chunks[offset / ARENA_CHUNK];
-    if (!chunk->slot_bytes) return NULL;
+    if (!chunk->slot_granules) return NULL;
     uint64_t start = chunk->first * ARENA_CHUNK;
-    uint64_t number = (offset - start) / chunk->slot_bytes;
-    if (chunk->slot_bytes <= ARENA_CHUNK && number >= ARENA_CHUNK / chunk->slot_bytes) return NULL;  // behind the last
-    *slot = arena->base + start + number * chunk->slot_bytes;
+    uint64_t number = (offset - start) / ARENA_GRANULE * chunk->reciprocal >> ARENA_RECIPROCAL_BITS;
+    if (number >= chunk->slots) return NULL;  // behind the last
+    *slot = arena->base + start + number * chunk->slot_granules * ARENA_GRANULE;
     return &chunk->uses[number];
 }
 
@@ -94,7 +96,7 @@ void arena_end(struct arena *arena, uint64_t address) {
 void arena_give(struct arena *arena, uint64_t address, bool reusable) {
     arena_end(arena, address);
     if (!reusable) return;
-    uint64_t slot_bytes = arena->chunks[(address - arena->base) / ARENA_CHUNK].slot_bytes;
+    uint64_t slot_bytes = arena->chunks[(address - arena->base) / ARENA_CHUNK].slot_granules * ARENA_GRANULE;
     struct arena_class *class = &arena->classes[class_of(slot_bytes, &slot_bytes)];
     if (class->free_count == class->free_capacity) {
         uint32_t capacity = class->free_capacity ? 2 * class->free_capacity : 64;

@@ -18,10 +18,14 @@ enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 14 };
 #define ARENA_CHUNK (64ull << 20)
 #define ARENA_BYTES (ARENA_CHUNK * ARENA_CHUNKS)  // 1 TiB; only touched pages cost anything
 #define ARENA_DEAD UINT32_MAX
+// 2^34 / d + 1, times n, is n / d in its upper bits: exact, for neither n nor d exceeds the 2^17 granules of a chunk.
+#define ARENA_RECIPROCAL_BITS 34
 
 struct arena_chunk {
-    uint64_t slot_bytes;
+    uint32_t slot_granules;
     uint32_t first;  // the chunk in which the first slot begins
+    uint32_t slots;
+    uint64_t reciprocal;  // of slot_granules, for a division that every call would wait for
     uint32_t *uses;  // of that chunk, for each slot: 0 never used, ARENA_DEAD not any more, else what take() was given
 };
 

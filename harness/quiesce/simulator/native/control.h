@@ -25,8 +25,8 @@ EXPORT int quiesce_fail(int kind, uint64_t nth, int answer);
 // Marks a moment in the ledger, such as the end of an iteration: what is live at marks of one name may not grow.
 EXPORT int quiesce_mark(const char *name);
 
-// A stub was called: says so on standard error and in the ledger, and returns what such a function returns in failure.
-EXPORT uint64_t quiesce_not_simulated(const char *function, const char *library);
+// A stub was called (stub_code.py), which has said so on standard error: says so in the ledger.
+EXPORT void quiesce_not_simulated(const char *function);
 EXPORT const void *quiesce_ledger(void);
 
 // Called by a Python interpreter that begins to exit, see interpreter.h.

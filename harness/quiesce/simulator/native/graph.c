@@ -30,6 +30,19 @@ static enum status make(enum thing thing, struct nodes *nodes, uint64_t *handle)
 
 enum status graph_create(struct nodes *nodes, uint64_t *handle) { return make(THING_GRAPH, nodes, handle); }
 
+enum status graph_nodes(uint64_t handle, void **nodes, uint64_t *count) {
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    if (!graph || !count) return INVALID_VALUE;
+    uint64_t room = *count;
+    const struct work *work = graph->nodes.head;
+    if (!nodes || graph->nodes.count < room) *count = graph->nodes.count;
+    for (uint64_t i = 0; nodes && i < room; i++) {
+        nodes[i] = (void *)work;  // only told apart: no function that takes a node is simulated
+        if (work) work = work->next;
+    }
+    return OK;
+}
+
 enum status graph_instantiate(uint64_t handle, uint64_t *executable) {
     const struct graph *graph = handle_find(THING_GRAPH, handle);
     if (!graph) return INVALID_VALUE;

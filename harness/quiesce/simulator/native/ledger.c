@@ -17,7 +17,7 @@ struct ledger_header *ledger;
 
 static uint64_t length_bytes;
 static struct live *live;
-static struct observation *ring;
+struct ledger_place ledger_place;
 static char (*names)[LEDGER_NAME_BYTES];
 static uint32_t free_entry;  // a list through `address` of the entries that were used
 static const char *entered;  // a literal
@@ -57,7 +57,8 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
     madvise(start, length_bytes, MADV_DONTFORK);  // a child has no device, and must not write here
     ledger = (struct ledger_header *)start;
     live = (struct live *)(start + live_offset);
-    ring = (struct observation *)(start + ring_offset);
+    struct observation *ring = (struct observation *)(start + ring_offset);
+    ledger_place = (struct ledger_place){ring, ring, ring + ring_entries};
     names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
     memset(cache, 0, sizeof cache);
     free_entry = 0;
@@ -82,7 +83,7 @@ void ledger_close(void) {
     ledger = NULL;
 }
 
-static uint32_t thread_number(void) {
+uint32_t ledger_thread(void) {
     if (!thread) thread = (uint32_t)syscall(SYS_gettid);
     return thread;
 }
@@ -99,7 +100,7 @@ uint16_t ledger_name(const char *name) {
 
 void ledger_enter(const char *literal) { entered = literal; }
 
-static uint16_t function_entered(void) {
+uint16_t ledger_function(void) {
     if (!entered) return 0;
     size_t place = ((uintptr_t)entered >> 3) % CACHED;
     if (cache[place].literal != entered) {
@@ -109,7 +110,7 @@ static uint16_t function_entered(void) {
     return cache[place].index;
 }
 
-uint32_t ledger_add(struct live entry) {
+uint32_t ledger_take(void) {
     uint32_t index = free_entry;
     if (index)
         free_entry = (uint32_t)live[index].address;
@@ -117,14 +118,6 @@ uint32_t ledger_add(struct live entry) {
         index = (uint32_t)ledger->live_high++;
     else
         return 0;
-    entry.serial = 0;
-    entry.observation = ledger->ring_count;
-    entry.thread = thread_number();
-    entry.function = function_entered();
-    live[index] = entry;
-    __atomic_store_n(&live[index].serial, ++ledger->made, __ATOMIC_RELEASE);
-    ledger->live[entry.thing].count++;
-    ledger->live[entry.thing].bytes += entry.size_bytes;
     return index;
 }
 
@@ -138,10 +131,3 @@ void ledger_remove(uint32_t index) {
 
 struct live *ledger_live(uint32_t index) { return &live[index]; }
 
-void ledger_see(struct observation observation) {
-    uint64_t count = ledger->ring_count;
-    observation.thread = thread_number();
-    if (!observation.function) observation.function = function_entered();
-    ring[count % ledger->ring_entries] = observation;
-    __atomic_store_n(&ledger->ring_count, count + 1, __ATOMIC_RELEASE);
-}

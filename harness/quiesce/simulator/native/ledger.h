@@ -116,13 +116,47 @@ void ledger_close(void);
 
 // The function that a call is under way in; observations and live entries carry it.
 void ledger_enter(const char *function);
+uint16_t ledger_function(void);
+uint32_t ledger_thread(void);
 
-// Adds to the live table; returns the index of the entry, or 0 where the table is full.
-uint32_t ledger_add(struct live entry);
+uint32_t ledger_take(void);  // an index of the live table that is not used, or 0 where it is full
 void ledger_remove(uint32_t index);
 struct live *ledger_live(uint32_t index);
 
-void ledger_see(struct observation observation);
+// Where the ring is written.
+extern struct ledger_place {
+    struct observation *first, *next, *end;
+} ledger_place;
+
+// These two are inline because the caller's structure then goes from registers to its place. Built in memory and
+// copied, it is read in wider parts than it was written in, for which a processor waits until all of them have arrived.
+
+// Adds to the live table; returns the index of the entry, or 0 where the table is full.
+static inline uint32_t ledger_add(struct live entry) {
+    uint32_t index = ledger_take();
+    if (!index) return 0;
+    struct live *place = ledger_live(index);
+    *place = (struct live){.address = entry.address,
+                           .size_bytes = entry.size_bytes,
+                           .stream = entry.stream,
+                           .observation = ledger->ring_count,
+                           .thread = ledger_thread(),
+                           .device = entry.device,
+                           .function = ledger_function(),
+                           .thing = entry.thing};
+    __atomic_store_n(&place->serial, ++ledger->made, __ATOMIC_RELEASE);
+    ledger->live[entry.thing].count++;
+    ledger->live[entry.thing].bytes += entry.size_bytes;
+    return index;
+}
+
+static inline void ledger_see(struct observation observation) {
+    observation.thread = ledger_thread();
+    if (!observation.function) observation.function = ledger_function();
+    *ledger_place.next++ = observation;
+    if (ledger_place.next == ledger_place.end) ledger_place.next = ledger_place.first;
+    __atomic_store_n(&ledger->ring_count, ledger->ring_count + 1, __ATOMIC_RELEASE);
+}
 
 // Returns the index of a name, which is kept in the ledger; a name that does not fit is cut.
 uint16_t ledger_name(const char *name);

@@ -1,0 +1,128 @@
+"""The libraries that GPU vendors ship beside their runtimes: what they are called, and what they say when they can't.
+
+A library is a vendor's only if this table lists it: ``libcurl`` and ``librocksdb`` begin like some, and are not. The
+names are those in the packages of the CUDA Toolkit, cuDNN, NCCL and ROCm; the numbers are enumerators of their public
+headers, named in each row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+NOT_SIMULATED: Final = "not simulated by quiesce"
+"""What a function returns that gives an error's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Libraries of one interface."""
+
+    libraries: str
+    """A regular expression for the SONAME up to ``.so``."""
+    functions: str
+    """A regular expression for the beginning of its functions' names."""
+    status: int | None
+    """What it returns for "not supported", or for the nearest to it; None where its functions return no status."""
+    status_name: str
+    versions: tuple[str, ...] = ()
+    """Versions that clients may name beside the SONAME itself, which is NVIDIA's convention."""
+    texts: bool = True
+    """Whether the functions named for an error's text return it. Else they return a status and take a place for it."""
+
+
+_HIP_VERSIONS: Final = tuple(f"hip_{major}.{minor}" for major in range(4, 9) for minor in range(10))
+"""HIP's map file gives each function the release that brought it; a version that was never released does no harm."""
+
+FAMILIES: Final = (
+    Family("libcudart", "(?:__)?cuda", 801, "cudaErrorNotSupported"),
+    Family("libcuda", "cu(?!File)[A-Z]", 801, "CUDA_ERROR_NOT_SUPPORTED", texts=False),
+    Family("libcublas(?:Lt)?|libnvblas", "cublas", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    Family("libcufftw?", "cufft|fftwf?_", 16, "CUFFT_NOT_SUPPORTED"),
+    Family("libcurand", "curand", 999, "CURAND_STATUS_INTERNAL_ERROR"),
+    Family("libcusolver(?:Mg)?", "cusolver", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
+    Family("libcusparse(?:Lt)?", "cusparse", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    Family("libcudnn(?:_[a-z_]+)?", "cudnn", 9, "CUDNN_STATUS_NOT_SUPPORTED"),
+    Family("libcutensor(?:Mg|Mp)?", "cutensor", 15, "CUTENSOR_STATUS_NOT_SUPPORTED"),
+    Family("libnccl|librccl", "nccl|pnccl", 3, "ncclInternalError"),
+    Family("libnvrtc(?:-builtins)?", "nvrtc", 11, "NVRTC_ERROR_INTERNAL_ERROR"),
+    Family("libnvJitLink", "(?:__)?nvJitLink", 6, "NVJITLINK_ERROR_INTERNAL"),
+    Family("libcupti", "cupti", 27, "CUPTI_ERROR_NOT_SUPPORTED", texts=False),
+    Family("libnvidia-ml", "nvml", 3, "NVML_ERROR_NOT_SUPPORTED"),
+    Family("libnvToolsExt", "nvtx", -2, "NVTX_NO_PUSH_POP_TRACKING"),
+    Family("libnvperf_(?:host|target)|libcheckpoint|libpcsamplingutil", "NVPW_", None, ""),
+    Family("libcufile(?:_rdma)?", "cuFile", None, ""),
+    Family("libnvshmem_host|libcudss|libnvjpeg|libnvfatbin|libnpp[a-z]+|libcutensornet|libcustatevec",
+           "nvshmemx?_|cudss|nvjpeg|nvFatbin|npp|cutensornet|custatevec", None, ""),
+    Family("libamdhip64", "(?:__)?hip(?!blas|fft|rand|rtc|solver|sparse|tensor)",
+           801, "hipErrorNotSupported", _HIP_VERSIONS),
+    Family("libhiprtc(?:-builtins)?", "hiprtc", 11, "HIPRTC_ERROR_INTERNAL_ERROR", _HIP_VERSIONS),
+    Family("libhipblas(?:lt)?", "hipblas", 7, "HIPBLAS_STATUS_NOT_SUPPORTED"),
+    Family("librocblas", "rocblas_", 2, "rocblas_status_not_implemented"),
+    Family("libhipfftw?", "hipfft|fftwf?_", 16, "HIPFFT_NOT_SUPPORTED"),
+    Family("librocfft", "rocfft_", 1, "rocfft_status_failure"),
+    Family("libhiprand", "hiprand", 1000, "HIPRAND_STATUS_NOT_IMPLEMENTED"),
+    Family("librocrand", "rocrand_", 999, "ROCRAND_STATUS_INTERNAL_ERROR"),
+    Family("libhipsparse(?:lt)?", "hipsparse", 10, "HIPSPARSE_STATUS_NOT_SUPPORTED"),
+    Family("librocsparse", "rocsparse_", 2, "rocsparse_status_not_implemented"),
+    Family("libhipsolver", "hipsolver", 7, "HIPSOLVER_STATUS_NOT_SUPPORTED"),
+    Family("librocsolver", "rocsolver_", 2, "rocblas_status_not_implemented"),
+    Family("libhiptensor", "hiptensor", 15, "HIPTENSOR_STATUS_NOT_SUPPORTED"),
+    Family("libMIOpen", "miopen", 6, "miopenStatusNotImplemented"),
+    Family("libroctx64|librocprofiler-sdk-roctx", "roctx", -1, "a negative number"),
+    Family("libroctracer64", "roctracer_", -1, "ROCTRACER_STATUS_ERROR"),
+    Family("libhsa-runtime64|libamd_comgr|librocm_smi64|libamd_smi|librocprofiler(?:64|-sdk|-register)",
+           "hsa_|amd_comgr_|rsmi_|amdsmi_|rocprofiler_", None, ""),
+)  # fmt: skip
+
+_ERROR_TEXT: Final = re.compile(
+    r"\w*Get(?:Error|Status)(?:String|Name)|\w*(?:error_string|status_to_string|StatusToString)"
+    r"|ncclGetLastError|nvmlErrorString"
+)
+_VERSION: Final = re.compile(r"(?:cudnn|cutensor)Get(?:Cudart|MaxDevice)?Version|roctracer_version_\w+")
+"""These return a version as a number; 0 is that of no release, so that a client finds the library unusable."""
+_PROPERTY: Final = re.compile(r"(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode|DiagType)|rocsparse_get_mat_\w+")
+"""These return what a descriptor holds, where every number means something."""
+_CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
+
+
+@cache
+def family_of(soname: str) -> Family | None:
+    """Return the family of a vendor's library, or None for any other."""
+    name, dot, number = soname.partition(".so")
+    if not dot or number.strip(".0123456789"):  # what follows ".so" is a number with dots, or nothing
+        return None
+    return next((family for family in FAMILIES if re.fullmatch(family.libraries, name)), None)
+
+
+@cache
+def _function_name(soname: str) -> re.Pattern[str]:
+    family = family_of(soname)
+    # C++ names are seen through: the length of a name stands before it
+    return re.compile(rf"(?:_Z(?:N[KVr]*)?\d+)?(?:{family.functions if family else '(?!)'})")
+
+
+def owns(soname: str, function: str) -> bool:
+    """Say whether the library's family names its functions like this."""
+    return _function_name(soname).match(function) is not None
+
+
+def answer(soname: str, function: str) -> int | str | None:
+    """Return what the function answers when it is not simulated; None: nothing honest is known, so the program ends.
+
+    Reporting an error, as its documentation allows, lets a client go on to its own error handling.
+    """
+    family = family_of(soname)
+    if family is None or family.status is None or not owns(soname, function):
+        return None
+    if function.startswith("_Z") or _PROPERTY.fullmatch(function):
+        return None
+    if _VERSION.fullmatch(function):
+        return 0
+    if family.texts and _ERROR_TEXT.fullmatch(function):
+        return NOT_SIMULATED
+    if soname.startswith("libcudnn") and not re.search(r"\.so\.[0-8](?:\.|$)", soname):
+        return _CUDNN_NINE
+    return family.status

@@ -1,0 +1,74 @@
+"""Stock PyTorch on the simulated runtime: its allocators, streams, events, memory history and graphs.
+
+QUIESCE_TORCH is set where torch is installed without the libraries of the vendor; without it this is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not os.environ.get("QUIESCE_TORCH"), reason="it needs PyTorch: tox -e torch")
+
+IMPORT: Final = "import torch\nassert torch.cuda.device_count() == 1\n"
+ALLOCATORS: Final = IMPORT + (
+    "x = torch.empty(1000, device='cuda')\n"
+    "assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (4096, 2 << 20)\n"
+    "y = torch.arange(1000).pin_memory()\n"
+    "assert y.is_pinned()\n"
+    "z = y.to('cuda', non_blocking=True)\n"
+    "torch.cuda.synchronize()\n"
+    "assert (z.cpu() == y).all()\n"
+    "del x, z\n"
+    "torch.cuda.empty_cache()\n"
+    "assert torch.cuda.memory_reserved() == 0\n"
+)
+ORDER: Final = IMPORT + (
+    "stream, event = torch.cuda.Stream(), torch.cuda.Event()\n"
+    "with torch.cuda.stream(stream): block = torch.empty(1 << 20, device='cuda')\n"
+    "block.record_stream(torch.cuda.current_stream())\n"
+    "event.record(stream)\n"
+    "event.synchronize()\n"
+    "assert event.query() and stream.query()\n"
+)
+HISTORY: Final = IMPORT + (
+    "torch.cuda.memory._record_memory_history()\n"
+    "x = torch.empty(1 << 20, device='cuda')\n"
+    "del x\n"
+    "(trace,) = torch.cuda.memory._snapshot()['device_traces']\n"
+    "assert [entry['action'] for entry in trace] == ['segment_alloc', 'alloc', 'free_requested', 'free_completed']\n"
+)
+GRAPH: Final = IMPORT + (
+    "source, target = torch.empty(100, device='cuda'), torch.empty(100, device='cuda')\n"
+    "graph = torch.cuda.CUDAGraph()\n"
+    "with torch.cuda.graph(graph): target.copy_(source)\n"
+    "source.copy_(torch.ones(100))\n"
+    "graph.replay()\n"
+    "torch.cuda.synchronize()\n"
+    "assert (target.cpu() == 1).all()\n"
+)
+OUT_OF_MEMORY: Final = IMPORT + (
+    "try: torch.empty(1 << 30, dtype=torch.uint8, device='cuda')\n"
+    "except torch.OutOfMemoryError: raise SystemExit(0)\n"
+    "raise SystemExit('it was allocated')\n"
+)
+
+
+def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", *options]
+    return subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+@pytest.mark.parametrize("text", [ALLOCATORS, ORDER, HISTORY, GRAPH], ids=["allocators", "order", "history", "graph"])
+def test_memory_management_works(text: str, schedule: str) -> None:
+    done = run(text, "--schedule", schedule)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_device_has_the_capacity_that_was_asked_for() -> None:
+    assert run(OUT_OF_MEMORY, "--capacity", "512MiB").returncode == 0
