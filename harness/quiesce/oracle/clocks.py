@@ -173,6 +173,11 @@ class HappensBefore:
         """Whether the sequence itself has waited for everything in the clocks."""
         return not any(self._uncertain(clock) for clock in clocks)
 
+    def may_be_busy(self, stream: StreamState) -> bool:
+        """Whether something put on a stream now may have to wait: the sequence has not waited for what is before it."""
+        own = {stream.timeline: stream.enqueued, stream.marks: stream.marked}
+        return not self.is_surely_complete(own, self._behind_default(stream))
+
     def note_sure(self, certain: Clock) -> None:
         """Note that the sequence itself has waited for ``certain``."""
         merge(self.surely, certain)

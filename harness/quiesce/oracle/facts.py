@@ -72,6 +72,7 @@ class Facts:
         self.waits_unseen = False
         """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
         self.kinds_used: set[MemoryKind] = set()
+        """The kinds that were asked for, served or not."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
         self.first_chunk_bytes: dict[tuple[Slot | None, MemoryKind, int], int] = {}

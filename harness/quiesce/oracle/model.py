@@ -24,7 +24,7 @@ from quiesce.observations import (
     UpstreamFreed,
     UpstreamRefused,
 )
-from quiesce.operations import Operation, Slot
+from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.oracle import reuse
 from quiesce.oracle.change import Ask, Change, Conflict
 from quiesce.oracle.clocks import StreamState, merge
@@ -76,6 +76,8 @@ class Model(Facts):
         change = Change(operation, outcome, observations, before, after, description, armed)
         if isinstance(operation, _CHANGES_BEFORE_IT_IS_SEEN):
             self._change_at_once(operation, outcome, change)
+        if isinstance(operation, ops.Allocate | ops.Stage):  # one that is refused may leave a chunk behind
+            self.kinds_used.add(operation.kind if isinstance(operation, ops.Allocate) else MemoryKind.DEVICE)
         if observations:
             change.needless = self._needless_waits(observations)
             self.see(observations, change.pool, change)

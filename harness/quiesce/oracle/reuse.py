@@ -39,7 +39,6 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
     change.made = block
     change.overlapped = facts.memory.add(block)
     facts.blocks[operation.slot] = block
-    facts.kinds_used.add(operation.kind)
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
         _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
@@ -145,7 +144,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     guard = _guard(facts, block, stream)
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
-    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses))
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
     if not facts.can(Capability.ORDER_LEDGER):
         facts.order.doubt_idleness(stream, block.uses)  # an allocator may have recorded events there, unseen
 
@@ -186,4 +185,5 @@ def destroy_pool(facts: Facts, pool: Slot) -> None:
     """Take a pool out, and the blocks that die with it."""
     facts.pools.pop(pool, None)
     for slot in [slot for slot, block in facts.blocks.items() if block.pool == pool]:
-        facts.memory.remove(facts.blocks.pop(slot), {}, {})
+        block = facts.blocks.pop(slot)
+        facts.memory.remove(block, {}, {}, block.stream)
