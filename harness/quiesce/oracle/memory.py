@@ -15,7 +15,8 @@ from quiesce.oracle.intervals import IntervalIndex
 class BlockState:
     """A block that the sequence owns or owned.
 
-    ``device`` is the one whose memory it is; ``alignment_bytes`` is what was asked for beyond the backend's own.
+    ``device`` is the one whose memory it is; ``made_by`` says, as text, what made it. ``alignment_bytes`` is what was
+    asked for beyond the backend's own.
     """
 
     slot: Slot
@@ -25,7 +26,7 @@ class BlockState:
     stream: StreamState
     pool: Slot | None
     device: int
-    made_by: str
+    made_by: object
     alignment_bytes: int = 0
     uses: Clock = field(default_factory=dict)
     inherited: list[Freed] = field(default_factory=list)

@@ -22,7 +22,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         facts.empty_blocks[operation.slot] = outcome.address
         if outcome.address:
             owners = facts.memory.live.overlapping(outcome.address, outcome.address + 1)
-            change.overlapped = [owner for _, _, owner in owners]
+            change.overlapped = tuple(owner for _, _, owner in owners)
         return
     stream = facts.stream(operation.stream)
     block = BlockState(
@@ -33,11 +33,11 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         stream or facts.default_streams[facts.device],
         operation.pool,
         facts.device if operation.pool is None else facts.pool_devices.get(operation.pool, facts.device),
-        change.description,
+        change.origin,
         operation.alignment_bytes or 0,
     )
     change.made = block
-    change.overlapped = facts.memory.add(block)
+    change.overlapped = tuple(facts.memory.add(block))
     facts.blocks[operation.slot] = block
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
@@ -126,7 +126,7 @@ def _meet(
             continue
         conflict = Conflict(block, earlier.block, order.certainly_pending(earlier.guard))
         if facts.can(Capability.ORDER_LEDGER):
-            change.conflicts.append(conflict)
+            change.conflicts += (conflict,)
         elif excused_by in (None, stream):
             user = (stream.timeline, stream.enqueued) if stream is not None else None
             facts.evidence.suspect(Suspect(conflict, order.work(earlier.guard), user))
