@@ -125,7 +125,11 @@ class Lockstep:
     def step(self, step: Step) -> bool:
         """Perform one step; return whether the trial goes on."""
         try:
-            self._take(step)
+            if isinstance(step, PerformStep):
+                self._progress.line = step.line
+                self._perform(step.operation, step.expected)
+            else:
+                self._take(step)
         except BackendFault as fault:
             self._progress.add([finding_of(fault)])
         return self._progress.goes_on
@@ -154,12 +158,9 @@ class Lockstep:
                 self._progress.add([finding_of(fault)], closing=True)
             return None
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: CheckGauge | IterationEnd | CheckGrowth) -> None:
         progress = self._progress
         match step:
-            case PerformStep(operation, expected, line):
-                progress.line = line
-                self._perform(operation, expected)
             case CheckGauge(expectation, value):
                 progress.line = expectation.line
                 mark = progress.marks.get(expectation.mark) if expectation.mark else None

@@ -96,7 +96,7 @@ class HappensBefore:
 
     def _implicitly_before(self, stream: StreamState) -> list[StreamState]:
         """Return the busy streams that the next action on a stream waits for by the legacy default stream's order."""
-        if not self._legacy or stream.nonblocking:
+        if not self._legacy or stream.nonblocking or not self._unfinished:
             return []
         return [
             other
@@ -122,6 +122,8 @@ class HappensBefore:
         An event recorded now comes behind all that a stream was given since; where it may be stalled, behind that.
         """
         behind: Clock = {}
+        if not self._unfinished and not self._stalled:
+            return behind
         streams = [stream] if stream is not None else []
         for state in {id(each): each for each in (*streams, *(self._streams[user] for user in uses))}.values():
             if state.stall_mark is not None:
@@ -184,10 +186,13 @@ class HappensBefore:
 
     def unfinished(self, clock: Clock) -> Clock:
         """Return the part of a clock that the host does not know to be complete."""
-        return {timeline: number for timeline, number in clock.items() if number > self.host.get(timeline, 0)}
+        host = self.host
+        return {timeline: number for timeline, number in clock.items() if number > host.get(timeline, 0)}
 
     def work(self, clock: Clock) -> Clock:
         """Return the unfinished work in a clock, without marks."""
+        if not clock or not self._unfinished:
+            return {}
         return {
             timeline: number
             for timeline, number in self.unfinished(clock).items()
