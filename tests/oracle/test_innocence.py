@@ -96,6 +96,12 @@ REFUSED_BUT_RESERVED = """\
 a = allocate 18446744073708503040 managed
 trim
 """
+LARGER_OF_ITS_CLASS = """\
+a = allocate 1536
+free a
+trim
+b = allocate 2048
+"""
 RETURNED_IN_TURN = """\
 s = create stream
 a = allocate 1 on s
@@ -112,6 +118,7 @@ INNOCENT = (
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
     ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
+    ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
 )
 

@@ -83,7 +83,7 @@ class SumsTheWrongSize(Coarse):
         for other in list(self.ranges):
             if other.chunk == area.chunk and other.address + other.size == area.address:
                 self.ranges.remove(other)
-                area = Area(other.address, 2 * area.size, area.chunk, [*area.guards, *other.guards])
+                area = Area(other.address, 2 * area.size, area.chunk, self.unite(area.guards, other.guards))
         super().insert(area)
 
 

@@ -88,10 +88,11 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         if seen.kind is not operation.kind or ask.held_bytes:
             continue  # what others hold may make the first chunk a small one
         first = model.first_chunk_bytes.setdefault(key, seen.size_bytes)
-        if seen.size_bytes > max(first, 2 << size_class):
+        most = first + (2 << size_class)  # the first request may have been the smallest of the class, this the largest
+        if seen.size_bytes > most:
             yield found(
                 "growth_starts_over_after_squeeze",
-                f"a chunk of at most {first} bytes, as for the first such request",
+                f"a chunk of at most {most} bytes, as for the first such request",
                 f"{seen.size_bytes} bytes asked of upstream with nothing held",
             )
             return
