@@ -1,9 +1,9 @@
 """Shrinking: a case that breaks an invariant becomes a short one that breaks the same invariant.
 
-Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in runs from anywhere and in pairs; what is left
-is simplified, slots are merged, and a large block is tried in the place of many small ones. A candidate counts only if
-it is no less legal than the case it came from: a shorter sequence with a race of its own would blame the backend for
-nothing.
+Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in runs from anywhere and in pairs; what is
+left is simplified, slots are merged, and a large block is tried in the place of many small ones. A candidate counts
+only if it is no less legal than the case it came from: a shorter sequence with a race of its own would blame the
+backend for nothing.
 """
 
 from __future__ import annotations
