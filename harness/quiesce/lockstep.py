@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from quiesce import operations as ops
 from quiesce.answers import describe_backend, open_context
 from quiesce.backend import Backend, BackendFault, Capability, Closing, DeviceProfile
 from quiesce.cases.case import Comparison, ExpectedKind, ExpectedOutcome
-from quiesce.cases.effects import makes_of, uses_of
+from quiesce.cases.effects import slots_made, slots_used
 from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, PerformStep, Step
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
@@ -85,6 +85,18 @@ class _Progress:
             )
 
 
+class _Origin(NamedTuple):
+    """Where an operation comes from: written out only where somebody shows it."""
+
+    number: int
+    line: int | None
+    operation: Operation
+
+    def __str__(self) -> str:
+        line = f" (line {self.line})" if self.line else ""
+        return f"operation {self.number}{line}: {format_request(self.operation)}"
+
+
 class Lockstep:
     """Runs one sequence of steps on a fresh context of ``backend``, all at once or step by step.
 
@@ -113,7 +125,11 @@ class Lockstep:
     def step(self, step: Step) -> bool:
         """Perform one step; return whether the trial goes on."""
         try:
-            self._take(step)
+            if isinstance(step, PerformStep):
+                self._progress.line = step.line
+                self._perform(step.operation, step.expected)
+            else:
+                self._take(step)
         except BackendFault as fault:
             self._progress.add([finding_of(fault)])
         return self._progress.goes_on
@@ -142,12 +158,9 @@ class Lockstep:
                 self._progress.add([finding_of(fault)], closing=True)
             return None
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: CheckGauge | IterationEnd | CheckGrowth) -> None:
         progress = self._progress
         match step:
-            case PerformStep(operation, expected, line):
-                progress.line = line
-                self._perform(operation, expected)
             case CheckGauge(expectation, value):
                 progress.line = expectation.line
                 mark = progress.marks.get(expectation.mark) if expectation.mark else None
@@ -168,9 +181,9 @@ class Lockstep:
 
     def _perform(self, operation: Operation, expected: ExpectedOutcome | None) -> None:
         progress = self._progress
-        if progress.never_made and any(use.slot in progress.never_made for use in uses_of(operation)):
+        if progress.never_made and not progress.never_made.isdisjoint(slots_used(operation)):
             progress.skipped += 1
-            progress.never_made.update(making.slot for making in makes_of(operation))
+            progress.never_made.update(slots_made(operation))
             return
         before = self._last_readings()
         if isinstance(operation, ops.Mark):
@@ -185,22 +198,17 @@ class Lockstep:
         if isinstance(outcome, Unsupported):
             progress.unsupported = f"'{progress.request}': {describe(outcome)}"
             return
-        findings = self._oracle.judge(operation, reply, before, after, self._origin(operation))
+        makes_a_block = isinstance(operation, _MAKES_A_BLOCK)
+        origin = _Origin(progress.index - 1, progress.line, operation) if makes_a_block else ""
+        findings = self._oracle.judge(operation, reply, before, after, origin)
         if not findings and expected is not None:
             findings = tuple(judge_expectation(_words(expected), _matches(expected, outcome), outcome))
-        progress.add(findings)
+        if findings:
+            progress.add(findings)
         if not isinstance(outcome, _SERVED):
-            progress.never_made.update(making.slot for making in makes_of(operation))
+            progress.never_made.update(slots_made(operation))
         elif progress.never_made:
-            progress.never_made.difference_update(making.slot for making in makes_of(operation))
-
-    def _origin(self, operation: Operation) -> str:
-        """Say where a block comes from; nobody asks where anything else does."""
-        if not isinstance(operation, _MAKES_A_BLOCK):
-            return ""
-        progress = self._progress
-        line = f" (line {progress.line})" if progress.line else ""
-        return f"operation {progress.index - 1}{line}: {format_request(operation)}"
+            progress.never_made.difference_update(slots_made(operation))
 
     def _sample(self, outcome: Outcome, readings: Readings) -> None:
         progress = self._progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,13 +24,29 @@ def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_is_found_is_saved_and_fails_when_it_is_run(tmp_path: Path) -> None:
-    explored = quiesce("explore", "--backend", FAULTY, "--hostile", "--save", "found", cwd=tmp_path)
+    explored = quiesce("explore", "--backend", FAULTY, "--hostile", cwd=tmp_path)
     assert explored.returncode == 1
     assert "saved as found/invalid_requests_are_refused_seed_0.case" in explored.stdout
-    ran = quiesce("run", "found", "--backend", FAULTY, cwd=tmp_path)
+    program, *words = shlex.split(explored.stdout.splitlines()[-1])
+    assert program == "quiesce"
+    ran = quiesce(*words, cwd=tmp_path)
     assert ran.returncode == 1
     assert "invalid_requests_are_refused" in ran.stdout
     assert quiesce("run", "found", "--backend", "reference", cwd=tmp_path).returncode == 0
+
+
+def test_where_it_is_saved_is_a_choice(tmp_path: Path) -> None:
+    explored = quiesce("explore", "--backend", FAULTY, "--hostile", "--save", "my cases/new", cwd=tmp_path)
+    assert explored.returncode == 1
+    assert len(list((tmp_path / "my cases" / "new").glob("*.case"))) == 1
+    assert not (tmp_path / "found").exists()
+    _, *words = shlex.split(explored.stdout.splitlines()[-1])
+    assert quiesce(*words, cwd=tmp_path).returncode == 1
+
+
+def test_nothing_found_saves_nothing(tmp_path: Path) -> None:
+    assert quiesce("explore", "--backend", "reference", "--operations", "300", cwd=tmp_path).returncode == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_coverage_is_shown_and_written_alike_for_equal_seeds(tmp_path: Path) -> None:
@@ -56,7 +73,7 @@ def _saved_soon(process: subprocess.Popen[str], folder: Path) -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_kill_while_shrinking_leaves_the_whole_sequence(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK, "--save", "found"]
+    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         path = _saved_soon(process, tmp_path / "found")
         os.kill(process.pid, signal.SIGKILL)
@@ -66,7 +83,7 @@ def test_a_kill_while_shrinking_leaves_the_whole_sequence(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_an_interruption_while_shrinking_saves_the_best_so_far(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK, "--save", "found"]
+    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         path = _saved_soon(process, tmp_path / "found")
         os.kill(process.pid, signal.SIGINT)

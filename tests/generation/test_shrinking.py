@@ -61,6 +61,13 @@ def test_many_equal_blocks_become_a_few_large_ones() -> None:
     assert len(lines_of(faulty("pool.cached_counts_against_limit"), body)) <= 6
 
 
+def test_blocks_that_go_together_or_not_at_all_go_together() -> None:
+    body = "s = create stream\n"
+    body += "".join(f"b{n} = allocate 1KiB\n" for n in range(16))  # a chunk: with fifteen, the next block lies in it
+    body += "a = allocate 1KiB\nstall s\nlaunch writes=a\nfree a\nc = allocate 1KiB\nfree c\nd = allocate 8GiB\n"
+    assert len(lines_of(faulty("reuse.drops_dependency"), body)) <= 8 + 2  # and what was expected and observed
+
+
 def test_shrinking_introduces_no_race() -> None:
     body = """\
 s = create stream nonblocking

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Backend
+from quiesce import operations as ops
+from quiesce.backend import Backend, DeviceProfile
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.parser import parse_text
 from quiesce.cases.writer import write_case
@@ -50,6 +51,13 @@ def test_a_faulty_allocator_is_caught_and_its_correct_sibling_is_not(faulty: Fau
     sequence, invariant = first_failing(faulty.backend, faulty.seed, hostile=faulty.hostile)
     assert invariant in faulty.accusations
     assert run_lockstep(faulty.correct, sequence.device, sequence.steps(), timeline=False).findings == ()
+
+
+def test_a_block_at_null_is_not_taken_for_one_that_overlaps() -> None:
+    null = next(each for each in FAULTY if each.name == "NullWhereThereIsNone")
+    steps = [PerformStep(ops.Allocate("a", 1), None, 1), PerformStep(ops.Allocate("b", 1 << 50), None, 2)]
+    trial = run_lockstep(null.backend, DeviceProfile(), steps)
+    assert [finding.invariant for finding in trial.findings] == ["blocks_lie_in_the_address_space"]
 
 
 @pytest.mark.parametrize("faulty", [each for each in FAULTY if each.name in SHRUNK], ids=lambda faulty: faulty.name)

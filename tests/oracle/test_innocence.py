@@ -92,11 +92,33 @@ trim
 destroy pool p
 """
 
+REFUSED_BUT_RESERVED = """\
+a = allocate 18446744073708503040 managed
+trim
+"""
+LARGER_OF_ITS_CLASS = """\
+a = allocate 1536
+free a
+trim
+b = allocate 2048
+"""
+RETURNED_IN_TURN = """\
+s = create stream
+a = allocate 1 on s
+free a
+stall s
+launch on s
+trim
+"""
+
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("polled events, upstream ledger alone", "an unseen order completes nothing for certain", UNSEEN_ORDER),
     ("powers of two", "a wait on the default stream may be no action", WAIT_ON_THE_DEFAULT_STREAM),
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),
+    ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
+    ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
+    ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
 )
 

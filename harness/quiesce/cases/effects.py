@@ -120,20 +120,43 @@ _ENDING: Final = frozenset(
 
 def makes_of(operation: Operation) -> tuple[Making, ...]:
     """Return what the operation makes."""
+    fields = _MADE.get(type(operation))
+    if fields is None:
+        return ()
     pool = operation.pool if isinstance(operation, ops.Allocate) else None
-    fields = _MADE.get(type(operation), {})
-    return tuple(Making(slot, kind, pool) for field, kind in fields.items() for slot in _slots(operation, field))
+    return tuple([Making(slot, kind, pool) for field, kind in fields.items() for slot in _slots(operation, field)])
 
 
 def uses_of(operation: Operation) -> tuple[Use, ...]:
     """Return the slots that have to be made before the operation."""
-    fields = _USED.get(type(operation), {})
-    return tuple(Use(slot, kind) for field, kind in fields.items() for slot in _slots(operation, field))
+    fields = _USED.get(type(operation))
+    if fields is None:
+        return ()
+    return tuple([Use(slot, kind) for field, kind in fields.items() for slot in _slots(operation, field)])
+
+
+def slots_made(operation: Operation) -> tuple[Slot, ...]:
+    """Return the slots that the operation makes, where their kind is of no interest."""
+    return _all_slots(operation, _MADE.get(type(operation)))
+
+
+def slots_used(operation: Operation) -> tuple[Slot, ...]:
+    """Return the slots that have to be made before the operation, where their kind is of no interest."""
+    return _all_slots(operation, _USED.get(type(operation)))
 
 
 def ends_of(operation: Operation) -> tuple[Slot, ...]:
     """Return the slots whose thing the operation ends; ``drop`` gives up one hold and ends nothing by itself."""
     return _slots(operation, "slot") if type(operation) in _ENDING else ()
+
+
+def _all_slots(operation: Operation, fields: Mapping[str, SlotKind] | None) -> tuple[Slot, ...]:
+    slots: tuple[Slot, ...] = ()
+    for field in fields or ():
+        value: Slot | tuple[Slot, ...] | None = getattr(operation, field)
+        if value is not None:
+            slots += (value,) if isinstance(value, str) else value
+    return slots
 
 
 def _slots(operation: Operation, field: str) -> tuple[Slot, ...]:

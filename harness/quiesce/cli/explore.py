@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from quiesce.cli.selection import choose_backends
 from quiesce.errors import ConfigurationError
 from quiesce.generation.campaign import CampaignResult, run_campaign
 from quiesce.generation.coverage import STATES
-from quiesce.generation.saving import save
+from quiesce.generation.saving import FOLDER, save
 from quiesce.reporting.text import clean_line, plural
 
 OPERATIONS_DEFAULT: Final = 100_000
@@ -33,7 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,})",
     )
     parser.add_argument("--hostile", action="store_true", help="also misuse: double frees, foreign pointers, …")
-    parser.add_argument("--save", type=Path, metavar="DIR", help="write a failing sequence as a case file here")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        default=Path(FOLDER),
+        metavar="DIR",
+        help=f"where a failing sequence becomes a case file (default: {FOLDER})",
+    )
     parser.add_argument("--coverage", action="store_true", help="show which operation met which state how often")
     parser.add_argument("--coverage-json", type=Path, metavar="FILE", help="write the same to a file, with the seed")
 
@@ -45,8 +52,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     usable = choose_backends([arguments.backend]).usable[0]
 
     def keep(case: Case) -> None:
-        if arguments.save is not None:
-            save(case, arguments.save)
+        save(case, arguments.save)
 
     try:
         result = run_campaign(
@@ -67,10 +73,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         write_coverage(result, arguments.coverage_json)
     if result.discovery is not None:
         case = result.discovery.case
-        if arguments.save is not None:
-            console.write(f"\nsaved as {clean_line(save(case, arguments.save).as_posix())}\n")
-        else:
-            console.write("\n" + write_case(case))
+        path = save(case, arguments.save).as_posix()
+        console.write(f"\n{write_case(case)}\nsaved as {clean_line(path)}; it fails again with\n")
+        console.write(f"  {shlex.join(['quiesce', 'run', path, '--backend', usable.name])}\n")
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations else ExitCode.COULD_NOT_RUN
 

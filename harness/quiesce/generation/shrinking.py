@@ -1,8 +1,9 @@
 """Shrinking: a case that breaks an invariant becomes a short one that breaks the same invariant.
 
-Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in pairs; what is left is simplified, slots
-are merged, and a large block is tried in the place of many small ones. A candidate counts only if it is no less
-legal than the case it came from: a shorter sequence with a race of its own would blame the backend for nothing.
+Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in runs from anywhere and in pairs; what is
+left is simplified, slots are merged, and a large block is tried in the place of many small ones. A candidate counts
+only if it is no less legal than the case it came from: a shorter sequence with a race of its own would blame the
+backend for nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from quiesce.lockstep import run_lockstep
 TRIALS_MAX: Final = 6000
 PAIRS_MAX: Final = 30
 """With more lines left, they are not removed two by two."""
+RUN_LINES_MAX: Final = 40
+"""With more lines left, runs of every length are not removed from everywhere."""
 _INFLATED_MIN: Final = 5
 """With fewer lines left, larger blocks save none."""
 
@@ -94,6 +97,7 @@ class _Shrinker:
             self._simplify_device()
             self._simplify_operations()
             self._merge_slots()
+            self._remove_runs()
             self._remove_pairs()
             if before == self._case:
                 self._inflate()
@@ -162,6 +166,16 @@ class _Shrinker:
     def _remove(self, removed: range | tuple[int, ...]) -> bool:
         kept = set(range(self._size)).difference(removed)
         return self._accept(self._with_body(keep(self._case.body, kept)))
+
+    def _remove_runs(self) -> None:
+        """Remove neighbours together, wherever they begin: a chunk that is full needs all of its blocks, or none."""
+        if self._size > RUN_LINES_MAX:
+            return
+        for length in range(self._size - 1, 1, -1):
+            start = 0
+            while start + length <= self._size and self._left > 0:
+                if not self._remove(range(start, start + length)):
+                    start += 1
 
     def _remove_pairs(self) -> None:
         size = self._size

@@ -60,7 +60,9 @@ class CaptureModel:
     @property
     def forbids_unsafe_calls(self) -> bool:
         """Whether allocation and event queries are illegal: some capture is not relaxed."""
-        return any(capture.mode is not CaptureMode.RELAXED for capture in self._by_member.values())
+        return bool(self._by_member) and any(
+            capture.mode is not CaptureMode.RELAXED for capture in self._by_member.values()
+        )
 
     def involves_blocking_stream(self, device: int) -> bool:
         """Whether the legacy default stream of a device is off limits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from quiesce import operations as ops
 from quiesce.gauges import Readings
@@ -40,16 +40,17 @@ class Change:
     observations: tuple[Observation, ...]
     before: Readings
     after: Readings
-    description: str
+    origin: object
+    """What says, as text, where the operation comes from."""
     armed: InjectedError | None = None
     """What an injected failure may have looked like while the operation ran; None: none was armed."""
     made: BlockState | None = None
     freed: BlockState | None = None
-    overlapped: list[BlockState] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
-    returned: list[Returned] = field(default_factory=list)
-    needless: list[EventWaited] = field(default_factory=list)
+    overlapped: tuple[BlockState, ...] = ()
+    asks: tuple[Ask, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    returned: tuple[Returned, ...] = ()
+    needless: tuple[EventWaited, ...] = ()
     """Waits for events of destroyed streams."""
     swallowed: bool = False
     """Whether a request was served although a call below certainly failed with a foreign error."""
@@ -57,6 +58,20 @@ class Change:
     """A stalled stream that certainly holds back what was just reported complete."""
     certain_completion: bool = False
     """Whether the host knew already that what was just reported unfinished is complete."""
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether there is any fact that an invariant may be about; most operations leave none."""
+        return bool(
+            self.made is not None
+            or self.returned
+            or self.conflicts
+            or self.overlapped
+            or self.needless
+            or self.swallowed
+            or self.early is not None
+            or self.certain_completion
+        )
 
     @property
     def pool(self) -> Slot | None:

@@ -96,7 +96,7 @@ class HappensBefore:
 
     def _implicitly_before(self, stream: StreamState) -> list[StreamState]:
         """Return the busy streams that the next action on a stream waits for by the legacy default stream's order."""
-        if not self._legacy or stream.nonblocking:
+        if not self._legacy or stream.nonblocking or not self._unfinished:
             return []
         return [
             other
@@ -122,6 +122,8 @@ class HappensBefore:
         An event recorded now comes behind all that a stream was given since; where it may be stalled, behind that.
         """
         behind: Clock = {}
+        if not self._unfinished and not self._stalled:
+            return behind
         streams = [stream] if stream is not None else []
         for state in {id(each): each for each in (*streams, *(self._streams[user] for user in uses))}.values():
             if state.stall_mark is not None:
@@ -173,16 +175,24 @@ class HappensBefore:
         """Whether the sequence itself has waited for everything in the clocks."""
         return not any(self._uncertain(clock) for clock in clocks)
 
+    def may_be_busy(self, stream: StreamState) -> bool:
+        """Whether something put on a stream now may have to wait: the sequence has not waited for what is before it."""
+        own = {stream.timeline: stream.enqueued, stream.marks: stream.marked}
+        return not self.is_surely_complete(own, self._behind_default(stream))
+
     def note_sure(self, certain: Clock) -> None:
         """Note that the sequence itself has waited for ``certain``."""
         merge(self.surely, certain)
 
     def unfinished(self, clock: Clock) -> Clock:
         """Return the part of a clock that the host does not know to be complete."""
-        return {timeline: number for timeline, number in clock.items() if number > self.host.get(timeline, 0)}
+        host = self.host
+        return {timeline: number for timeline, number in clock.items() if number > host.get(timeline, 0)}
 
     def work(self, clock: Clock) -> Clock:
         """Return the unfinished work in a clock, without marks."""
+        if not clock or not self._unfinished:
+            return {}
         return {
             timeline: number
             for timeline, number in self.unfinished(clock).items()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
+from quiesce.gauges import Source
 from quiesce.observations import DEFAULT_STREAM, HandleKind
 from quiesce.operations import FailurePoint, MemoryKind, Slot
 from quiesce.oracle.captures import CaptureModel, CaptureState
@@ -16,6 +18,29 @@ from quiesce.oracle.failures import ArmedFailure
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
+
+OF_ORDER: Final = frozenset(
+    {
+        ops.CreateStream,
+        ops.DestroyStream,
+        ops.SynchronizeStream,
+        ops.QueryStream,
+        ops.CreateEvent,
+        ops.DestroyEvent,
+        ops.RecordEvent,
+        ops.WaitEvent,
+        ops.QueryEvent,
+        ops.SynchronizeEvent,
+        ops.SynchronizeDevice,
+        ops.Stall,
+        ops.Release,
+        ops.BeginCapture,
+        ops.EndCapture,
+        ops.LaunchGraph,
+        ops.DestroyGraph,
+    }
+)
+"""The operations on streams, events and graphs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,8 +68,12 @@ class Facts:
     def __init__(self, description: Description, profile: DeviceProfile) -> None:
         self.description = description
         self.profile = profile
-        self.counted_twice = tuple(gauge for gauge, sources in description.gauges.items() if len(sources) > 1)
-        """The gauges that have both a claim and a ledger."""
+        self.counted_twice = tuple(
+            (gauge, (gauge, Source.CLAIM), (gauge, Source.LEDGER))
+            for gauge, sources in description.gauges.items()
+            if len(sources) > 1
+        )
+        """The gauges that have both a claim and a ledger, and the keys of both."""
         legacy = Capability.LEGACY_DEFAULT_STREAM in description.capabilities
         self.order = HappensBefore(legacy_default_stream=legacy)
         self.evidence = Evidence(self.order)
@@ -72,6 +101,7 @@ class Facts:
         self.waits_unseen = False
         """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
         self.kinds_used: set[MemoryKind] = set()
+        """The kinds that were asked for, served or not."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
         self.first_chunk_bytes: dict[tuple[Slot | None, MemoryKind, int], int] = {}

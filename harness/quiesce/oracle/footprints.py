@@ -5,11 +5,12 @@ Every bound errs on the allocator's side: what is not known to be free counts as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
-from quiesce.oracle.clocks import Clock
+from quiesce.oracle.clocks import Clock, StreamState, Timeline
 from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
 
@@ -90,16 +91,30 @@ def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     memory = model.memory
     if memory.live.overlapping(start, end) or _may_be_pending(model, held.freed_behind):
         return True
+    if _is_any_busy(model, held.freed_on):
+        return True
     if any(start <= address < end for address in model.empty_blocks.values()):
         return True
     return any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded.overlapping(start, end))
 
 
 def is_anything_in_flight(model: Model) -> bool:
-    """Whether some freed memory may still be used by work."""
-    return _may_be_pending(model, model.memory.freed_behind) or any(
-        _may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded
+    """Whether some freed memory may still be used by work, or wait for its turn on a stream."""
+    memory = model.memory
+    return (
+        _may_be_pending(model, memory.freed_behind)
+        or _is_any_busy(model, memory.freed_on)
+        or any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded)
     )
+
+
+def _is_any_busy(model: Model, streams: Mapping[Timeline, StreamState]) -> bool:
+    """Whether one of the streams may hold something unfinished.
+
+    Memory may go back in the order of the stream that it was last on, and so behind what that was given since:
+    ``clEnqueueSVMFree`` frees when its command runs (OpenCL API), ``cudaFreeAsync`` in stream order (CUDA Runtime API).
+    """
+    return any(model.order.may_be_busy(stream) for stream in streams.values())
 
 
 def _may_be_pending(model: Model, clock: Clock) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
 from quiesce.operations import MemoryKind, Slot
-from quiesce.oracle.clocks import Clock, StreamState, merge
+from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 from quiesce.oracle.intervals import IntervalIndex
 
 
@@ -15,7 +15,8 @@ from quiesce.oracle.intervals import IntervalIndex
 class BlockState:
     """A block that the sequence owns or owned.
 
-    ``device`` is the one whose memory it is; ``alignment_bytes`` is what was asked for beyond the backend's own.
+    ``device`` is the one whose memory it is; ``made_by`` says, as text, what made it. ``alignment_bytes`` is what was
+    asked for beyond the backend's own.
     """
 
     slot: Slot
@@ -25,7 +26,7 @@ class BlockState:
     stream: StreamState
     pool: Slot | None
     device: int
-    made_by: str
+    made_by: object
     alignment_bytes: int = 0
     uses: Clock = field(default_factory=dict)
     inherited: list[Freed] = field(default_factory=list)
@@ -57,6 +58,8 @@ class UpstreamRange:
     pool: Slot | None
     freed_behind: Clock = field(default_factory=dict)
     """The work that frees in it are ordered behind: until then they have not happened."""
+    freed_on: dict[Timeline, StreamState] = field(default_factory=dict)
+    """The streams of what was freed in it: memory may go back in their order, behind what they are given by then."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,6 +81,7 @@ class MemoryModel:
         self.live_bytes = 0
         self.guarded: IntervalIndex[Freed] = IntervalIndex()
         self.freed_behind: Clock = {}
+        self.freed_on: dict[Timeline, StreamState] = {}
         self.empty_uses: Clock = {}
         """The work on blocks of no bytes."""
         self.upstream: IntervalIndex[UpstreamRange] = IntervalIndex()
@@ -100,11 +104,15 @@ class MemoryModel:
         self.live_bytes += block.size_bytes
         return overlapped
 
-    def remove(self, block: BlockState, guard: Clock, behind: Clock) -> None:
-        """Take a block out. Its memory must wait for ``guard``; the free itself is ordered ``behind`` some work."""
+    def remove(self, block: BlockState, guard: Clock, behind: Clock, stream: StreamState) -> None:
+        """Take a block out. Its memory must wait for ``guard``; the free, on ``stream``, is ``behind`` some work."""
+        on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)  # the host's goes back in no stream's order
+        streams = {each.timeline: each for each in (block.stream, stream)} if on_device else {}
         for _, _, held in self.upstream.overlapping(block.address, block.end):
             merge(held.freed_behind, behind)
+            held.freed_on.update(streams)
         merge(self.freed_behind, behind)
+        self.freed_on.update(streams)
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes

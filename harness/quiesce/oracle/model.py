@@ -24,12 +24,12 @@ from quiesce.observations import (
     UpstreamFreed,
     UpstreamRefused,
 )
-from quiesce.operations import Operation, Slot
+from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.oracle import reuse
 from quiesce.oracle.change import Ask, Change, Conflict
 from quiesce.oracle.clocks import StreamState, merge
 from quiesce.oracle.evidence import Suspect
-from quiesce.oracle.facts import EventState, Facts
+from quiesce.oracle.facts import OF_ORDER, EventState, Facts
 from quiesce.oracle.failures import ArmedFailure
 from quiesce.outcomes import NOT_READY, UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
 
@@ -53,8 +53,8 @@ _WAITS_FOR_NOBODY: Final = (
 )
 """Requests that a library passes on as they are; behind any other it may wait, or make a stream wait."""
 
-
 _SERVED: Final = (Allocated, Done)
+_OF_UPSTREAM: Final = (UpstreamAllocated, UpstreamRefused, UpstreamFreed)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 
@@ -69,20 +69,25 @@ class Model(Facts):
         observations: tuple[Observation, ...],
         before: Readings,
         after: Readings,
-        description: str,
+        origin: object,
     ) -> Change:
         """Bring the model up to date with one operation and return what changed."""
         armed = next(iter(self.failures.values())).error if self.failures else None
-        change = Change(operation, outcome, observations, before, after, description, armed)
+        change = Change(operation, outcome, observations, before, after, origin, armed)
         if isinstance(operation, _CHANGES_BEFORE_IT_IS_SEEN):
             self._change_at_once(operation, outcome, change)
+        if isinstance(operation, ops.Allocate | ops.Stage):  # one that is refused may leave a chunk behind
+            self.kinds_used.add(operation.kind if isinstance(operation, ops.Allocate) else MemoryKind.DEVICE)
         if observations:
-            change.needless = self._needless_waits(observations)
+            if self.profile.flavour is Flavour.HIP:
+                change.needless = self._needless_waits(observations)
             self.see(observations, change.pool, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         self._doubt(operation)
-        if isinstance(outcome, _SERVED):
+        if isinstance(outcome, _SERVED) and type(operation) in OF_ORDER:
+            self._succeed_order(operation)
+        elif isinstance(outcome, _SERVED):
             self._succeed(operation, outcome, change)
         elif isinstance(outcome, Rejected):
             self._reject(operation)
@@ -114,6 +119,9 @@ class Model(Facts):
     def see(self, observations: tuple[Observation, ...], pool: Slot | None, change: Change) -> None:
         """Enter observations, in order."""
         for observation in observations:
+            if isinstance(observation, _OF_UPSTREAM):
+                self._see_upstream(observation, pool, change)
+                continue
             match observation:
                 case EventRecorded(event, stream):
                     self._see_record(event, stream)
@@ -136,20 +144,16 @@ class Model(Facts):
                     self.order.complete_device(device)
                 case HandleDestroyed(HandleKind.EVENT, name):
                     self.internal_events.pop(name, None)
-                case UpstreamAllocated() | UpstreamRefused() | UpstreamFreed():
-                    self._see_upstream(observation, pool, change)
                 case _:
                     pass
 
-    def _needless_waits(self, observations: tuple[Observation, ...]) -> list[EventWaited]:
+    def _needless_waits(self, observations: tuple[Observation, ...]) -> tuple[EventWaited, ...]:
         """Return the waits of a library for events of dead streams: HIP reads the stream, CUDA allows them.
 
         A wait for an event of the sequence is one that it asked for.
         """
-        if self.profile.flavour is not Flavour.HIP:
-            return []
-        waits = [seen for seen in observations if isinstance(seen, EventWaited) and not seen.stream_alive]
-        return [wait for wait in waits if wait.event not in self.events]
+        waits = (seen for seen in observations if isinstance(seen, EventWaited) and not seen.stream_alive)
+        return tuple(wait for wait in waits if wait.event not in self.events)
 
     def _see_complete(self, name: str, *, forced: bool) -> None:
         event = self.observed_event(name)
@@ -176,14 +180,14 @@ class Model(Facts):
     def _see_upstream(
         self, seen: UpstreamAllocated | UpstreamRefused | UpstreamFreed, pool: Slot | None, change: Change
     ) -> None:
-        if isinstance(seen, UpstreamAllocated | UpstreamRefused):
-            change.asks.append(Ask(seen, self.memory.held_bytes))
+        if not isinstance(seen, UpstreamFreed):
+            change.asks += (Ask(seen, self.memory.held_bytes),)
         for returned in self.memory.see_upstream(seen, pool):
             if returned.guard is None:
-                change.returned.append(returned)
+                change.returned += (returned,)
             elif not self.order.is_ordered(returned.guard, None):
                 if self.can(Capability.ORDER_LEDGER):
-                    change.returned.append(returned)
+                    change.returned += (returned,)
                 else:
                     self.evidence.suspect(Suspect(returned, self.order.work(returned.guard)))
 
@@ -254,7 +258,6 @@ class Model(Facts):
                     self.order.complete(dict(state.clock))
                     self.order.note_sure(state.certain)
             case _:
-                self._succeed_order(operation)
                 self.tape.apply(operation)
 
     def _make_instance(self, slot: Slot, stream: Slot | None) -> None:
@@ -392,6 +395,6 @@ class Model(Facts):
     def _believe(self, stream: StreamState, change: Change) -> None:
         for suspect in self.evidence.proven_by_pending(stream):
             if isinstance(suspect.subject, Conflict):
-                change.conflicts.append(Conflict(suspect.subject.user, suspect.subject.earlier, stream))
+                change.conflicts += (Conflict(suspect.subject.user, suspect.subject.earlier, stream),)
             else:
-                change.returned.append(suspect.subject)
+                change.returned += (suspect.subject,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias, get_args
 
@@ -20,16 +20,16 @@ from quiesce.oracle.rules import Invariant
 from quiesce.outcomes import Done, Unsupported
 
 _Invariants: TypeAlias = tuple[Invariant, ...]
+_ByOperation: TypeAlias = Mapping[type[Operation], _Invariants]
 
 
-def _by_operation(invariants: _Invariants) -> Mapping[type[Operation], _Invariants]:
-    return {
-        operation: tuple(invariant for invariant in invariants if operation in invariant.on)
-        for operation in get_args(Operation)
-    }
+def _by_operation(invariants: Iterable[Invariant]) -> _ByOperation:
+    kept = tuple(invariants)
+    return {operation: tuple(each for each in kept if operation in each.on) for operation in get_args(Operation)}
 
 
 _BEFORE: Final = _by_operation(BEFORE_THE_ANSWER)
+_BEFORE_WHERE_NOTHING_STANDS_OUT: Final = _by_operation(each for each in BEFORE_THE_ANSWER if not each.about)
 _AFTER: Final = _by_operation(AFTER_THE_ANSWER)
 
 
@@ -44,24 +44,25 @@ class Oracle:
         return permits(self.model, operation)
 
     def judge(
-        self, operation: Operation, reply: Reply, before: Readings, after: Readings, description: str
+        self, operation: Operation, reply: Reply, before: Readings, after: Readings, origin: object
     ) -> tuple[Finding, ...]:
         """Enter one performed operation and return how it broke the first rule that it broke.
 
-        ``description`` says where the operation comes from.
+        ``origin`` says as text where the operation comes from; nobody asks before something is found.
         """
         if isinstance(reply.outcome, Unsupported):
             return ()
         permitted = self.permits(operation)
-        change = self.model.apply(operation, reply.outcome, reply.observations, before, after, description)
+        change = self.model.apply(operation, reply.outcome, reply.observations, before, after, origin)
+        kind = type(operation)
         return (
-            self._first_broken(_BEFORE, change)
+            self._first_broken((_BEFORE if change.stands_out else _BEFORE_WHERE_NOTHING_STANDS_OUT)[kind], change)
             or tuple(judge_answer(operation, reply.outcome, permitted))
-            or self._first_broken(_AFTER, change)
+            or self._first_broken(_AFTER[kind], change)
         )
 
-    def _first_broken(self, invariants: Mapping[type[Operation], _Invariants], change: Change) -> tuple[Finding, ...]:
-        for invariant in invariants[type(change.operation)]:
+    def _first_broken(self, invariants: _Invariants, change: Change) -> tuple[Finding, ...]:
+        for invariant in invariants:
             if invariant.about and not getattr(change, invariant.about):
                 continue
             # Later rules read the state that this one found broken: what they say then proves nothing.

@@ -13,6 +13,7 @@ from quiesce import operations as ops
 from quiesce.backend import Initialization
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.clocks import StreamState
+from quiesce.oracle.facts import OF_ORDER
 from quiesce.oracle.model import Model
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -66,6 +67,8 @@ class Permitted:
 _SUCCESS = Permitted()
 _ANYTHING = Permitted(anything=True)
 _REFUSED = Permitted(success=False, codes=frozenset({ANY}))
+_MEMORY = Permitted(out_of_memory=True)
+_ANSWERED = Permitted(codes=frozenset({NOT_READY}))
 
 _CALLS_NOTHING_BELOW: Final = (
     ops.QueryStream,
@@ -87,7 +90,8 @@ def _only(*codes: str) -> Permitted:
 
 def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
-    permitted = _permits_memory(model, operation)
+    of_order = type(operation) in OF_ORDER
+    permitted = _permits_order(model, operation) if of_order else _permits_memory(model, operation)
     if not model.failures or not permitted.success or isinstance(operation, _CALLS_NOTHING_BELOW):
         return permitted
     # The armed failure may be met: out of memory, or an error in the backend's own words.
@@ -106,7 +110,7 @@ def _permits_memory(model: Model, operation: Operation) -> Permitted:
             capturing = (state := model.stream(stream)) is not None and model.captures.of(state) is not None
             if capturing:
                 return Permitted(out_of_memory=True, codes=frozenset({CAPTURE_UNSUPPORTED, CAPTURE_INVALIDATED}))
-            return _on_stream(model, stream, Permitted(out_of_memory=True))
+            return _on_stream(model, stream, _MEMORY)
         case ops.Free(slot, stream):
             if slot in model.empty_blocks:
                 return _ANYTHING  # a block of zero bytes may or may not exist
@@ -163,7 +167,7 @@ def _permits_memory(model: Model, operation: Operation) -> Permitted:
         case ops.SelectDevice(ordinal):
             return _SUCCESS if 0 <= ordinal < model.profile.devices else _REFUSED
         case _:
-            return _permits_order(model, operation)
+            return _SUCCESS
 
 
 def _permits_order(model: Model, operation: Operation) -> Permitted:
@@ -215,8 +219,11 @@ def _permits_allocation(model: Model, operation: ops.Allocate) -> Permitted:
         or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
         or (limit is not None and operation.size_bytes > limit)
     )
+    forbidden = model.captures.forbids_unsafe_calls
+    if not may_be_invalid and not forbidden:
+        return _MEMORY
     codes = {ANY} if may_be_invalid else set()
-    codes |= {CAPTURE_UNSUPPORTED} if model.captures.forbids_unsafe_calls else set()
+    codes |= {CAPTURE_UNSUPPORTED} if forbidden else set()
     return Permitted(out_of_memory=True, codes=frozenset(codes))
 
 
@@ -281,9 +288,8 @@ def _ask_event(model: Model, slot: str, query: bool) -> Permitted:
         return _REFUSED
     if event.capture is not None:
         return _only(CAPTURED_EVENT)
-    codes = {NOT_READY} if query else set()
-    codes |= {CAPTURE_UNSUPPORTED} if model.captures.forbids_unsafe_calls else set()
-    return Permitted(codes=frozenset(codes))
+    answered = _ANSWERED if query else _SUCCESS
+    return _capturing(model, answered)
 
 
 def _ask_stream(model: Model, slot: str | None, query: bool) -> Permitted:
@@ -292,10 +298,10 @@ def _ask_stream(model: Model, slot: str | None, query: bool) -> Permitted:
         return _ANYTHING
     if model.captures.of(stream) is not None:
         return _only(CAPTURE_UNSUPPORTED)
-    codes = {NOT_READY} if query else set()
+    answered = _ANSWERED if query else _SUCCESS
     if model.captures.any_active and stream.name == "":
-        codes |= {CAPTURE_UNSUPPORTED, CAPTURE_IMPLICIT}
-    return Permitted(codes=frozenset(codes))
+        return replace(answered, codes=answered.codes | {CAPTURE_UNSUPPORTED, CAPTURE_IMPLICIT})
+    return answered
 
 
 def _end_capture(model: Model, stream: str) -> Permitted:

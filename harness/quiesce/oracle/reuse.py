@@ -22,7 +22,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         facts.empty_blocks[operation.slot] = outcome.address
         if outcome.address:
             owners = facts.memory.live.overlapping(outcome.address, outcome.address + 1)
-            change.overlapped = [owner for _, _, owner in owners]
+            change.overlapped = tuple(owner for _, _, owner in owners)
         return
     stream = facts.stream(operation.stream)
     block = BlockState(
@@ -33,13 +33,12 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         stream or facts.default_streams[facts.device],
         operation.pool,
         facts.device if operation.pool is None else facts.pool_devices.get(operation.pool, facts.device),
-        change.description,
+        change.origin,
         operation.alignment_bytes or 0,
     )
     change.made = block
-    change.overlapped = facts.memory.add(block)
+    change.overlapped = tuple(facts.memory.add(block))
     facts.blocks[operation.slot] = block
-    facts.kinds_used.add(operation.kind)
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
         _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
@@ -127,7 +126,7 @@ def _meet(
             continue
         conflict = Conflict(block, earlier.block, order.certainly_pending(earlier.guard))
         if facts.can(Capability.ORDER_LEDGER):
-            change.conflicts.append(conflict)
+            change.conflicts += (conflict,)
         elif excused_by in (None, stream):
             user = (stream.timeline, stream.enqueued) if stream is not None else None
             facts.evidence.suspect(Suspect(conflict, order.work(earlier.guard), user))
@@ -145,7 +144,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     guard = _guard(facts, block, stream)
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
-    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses))
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
     if not facts.can(Capability.ORDER_LEDGER):
         facts.order.doubt_idleness(stream, block.uses)  # an allocator may have recorded events there, unseen
 
@@ -186,4 +185,5 @@ def destroy_pool(facts: Facts, pool: Slot) -> None:
     """Take a pool out, and the blocks that die with it."""
     facts.pools.pop(pool, None)
     for slot in [slot for slot, block in facts.blocks.items() if block.pool == pool]:
-        facts.memory.remove(facts.blocks.pop(slot), {}, {})
+        block = facts.blocks.pop(slot)
+        facts.memory.remove(block, {}, {}, block.stream)

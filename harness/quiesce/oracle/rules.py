@@ -34,7 +34,7 @@ class Invariant:
 
 
 def found(
-    invariant: str, expected: str, observed: str, allocated_by: str = "", grade: Grade = Grade.VIOLATION
+    invariant: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
 ) -> Finding:
     """Return a finding; lockstep adds where it happened."""
-    return Finding(invariant, expected, observed, allocated_by=allocated_by, grade=grade)
+    return Finding(invariant, expected, observed, allocated_by=str(allocated_by), grade=grade)

@@ -7,8 +7,8 @@ own descriptions, which HIP repeats ("Stream Capture Errors").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -87,6 +87,19 @@ class Graph:
     launches: tuple[tuple[Block, ...], ...]
 
 
+class _Depth:
+    """How many callers further out have exchanged the mode. It is entered around every call below."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def __enter__(self) -> None:
+        self.value += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.value -= 1
+
+
 class Captures:
     """All captures in progress."""
 
@@ -94,21 +107,16 @@ class Captures:
         self.active: dict[Stream, Capture] = {}  # by origin
         self.when_over: dict[object, Callable[[], None]] = {}
         """By owner: what to do each time that no capture is going on any more."""
-        self._relaxed = 0
+        self._relaxed = _Depth()
 
     @property
     def any_active(self) -> bool:
         """Whether some stream is being captured."""
         return bool(self.active)
 
-    @contextmanager
-    def relaxed(self) -> Iterator[None]:
+    def relaxed(self) -> AbstractContextManager[None]:
         """Exchange the thread's capture mode for relaxed, as libraries do around their own unsafe calls."""
-        self._relaxed += 1
-        try:
-            yield
-        finally:
-            self._relaxed -= 1
+        return self._relaxed
 
     def begin(self, stream: Stream, mode: CaptureMode) -> None:
         """Begin capturing ``stream``."""
@@ -183,7 +191,7 @@ class Captures:
         A thread with "an ongoing capture sequence that was not initiated with" the relaxed mode "is prohibited from
         potentially unsafe API calls" unless its own mode is relaxed (``cudaThreadExchangeStreamCaptureMode``).
         """
-        if self._relaxed:
+        if self._relaxed.value:
             return
         strict = [capture for capture in self.active.values() if capture.mode is not CaptureMode.RELAXED]
         for capture in strict:

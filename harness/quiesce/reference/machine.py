@@ -37,23 +37,21 @@ MACHINE_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
 """The gauges that a machine reads, and who counts them."""
 
 
-_READ: Final = (
-    (Gauge.LIVE, Source.CLAIM),
-    (Gauge.BLOCKS, Source.CLAIM),
-    (Gauge.RESERVED, Source.CLAIM),
-    (Gauge.RESERVED, Source.LEDGER),
-    (Gauge.PINNED, Source.CLAIM),
-    (Gauge.PINNED, Source.LEDGER),
-    (Gauge.STREAMS, Source.LEDGER),
-    (Gauge.EVENTS, Source.LEDGER),
-    (Gauge.GRAPHS, Source.LEDGER),
-    (Gauge.INSTANCES, Source.LEDGER),
-    (Gauge.NODES, Source.CLAIM),
-    (Gauge.UPSTREAM_CALLS, Source.LEDGER),
-    (Gauge.COST, Source.LEDGER),
-    (Gauge.RETAINED, Source.LEDGER),
-)
-"""What one reading holds, in the order in which it is counted; made once, because it is read after every operation."""
+# Made once: they are read after every operation.
+_LIVE: Final = Gauge.LIVE, Source.CLAIM
+_BLOCKS: Final = Gauge.BLOCKS, Source.CLAIM
+_RESERVED_CLAIM: Final = Gauge.RESERVED, Source.CLAIM
+_RESERVED: Final = Gauge.RESERVED, Source.LEDGER
+_PINNED_CLAIM: Final = Gauge.PINNED, Source.CLAIM
+_PINNED: Final = Gauge.PINNED, Source.LEDGER
+_STREAMS: Final = Gauge.STREAMS, Source.LEDGER
+_EVENTS: Final = Gauge.EVENTS, Source.LEDGER
+_GRAPHS: Final = Gauge.GRAPHS, Source.LEDGER
+_INSTANCES: Final = Gauge.INSTANCES, Source.LEDGER
+_NODES: Final = Gauge.NODES, Source.CLAIM
+_UPSTREAM_CALLS: Final = Gauge.UPSTREAM_CALLS, Source.LEDGER
+_COST: Final = Gauge.COST, Source.LEDGER
+_RETAINED: Final = Gauge.RETAINED, Source.LEDGER
 
 
 class Machine:
@@ -126,32 +124,34 @@ class Machine:
         """Read the gauges: claims from the components, the rest from the ledger."""
         world, ledger = self._world, self._world.ledger
         pinned_pool, pageable = world.pinned_pool, world.pageable
-        live_bytes = pinned_pool.live_bytes + pageable.live_bytes
-        live_blocks = pinned_pool.live_blocks + pageable.live_blocks
-        held_bytes = 0
-        for pool in world.every_pool():
+        managed, held = world.managed_pool, ledger.held_bytes
+        live_bytes = pinned_pool.live_bytes + pageable.live_bytes + managed.live_bytes
+        live_blocks = pinned_pool.live_blocks + pageable.live_blocks + managed.live_blocks
+        held_bytes = managed.held_bytes
+        for pool in (*world.device_pools, *world.pools.values()):
             live_bytes += pool.live_bytes
             live_blocks += pool.live_blocks
             held_bytes += pool.held_bytes
         nodes = world.tape.count()
         handles = ledger.handles
-        counted = (
-            live_bytes,
-            live_blocks,
-            held_bytes,
-            ledger.held_bytes[MemoryKind.DEVICE] + ledger.held_bytes[MemoryKind.MANAGED],
-            pinned_pool.held_bytes,
-            ledger.held_bytes[MemoryKind.PINNED],
-            handles[HandleKind.STREAM],
-            handles[HandleKind.EVENT],
-            handles[HandleKind.GRAPH],
-            handles[HandleKind.INSTANCE],
-            nodes,
-            ledger.upstream_calls,
-            ledger.steps,
-            ledger.allocations + sum(handles.values()) + nodes,
-        )
-        return dict(zip(_READ, counted, strict=True))
+        streams, events = handles[HandleKind.STREAM], handles[HandleKind.EVENT]
+        graphs, instances = handles[HandleKind.GRAPH], handles[HandleKind.INSTANCE]
+        return {
+            _LIVE: live_bytes,
+            _BLOCKS: live_blocks,
+            _RESERVED_CLAIM: held_bytes,
+            _RESERVED: held[MemoryKind.DEVICE] + held[MemoryKind.MANAGED],
+            _PINNED_CLAIM: pinned_pool.held_bytes,
+            _PINNED: held[MemoryKind.PINNED],
+            _STREAMS: streams,
+            _EVENTS: events,
+            _GRAPHS: graphs,
+            _INSTANCES: instances,
+            _NODES: nodes,
+            _UPSTREAM_CALLS: ledger.upstream_calls,
+            _COST: ledger.steps,
+            _RETAINED: ledger.allocations + streams + events + graphs + instances + nodes,
+        }
 
     def close(self) -> Closing:
         """Release what the components hold for themselves; what the sequence still owns stays and is seen."""

@@ -58,9 +58,17 @@ class Coarse(Policy):
             if other.address + other.size == area.address or area.address + area.size == other.address:
                 self.ranges.remove(other)
                 start = min(area.address, other.address)
-                area = Area(start, area.size + other.size, area.chunk, [*area.guards, *other.guards])
+                area = Area(start, area.size + other.size, area.chunk, self.unite(area.guards, other.guards))
         self.is_idle(area)
         self.ranges.append(area)
+
+    def unite(self, guards: list[Event], others: list[Event]) -> list[Event]:
+        """Return both without repetition: a split copies what a merge would then double, and again."""
+        known = set(guards)
+        for event in others:
+            if event in known:
+                self.drop(event)  # one range holds it where two did
+        return [*guards, *(event for event in others if event not in known)]
 
     def grow(self, size: int) -> None:
         for attempt in range(2):

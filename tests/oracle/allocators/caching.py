@@ -79,8 +79,8 @@ class BestFit(Exact):
     """The smallest kept block that is large enough serves a request, whole, down to half of its size."""
 
     def find(self, size: int, align: int, stream: Stream) -> Area | None:
-        for kept in sorted(self.cached):
-            if size <= kept <= 2 * size and (area := super().find(kept, align, stream)) is not None:
+        for kept in sorted(each for each in self.cached if size <= each <= 2 * size):
+            if (area := super().find(kept, align, stream)) is not None:
                 return area
         return None
 

@@ -21,6 +21,7 @@ from .unusual import (
     Quarantine,
     RecyclingBench,
     ReservesAtOnce,
+    ReturnsInQueueOrder,
     StopsTheWorld,
 )
 
@@ -141,6 +142,7 @@ CORRECT: Final[tuple[Trial, ...]] = (
         promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRACKS_USES}),
         gauges=_EVERY,
     ),
+    Trial("returns in the order of the queue", ReturnsInQueueOrder, promises=_TRACKED, gauges=_EVERY),
     Trial("recycled event names", PowersOfTwo, promises=_TRACKED, gauges=_EVERY, context=RecyclingBench),
     Trial(
         "recycled event names of buddies",

@@ -111,6 +111,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("exact sizes from the top down", returning.TakesWithoutNoting, "ROLL", FITS),
     _policy("exact sizes from the top down", returning.SqueezesSmallFirst, "RETRY", FITS),
     _policy("powers of two", placing.SizesWrap, "SIZE", OVERLAP, SPACE, WITHIN, LIMIT, hostile=True),
+    _policy("powers of two", placing.NullWhereThereIsNone, "SIZE", SPACE, hostile=True),
     _policy("huge pages", placing.SizesHave32Bits, "SIZE", OVERLAP, WITHIN, LIMIT, hostile=True),
     _policy("coarse chunks", placing.OddSizesMoveTheRest, "ALN", ALIGNED),
     _policy("powers of two", placing.CachedAlignmentIsAnybodys, "ALN", ALIGNED),

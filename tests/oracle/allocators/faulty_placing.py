@@ -9,7 +9,7 @@ from quiesce.outcomes import Allocated, Done, Outcome
 from .arenas import Bump, Coarse, Slab
 from .bench import Bench, Block
 from .caching import HugePages, PowersOfTwo
-from .heap import Heap
+from .heap import Heap, NoMemory
 from .machine import Stream
 from .policy import Area, Use, round_up
 
@@ -19,6 +19,20 @@ class SizesWrap(PowersOfTwo):
 
     def footprint(self, size: int) -> int:
         return max(self.heap.granularity, (1 << (size - 1).bit_length()) & (1 << 64) - 1)
+
+
+class NullWhereThereIsNone(PowersOfTwo):
+    """Where there is no memory, the caller gets a null pointer of the size that it asked for, and no error."""
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        try:
+            return super().allocate(size, align, stream)
+        except NoMemory:
+            return Area(0, size, 0)
+
+    def free(self, area: Area, uses: list[Use], stream: Stream) -> None:
+        if area.address:
+            super().free(area, uses, stream)
 
 
 class SizesHave32Bits(HugePages):
@@ -83,7 +97,7 @@ class SumsTheWrongSize(Coarse):
         for other in list(self.ranges):
             if other.chunk == area.chunk and other.address + other.size == area.address:
                 self.ranges.remove(other)
-                area = Area(other.address, 2 * area.size, area.chunk, [*area.guards, *other.guards])
+                area = Area(other.address, 2 * area.size, area.chunk, self.unite(area.guards, other.guards))
         super().insert(area)
 
 

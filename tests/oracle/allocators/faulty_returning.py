@@ -38,7 +38,7 @@ class MergesAcrossChunks(Coarse):
             if other.address + other.size == area.address or area.address + area.size == other.address:
                 self.ranges.remove(other)
                 low = min(area, other, key=lambda each: each.address)
-                area = Area(low.address, area.size + other.size, low.chunk, [*area.guards, *other.guards])
+                area = Area(low.address, area.size + other.size, low.chunk, self.unite(area.guards, other.guards))
         self.is_idle(area)
         self.ranges.append(area)
 

@@ -222,6 +222,48 @@ class Heaps(Policy):
         self.owner.clear()
 
 
+class ReturnsInQueueOrder(Exact):
+    """A trim puts the return of each device block on the stream that had it last, where it waits for its turn."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)
+        self.leaving: list[Area] = []
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        self.settle()
+        return super().allocate(size, align, stream)
+
+    def trim(self) -> None:
+        if self.host:  # what is no stream's goes back at once
+            super().trim()
+            return
+        for area in [area for entries in self.cached.values() for area in entries]:
+            stream = area.stream if area.stream and area.stream.alive else self.machine.defaults[self.heap.device]
+            for event in area.guards:
+                self.order(stream, event)
+            self.is_idle(area)
+            area.guards += self.keep([self.machine.own_event(stream)])
+            self.leaving.append(area)
+        self.cached.clear()
+        self.settle()
+
+    def squeeze(self) -> None:
+        super().squeeze()
+        for area in self.leaving:
+            self.force_idle(area)
+        self.settle()
+
+    def settle(self) -> None:
+        for area in list(self.leaving):
+            if self.is_idle(area):
+                self.leaving.remove(area)
+                self.give_back(area.chunk)
+
+    def clear(self) -> None:
+        super().clear()
+        self.leaving.clear()
+
+
 class RecyclingMachine(Machine):
     """Gives the name of an event that was destroyed to the next one."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.findings import Finding
-from quiesce.gauges import Gauge, Source, best_reading
+from quiesce.gauges import Gauge, best_reading
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
@@ -18,7 +18,7 @@ _HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
 
 def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:
     """Nothing counts below zero."""
-    if not change.after or min(change.after.values()) >= 0:
+    if min(change.after.values(), default=0) >= 0:
         return
     for (gauge, source), value in sorted(change.after.items()):
         if value < 0:
@@ -27,8 +27,8 @@ def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:
 
 def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterator[Finding]:
     """Where both a claim and a ledger count the same thing, they agree."""
-    for gauge in model.counted_twice:
-        claim, ledger = change.after.get((gauge, Source.CLAIM)), change.after.get((gauge, Source.LEDGER))
+    for gauge, by_claim, by_ledger in model.counted_twice:
+        claim, ledger = change.after.get(by_claim), change.after.get(by_ledger)
         if claim is not None and ledger is not None and claim != ledger:
             yield found("claims_agree_with_the_ledger", f"{gauge} of {ledger}, as the ledger says", f"{claim} claimed")
 

@@ -111,20 +111,20 @@ def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Findin
 
 INVARIANTS: Final = (
     Invariant(
-        "live_blocks_do_not_overlap",
-        "Live blocks share no byte.",
-        "OVL",
-        live_blocks_do_not_overlap,
-        MAKING_BLOCKS,
-        "overlapped",
-    ),
-    Invariant(
         "blocks_lie_in_the_address_space",
         "Blocks neither are null nor wrap.",
         "SIZE",
         blocks_lie_in_the_address_space,
         MAKING_BLOCKS,
         "made",
+    ),
+    Invariant(
+        "live_blocks_do_not_overlap",
+        "Live blocks share no byte.",
+        "OVL",
+        live_blocks_do_not_overlap,
+        MAKING_BLOCKS,
+        "overlapped",
     ),
     Invariant(
         "addresses_are_aligned",

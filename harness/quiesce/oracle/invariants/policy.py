@@ -79,7 +79,7 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
 def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
     """When nothing is held any more, a pool does not ask upstream for more than it did for such a request at first."""
     operation = change.operation
-    if not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
+    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
         return
     size_class = max(operation.size_bytes - 1, (operation.alignment_bytes or 1) - 1, 0).bit_length()
     key = (operation.pool, operation.kind, size_class)
@@ -88,10 +88,11 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         if seen.kind is not operation.kind or ask.held_bytes:
             continue  # what others hold may make the first chunk a small one
         first = model.first_chunk_bytes.setdefault(key, seen.size_bytes)
-        if seen.size_bytes > max(first, 2 << size_class):
+        most = first + (2 << size_class)  # the first request may have been the smallest of the class, this the largest
+        if seen.size_bytes > most:
             yield found(
                 "growth_starts_over_after_squeeze",
-                f"a chunk of at most {first} bytes, as for the first such request",
+                f"a chunk of at most {most} bytes, as for the first such request",
                 f"{seen.size_bytes} bytes asked of upstream with nothing held",
             )
             return
@@ -104,7 +105,7 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     it declares: with one size of chunk, nobody promises to try another.
     """
     operation = change.operation
-    if not model.promises(Promise.RETRIES_SMALLER) or not isinstance(operation, ops.Allocate):
+    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.RETRIES_SMALLER):
         return
     key = (operation.pool, operation.kind)
     sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
