@@ -96,10 +96,10 @@ class Readings:
         """Return by how much a quantity grows per round; nothing if it is not watched."""
         return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
 
-    def midway(self, quantity: Quantity) -> float:
-        """Return what lies between the first reading and the last."""
+    def grown(self, quantity: Quantity) -> int:
+        """Return by how much the last reading is above the first."""
         values = self.values(quantity)
-        return (values[0] + values[-1]) / 2
+        return values[-1] - values[0]
 
     def most_bytes(self) -> int:
         """Return by how much the quantity has grown that has grown most, in bytes."""
