@@ -176,8 +176,11 @@ class LeakCheck:
 
     def _suspects(self, moving: frozenset[str]) -> frozenset[str]:
         """Return what to pursue. Blocks of Python that grow in place are seen on the C heap, or by traces alone."""
-        in_place = C_HEAP in moving or self._readings.absent_family(C_HEAP)
-        return moving | {PYTHON} if in_place and self._plan.looks_at(PYTHON) else moving
+        return moving | {PYTHON} if C_HEAP in moving or self._only_traces_show_it() else moving
+
+    def _only_traces_show_it(self) -> bool:
+        """Whether nothing but traces shows what of Python's memory grows in place."""
+        return self._plan.looks_at(PYTHON) and bool(self._readings.absent_family(C_HEAP))
 
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
         """Return what leaks."""
@@ -186,7 +189,7 @@ class LeakCheck:
         moving = self._moving()
         sites: Sequence[Site] = ()
         known, is_traced = 0.0, False
-        if any(quantity.family in MEMORY for quantity in moving) or self._readings.absent_family(C_HEAP):
+        if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
             is_traced = self._trace(caches)
             if not is_traced and TRACEMALLOC_LEAKS:
                 moving = [quantity for quantity in moving if quantity.family != C_HEAP]

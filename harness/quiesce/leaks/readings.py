@@ -28,7 +28,8 @@ class Readings:
 
     def absent_family(self, family: str) -> str:
         """Say why a family is not looked at, or return an empty string."""
-        return self._broken.get(family) or self.meter(family).absent()
+        found = next((meter.absent() for meter in self._meters if meter.family == family), "nobody asked for it")
+        return self._broken.get(family) or found
 
     def start_over(self) -> None:
         """Read once, so that there is room for every quantity, and forget what was read."""
