@@ -34,7 +34,9 @@ SCREENING_WINDOW: Final = 4
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
-"""What is watched must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
+STEP_SHARE: Final = 8
+"""What is watched must be at rest for a third of its rounds, and for more than an eighth of all there were: containers
+grow in steps of an eighth of their size, so one that grows by the same each round is at rest for as long."""
 
 LONGER: Final = 4
 LONGER_SECONDS: Final = 20.0
@@ -255,7 +257,8 @@ class LeakCheck:
         return False
 
     def _moving(self) -> list[Quantity]:
-        return self._readings.moving(max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE))
+        window = max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds // STEP_SHARE + 2)
+        return self._readings.moving(window)
 
     def _lasting(
         self, suspects: frozenset[str], left: list[Quantity], sites: Sequence[Site]
