@@ -1,7 +1,7 @@
 """Whole suites of tests that leak and tests that only look like it, beside others' plugins: each gets its own verdict.
 
 A test's docstring says what it leaks, ``gauge: words of the allocation site``; one without a docstring is innocent.
-``tox -e leaks-repeat`` runs them again and again, with the rounds that users get.
+``tox -e leaks-repeat`` runs them again and again, with the rounds that users get, and the ones that take long besides.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ REPETITIONS: Final = int(os.environ.get("QUIESCE_LEAK_REPETITIONS", "0"))
 ROUNDS: Final = () if REPETITIONS else ("--quiesce-leak-rounds=24",)
 NEIGHBOURS: Final = ("pytest_asyncio", "pytest_benchmark", "pytest_memray", "pytest_rerunfailures")
 LEAK: Final = re.compile(r"([a-z-]+):(.*)")
+
+LONG: Final = pytest.mark.skipif(not REPETITIONS, reason="it takes long: tox -e leaks-repeat runs it")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the suites use what Linux has")
 
@@ -108,19 +110,29 @@ def check(folder: Path, suite: str, *arguments: str) -> None:
         assert wrong == []
 
 
-@pytest.mark.parametrize("suite", ["innocent.txt", "innocent_host.txt", "leaking.txt", "leaking_host.txt"])
+@pytest.mark.parametrize(
+    "suite",
+    ["innocent.txt", "innocent_host.txt", "leaking.txt", pytest.param("leaking_host.txt", marks=LONG)],
+)
 def test_verdicts(tmp_path: Path, suite: str) -> None:
     check(tmp_path, suite, *WITHOUT_NEIGHBOURS)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--memray",), ("-n", "2")], ids=["loaded", "memray", "xdist"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param((), id="loaded", marks=LONG),
+        pytest.param(("--memray",), id="memray", marks=LONG),
+        pytest.param(("-n", "2"), id="xdist"),
+    ],
+)
 def test_verdicts_beside_other_plugins(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     for name in NEIGHBOURS:
         pytest.importorskip(name)
     check(tmp_path, "beside_plugins.txt", *arguments)
 
 
-@pytest.mark.skipif(not REPETITIONS, reason="tox -e leaks-repeat runs this")
+@LONG
 @pytest.mark.parametrize("variable", ["PYTHONMALLOC=malloc", "MALLOC_ARENA_MAX=1", "PYTHONHASHSEED=1"])
 def test_verdicts_under_other_allocators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(*variable.split("="))

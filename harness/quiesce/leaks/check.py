@@ -1,9 +1,10 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first: a few rounds, each followed by settling and a reading. What stays the same is acquitted, and most
-code does from the second round on. Then endurance: the rest is run until it comes to rest, or has grown for as long as
-the plan says. Nothing is traced so far, so a round costs little and equal states give equal readings. Traces come last,
-and only where Python's memory has grown to the end: they say whose memory it is, and which line asked for it.
+Screening comes first: three rounds, or six where something moved, each followed by settling and a reading. What stays
+the same is acquitted, and most code does from the second round on. Then endurance: the rest is run until it comes to
+rest, or has grown for as long as the plan says. Nothing is traced so far, so a round costs little and equal states give
+equal readings. Traces come last, and only where Python's memory has grown to the end: they say whose memory it is, and
+which line asked for it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.tracing import Site, Tracing, sites_text
 
-SCREENING_ROUNDS: Final = 4
-SCREENING_WINDOW: Final = 2
-"""So what leaks in every other round is seen in any case."""
+REST_WINDOW: Final = 2
+"""What is at rest from the first round on runs three times: so what leaks in every other round is seen in any case."""
+
+SCREENING_ROUNDS: Final = 6
+SCREENING_WINDOW: Final = 4
+"""Where something moved it may have moved against a leak, and hidden it; so more of them must be seen not to happen."""
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
-"""What is watched must be at rest for a third of its rounds: containers grow in steps of an eighth of their size."""
+STEP_SHARE: Final = 8
+"""What is watched must be at rest for a third of its rounds, and for more than an eighth of all there were: containers
+grow in steps of an eighth of their size, so one that grows by the same each round is at rest for as long."""
 
 LONGER: Final = 4
 LONGER_SECONDS: Final = 20.0
@@ -159,17 +165,24 @@ class LeakCheck:
         """Return the families that do not stay the same."""
         self._old.freeze()
         self._readings.start_over()
-        self._first_round()
-        self._readings.take()
-        for _ in range(SCREENING_ROUNDS - 1):
-            self._round()
+        for number in range(SCREENING_ROUNDS):
+            if number == 0:
+                self._first_round()
+            else:
+                self._round()
             self._readings.take()
-        return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(SCREENING_WINDOW)))
+            window = REST_WINDOW if number == REST_WINDOW else SCREENING_WINDOW
+            if number >= REST_WINDOW and not self._readings.moving(window):
+                break
+        return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(window)))
 
     def _suspects(self, moving: frozenset[str]) -> frozenset[str]:
         """Return what to pursue. Blocks of Python that grow in place are seen on the C heap, or by traces alone."""
-        in_place = C_HEAP in moving or self._readings.absent_family(C_HEAP)
-        return moving | {PYTHON} if in_place and self._plan.looks_at(PYTHON) else moving
+        return moving | {PYTHON} if C_HEAP in moving or self._only_traces_show_it() else moving
+
+    def _only_traces_show_it(self) -> bool:
+        """Whether nothing but traces shows what of Python's memory grows in place."""
+        return self._plan.looks_at(PYTHON) and bool(self._readings.absent_family(C_HEAP))
 
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
         """Return what leaks."""
@@ -178,7 +191,7 @@ class LeakCheck:
         moving = self._moving()
         sites: Sequence[Site] = ()
         known, is_traced = 0.0, False
-        if any(quantity.family in MEMORY for quantity in moving) or self._readings.absent_family(C_HEAP):
+        if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
             is_traced = self._trace(caches)
             if not is_traced and TRACEMALLOC_LEAKS:
                 moving = [quantity for quantity in moving if quantity.family != C_HEAP]
@@ -191,8 +204,7 @@ class LeakCheck:
             and not (is_traced and quantity == BLOCKS)
             and self._seems_to_leak(quantity, known * (1 + bool(sites)))
         }
-        self._let_go(caches)
-        left = self._still_there(growing)
+        left = self._still_there(growing, caches)
         if all(quantity.family in MEMORY for quantity in left) and (left or sites):
             left, sites = self._lasting(suspects, left, sites)
         else:
@@ -245,7 +257,8 @@ class LeakCheck:
         return False
 
     def _moving(self) -> list[Quantity]:
-        return self._readings.moving(max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE))
+        window = max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds // STEP_SHARE + 2)
+        return self._readings.moving(window)
 
     def _lasting(
         self, suspects: frozenset[str], left: list[Quantity], sites: Sequence[Site]
@@ -259,16 +272,22 @@ class LeakCheck:
             return left, sites
         caches = self._watch(suspects)
         self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
-        is_borne_out = self._readings.growth(BLOCKS) > BORNE_OUT * sum(site.blocks_per_round for site in sites) or (
-            self._readings.growth(HEAP) > BORNE_OUT * sum(site.bytes_per_round for site in sites)
+        moving = self._moving()  # what has come to rest by now does not leak, however long it grew
+        is_borne_out = any(
+            quantity in moving and self._readings.growth(quantity) > BORNE_OUT * per_round
+            for quantity, per_round in (
+                (BLOCKS, sum(site.blocks_per_round for site in sites)),
+                (HEAP, sum(site.bytes_per_round for site in sites)),
+            )
         )
         left = [
             quantity
-            for quantity in left
-            if self._readings.leaks(quantity) and (quantity != HEAP or rises_often(self._readings.values(quantity)))
+            for quantity in moving
+            if quantity in left
+            and self._readings.leaks(quantity)
+            and (quantity != HEAP or rises_often(self._readings.values(quantity)))
         ]
-        self._let_go(caches)
-        return self._still_there(left), sites if is_borne_out else ()
+        return self._still_there(left, caches), sites if is_borne_out else ()
 
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""
@@ -299,15 +318,22 @@ class LeakCheck:
         over_limit = sum(site.bytes_per_round for site in sites) > self._plan.limit_bytes
         return sites if over_limit and self._plan.looks_at(PYTHON) else ()
 
-    def _still_there(self, growing: Iterable[Quantity]) -> list[Quantity]:
-        """Return what has not gone away, once what is just closing has had time to close."""
-        midway = {quantity: self._readings.midway(quantity) for quantity in growing}
+    def _still_there(self, growing: Iterable[Quantity], caches: BoundedCaches) -> list[Quantity]:
+        """Return what has not gone away once all is let go, and what is just closing has had time to close.
+
+        Of memory it counts what goes away just then, for traces have come and gone since it was watched.
+        """
         left = list(growing)
+        grown = {quantity: self._readings.grown(quantity) for quantity in left}
+        end = {quantity: self._readings.values(quantity)[-1] for quantity in left}
+        self._readings.take()
+        end |= {quantity: self._readings.values(quantity)[-1] for quantity in left if quantity.family in MEMORY}
+        self._let_go(caches)
         for step in range(ENDING_STEPS):
             if not left:
                 break
             self._readings.take()
-            left = [quantity for quantity in left if self._readings.values(quantity)[-1] > midway[quantity]]
+            left = [each for each in left if self._readings.values(each)[-1] > end[each] - grown[each] / 2]
             if not any(quantity.family in (DESCRIPTORS, THREADS) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:

@@ -1,20 +1,26 @@
-"""CuPy's memory pools, if the tested code has loaded CuPy; nothing here ever imports it."""
+"""CuPy's memory pools, if the tested code has loaded CuPy; nothing here ever imports it.
+
+Only pools that have been used on a device are looked at there: to select a device may create a context on it (CUDA 12:
+``cudaSetDevice``), which the tested code may never have wanted.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from quiesce.leaks.quantities import CUPY, Quantity
 
-USED: Final = Quantity(CUPY, "memory in use of CuPy's pool")
-HELD: Final = Quantity(CUPY, "memory held by CuPy's pool after a trim")
-PINNED: Final = Quantity(CUPY, "free pinned blocks of CuPy's pool after a trim", "blocks")
+USED: Final = Quantity(CUPY, "memory in use of CuPy's pools")
+HELD: Final = Quantity(CUPY, "memory held by CuPy's pools after a trim")
+PINNED: Final = Quantity(CUPY, "pinned memory held by CuPy's pool after a trim")
 
 
 class CupyMeter:
-    """Reads the default pools of the current device, as CuPy counts them."""
+    """Reads the default pools and that of the current allocator, as CuPy counts them, on every device in use."""
 
     family = CUPY
 
@@ -23,25 +29,38 @@ class CupyMeter:
         return "" if _cupy() is not None else "CuPy is not loaded"
 
     def settle(self) -> None:
-        """Wait for the device, so that blocks in flight come back, and give back what the pools merely cache."""
+        """Wait for the devices, so that blocks in flight come back, and give back what the pools merely cache.
+
+        During a capture both would be illegal and end it. A device in error has nothing more to wait for.
+        """
         cupy = _cupy()
         if cupy is None:
             return
-        cupy.cuda.runtime.deviceSynchronize()
-        cupy.get_default_memory_pool().free_all_blocks()
-        cupy.get_default_pinned_memory_pool().free_all_blocks()
+        pools = _memory_pools(cupy)
+        with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
+            for device in _devices(cupy, pools):
+                with _selected(cupy, device):
+                    if _captures(cupy):
+                        return
+                    cupy.cuda.runtime.deviceSynchronize()
+                    for pool in pools:
+                        pool.free_all_blocks()
+            pinned = cupy.get_default_pinned_memory_pool()
+            if pinned.n_free_blocks() and not _captures(cupy):
+                pinned.free_all_blocks()
 
     def read(self) -> Mapping[Quantity, int]:
-        """Read what is used and what is held."""
+        """Add up what is used and what is held."""
         cupy = _cupy()
         if cupy is None:
             return {}
-        pool = cupy.get_default_memory_pool()
-        return {
-            USED: int(pool.used_bytes()),
-            HELD: int(pool.total_bytes()),
-            PINNED: int(cupy.get_default_pinned_memory_pool().n_free_blocks()),
-        }
+        pools = _memory_pools(cupy)
+        used = held = 0
+        for device in _devices(cupy, pools):
+            with _selected(cupy, device):
+                used += sum(int(pool.used_bytes()) for pool in pools)
+                held += sum(int(pool.total_bytes()) for pool in pools)
+        return {USED: used, HELD: held, PINNED: _pinned_bytes(cupy)}
 
     def observe(self) -> None:
         """Do nothing: an array's place is known from Python's memory."""
@@ -62,3 +81,64 @@ def _cupy() -> Any:
     """Return CuPy once its import is complete, or None."""
     cupy = sys.modules.get("cupy")
     return cupy if hasattr(cupy, "get_default_memory_pool") else None
+
+
+def _memory_pools(cupy: Any) -> list[Any]:
+    """Return the default pool, and the one behind the current allocator if that is another."""
+    pools = [cupy.get_default_memory_pool()]
+    current = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    if isinstance(current, cupy.cuda.MemoryPool) and current is not pools[0]:
+        pools.append(current)
+    return pools
+
+
+def _devices(cupy: Any, pools: Collection[Any]) -> list[int]:
+    """Return the devices on which a pool was used.
+
+    A pool has a part for each device, made when it is first used there: by its index in a tuple (CuPy 14), or by its
+    key in a dictionary (12, 13). Python's garbage collector is who shows them.
+    """
+    found: set[int] = set()
+    for pool in pools:
+        for referent in gc.get_referents(pool):
+            parts = dict(enumerate(referent)) if isinstance(referent, tuple) else referent
+            if isinstance(parts, dict):
+                part_type = cupy.cuda.memory.SingleDeviceMemoryPool
+                found.update(device for device, part in parts.items() if isinstance(part, part_type))
+    return sorted(found)
+
+
+@contextlib.contextmanager
+def _selected(cupy: Any, device: int) -> Iterator[None]:
+    """Make a device the current one, if it is not already."""
+    if cupy.cuda.runtime.getDevice() == device:
+        yield
+        return
+    with cupy.cuda.Device(device):
+        yield
+
+
+def _captures(cupy: Any) -> bool:
+    """Whether a capture is under way; the null stream answers with an error while a blocking stream captures."""
+    is_capturing = cupy.cuda.runtime.streamIsCapturing
+    try:
+        return bool(is_capturing(0)) or bool(is_capturing(cupy.cuda.get_current_stream().ptr))
+    except (cupy.cuda.runtime.CUDARuntimeError, RuntimeError):
+        return True
+
+
+def _pinned_bytes(cupy: Any) -> int:
+    """Return the bytes of the blocks in use of the default pinned pool, which counts its free ones only.
+
+    It keeps the blocks in use in a container of their own (a set in CuPy 14), which the garbage collector shows.
+    """
+    total = 0
+    for referent in gc.get_referents(cupy.get_default_pinned_memory_pool()):
+        if isinstance(referent, dict):
+            blocks = list(referent.values())
+        elif isinstance(referent, set):
+            blocks = list(referent)
+        else:
+            continue
+        total += sum(int(each.size) for each in blocks if isinstance(each, cupy.cuda.PinnedMemory))
+    return total

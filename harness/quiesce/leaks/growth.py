@@ -55,8 +55,11 @@ def lows_rise(values: Sequence[int]) -> bool:
 
 
 def rises_often(values: Sequence[int]) -> bool:
-    """Whether at least one of four steps rises. What grows in place by a share of its size, as a list, seldom does."""
-    return sum(after > before for before, after in pairwise(values)) * 4 >= len(values) - 1
+    """Whether at least three of eight steps rise, as half of them do where something is left every other round.
+
+    What grows in place by a share of its size, as a list, seldom does, nor does a cache of many sizes that is filling.
+    """
+    return sum(after > before for before, after in pairwise(values)) * 8 >= 3 * (len(values) - 1)
 
 
 def is_leak(values: Sequence[int], allowed: float) -> bool:

@@ -28,7 +28,8 @@ class Readings:
 
     def absent_family(self, family: str) -> str:
         """Say why a family is not looked at, or return an empty string."""
-        return self._broken.get(family) or self.meter(family).absent()
+        found = next((meter.absent() for meter in self._meters if meter.family == family), "nobody asked for it")
+        return self._broken.get(family) or found
 
     def start_over(self) -> None:
         """Read once, so that there is room for every quantity, and forget what was read."""
@@ -96,10 +97,10 @@ class Readings:
         """Return by how much a quantity grows per round; nothing if it is not watched."""
         return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
 
-    def midway(self, quantity: Quantity) -> float:
-        """Return what lies between the first reading and the last."""
+    def grown(self, quantity: Quantity) -> int:
+        """Return by how much the last reading is above the first."""
         values = self.values(quantity)
-        return (values[0] + values[-1]) / 2
+        return values[-1] - values[0]
 
     def most_bytes(self) -> int:
         """Return by how much the quantity has grown that has grown most, in bytes."""

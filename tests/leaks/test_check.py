@@ -1,0 +1,90 @@
+"""Whole checks, on gauges that a test tells what to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.judgement import Judgement, Outcome
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import DESCRIPTORS
+
+from .meters import ToldMeter
+
+ROUNDS = 12
+
+
+class Code:
+    """Code whose state after so many rounds is told by ``state``."""
+
+    def __init__(self, state: Callable[[int], int], outcomes: Iterable[Outcome] = ()) -> None:
+        self.rounds = 0
+        self._state = state
+        self._outcomes = iter(outcomes)
+
+    def run(self) -> Outcome:
+        self.rounds += 1
+        return next(self._outcomes, Outcome.PASSED)
+
+    def judge(self, plan: Plan = Plan(rounds=ROUNDS, gauges=(DESCRIPTORS,))) -> Judgement:  # noqa: B008 - frozen
+        return LeakCheck(self.run, [ToldMeter(lambda: self._state(self.rounds))], plan, Owners([])).judge()
+
+
+def test_what_is_at_rest_from_the_start_runs_three_times() -> None:
+    for state in (lambda rounds: 5, lambda rounds: min(rounds, 1)):
+        judgement = Code(state).judge()
+        assert (judgement.rounds, judgement.growths) == (3, ())
+
+
+def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
+    assert Code(lambda rounds: min(rounds, 2)).judge() == Judgement(Outcome.PASSED, 6)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_leak_is_found_with_its_rate_and_origin(every: int) -> None:
+    (growth,) = Code(lambda rounds: rounds // every).judge().growths
+    assert growth.per_round == pytest.approx(1 / every)
+    assert (growth.quantity.family, growth.origin) == (DESCRIPTORS, "origin of descriptors")
+
+
+def test_a_movement_against_a_leak_does_not_hide_it() -> None:
+    code = Code(lambda rounds: (rounds + 1) // 2 + (rounds == 2))  # over rounds 2 to 4 it seems to be at rest
+    assert code.judge().growths
+
+
+@pytest.mark.parametrize("state", [lambda rounds: min(rounds, 9), lambda rounds: rounds % 5])
+def test_a_warm_up_and_a_saw_tooth_are_acquitted(state: Callable[[int], int]) -> None:
+    judgement = Code(state).judge()
+    assert judgement.growths == ()
+    assert judgement.rounds > 6
+
+
+def test_code_that_is_over_is_not_repeated() -> None:
+    assert Code(lambda rounds: 0, [Outcome.OVER]).judge() == Judgement(Outcome.OVER, 1)
+
+
+def test_code_that_always_fails_is_judged_as_well() -> None:
+    judgement = Code(lambda rounds: rounds, [Outcome.FAILED] * 1000).judge()
+    assert judgement.outcome is Outcome.FAILED
+    assert len(judgement.growths) == 1
+
+
+def test_rounds_that_do_not_go_alike_have_no_verdict() -> None:
+    outcomes = [Outcome.PASSED, Outcome.PASSED, *[Outcome.FAILED] * 10]
+    judgement = Code(lambda rounds: rounds, outcomes).judge()
+    assert judgement.unstable
+    assert judgement.growths == ()
+    assert "round 3 failed" in judgement.inconclusive
+
+
+def test_an_error_ends_the_check_and_its_meters() -> None:
+    def fail() -> Outcome:
+        raise KeyboardInterrupt
+
+    meter = ToldMeter(lambda: 0)
+    with pytest.raises(KeyboardInterrupt):
+        LeakCheck(fail, [meter], Plan(rounds=ROUNDS, gauges=(DESCRIPTORS,)), Owners([])).judge()
+    assert meter.calls[-1] == "rest"

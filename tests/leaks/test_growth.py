@@ -1,0 +1,63 @@
+"""What readings say."""
+
+from __future__ import annotations
+
+from quiesce.leaks.growth import at_rest, growth_per_round, is_leak, lows_rise, never_came_back, rises_often
+
+LEAK = [10 * number for number in range(30)]
+EVERY_OTHER = [number // 2 for number in range(30)]
+WARM_UP = [10 * min(number, 8) for number in range(30)]
+SAW_TOOTH = [10 * (number % 8) for number in range(30)]
+STEP = [0] * 15 + [500] * 15
+
+
+def test_rest_is_what_no_longer_moves() -> None:
+    assert at_rest([0, 50, 50, 50], 2, 0)
+    assert not at_rest([0, 50, 50, 51], 2, 0)
+    assert not at_rest([0, 50, 50, 49], 2, 0)
+    assert at_rest([0, 50, 50, 58], 2, 4)
+    assert not at_rest([0, 50, 50, 59], 2, 4)
+
+
+def test_too_few_readings_are_never_at_rest() -> None:
+    assert not at_rest([7, 7], 2, 0)
+    assert at_rest([7, 7, 7], 2, 0)
+
+
+def test_what_leaks_every_other_round_is_never_at_rest_over_two() -> None:
+    assert not any(at_rest(EVERY_OTHER[: end + 1], 2, 0) for end in range(len(EVERY_OTHER)))
+
+
+def test_growth_is_not_moved_by_warm_up_nor_by_a_few_odd_readings() -> None:
+    assert growth_per_round(LEAK) == 10
+    assert growth_per_round([number + 1000 * (number > 3) for number in range(30)]) == 1
+    odd = list(LEAK)
+    odd[20] = 10_000
+    assert growth_per_round(odd) == 10
+    assert growth_per_round([5]) == 0
+
+
+def test_leaks_are_told_from_what_only_looks_like_them() -> None:
+    assert is_leak(LEAK, 0)
+    assert is_leak(EVERY_OTHER, 0)
+    assert is_leak([number + (number * 7) % 5 for number in range(60)], 0)
+    for innocent in (WARM_UP, SAW_TOOTH, STEP, LEAK[::-1], [3] * 30):
+        assert not is_leak(innocent, 0)
+
+
+def test_what_is_allowed_is_no_leak() -> None:
+    assert is_leak(LEAK, 9)
+    assert not is_leak(LEAK, 10)
+
+
+def test_each_rule_has_its_own_innocents() -> None:
+    assert not lows_rise(STEP)
+    assert never_came_back(STEP, 0)
+    assert not never_came_back(SAW_TOOTH, 0)
+    assert rises_often(EVERY_OTHER)
+    assert not rises_often([number // 8 for number in range(64)])
+
+
+def test_rises_are_counted_from_three_of_eight_on() -> None:
+    assert rises_often([0, 1, 1, 1, 2, 2, 2, 3, 3])
+    assert not rises_often([0, 1, 1, 1, 2, 2, 2, 2, 2])

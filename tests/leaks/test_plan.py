@@ -1,0 +1,43 @@
+"""What the user asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.errors import ConfigurationError
+from quiesce.leaks.plan import Plan, adjusted
+
+
+def test_values_come_as_text_and_as_what_they_are() -> None:
+    from_text = adjusted(Plan(), {"rounds": "12", "limit_bytes": "8", "gauges": "python, descriptors,python"}, "ini")
+    assert from_text == Plan(12, 8, ("python", "descriptors"))
+    assert adjusted(Plan(), {"rounds": 12, "limit_bytes": 8, "gauges": ["python", "descriptors"]}, "it") == from_text
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"rounds": 2}, "from 3 to"),
+        ({"rounds": True}, "rounds is True"),
+        ({"rounds": "3.5"}, "rounds is '3.5'"),
+        ({"limit_bytes": -1}, "limit_bytes is -1"),
+        ({"gauges": []}, "nothing would be looked at"),
+        ({"gauges": "heap"}, "there is no gauge 'heap'"),
+        ({"gauges": 7}, "gauges is 7"),
+        ({"limit": 7}, "there is no 'limit'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(values: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        adjusted(Plan(), values, "the marker")
+    assert str(caught.value).startswith("the marker: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_only_the_gauges_asked_for_are_judged() -> None:
+    plan = Plan(gauges=("python",))
+    assert plan.looks_at("python")
+    assert not plan.looks_at("c-heap")
+    assert plan.reads("c-heap")  # it shows what of Python's memory grows in place
+    assert not plan.reads("descriptors")
+    assert plan.looks_at("own")

@@ -1,0 +1,119 @@
+"""Leak checks of tests that use CuPy, with a stock wheel on the simulated runtime."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from .test_cupy import WHEEL, Release, release
+
+pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+__all__ = ["release"]
+
+SUITE: Final = """\
+import cupy, cupyx, numpy, pytest
+
+pytestmark = pytest.mark.leak
+KEPT = []
+
+def test_keeps_an_array():
+    KEPT.append(cupy.empty(5000, dtype="u1"))
+
+def test_keeps_an_array_of_another_device():
+    with cupy.cuda.Device(1):
+        KEPT.append(cupy.empty(5000, dtype="u1"))
+
+@pytest.fixture(scope="module")
+def pool():
+    pool = cupy.cuda.MemoryPool()
+    cupy.cuda.set_allocator(pool.malloc)
+    yield pool
+    cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+
+def test_keeps_an_array_of_a_pool(pool):
+    KEPT.append(cupy.empty(100, dtype="u1"))
+
+def test_keeps_pinned_memory():
+    KEPT.append(cupyx.empty_pinned((1000,), dtype="u1"))
+
+def test_gives_everything_back(pool):
+    for device in (0, 1):
+        with cupy.cuda.Device(device), cupy.cuda.Stream(non_blocking=True):
+            array = cupy.empty(5000, dtype="u1")
+            pinned = cupyx.empty_pinned((5000,), dtype="u1")
+            array.data.memset_async(1, 5000)
+            array.data.copy_to_host_async(pinned.ctypes.data, 5000)
+
+def test_captures(monkeypatch):
+    stream = cupy.cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    try:
+        assert stream.is_capturing()
+    finally:
+        stream.end_capture()
+"""
+
+LEAKS: Final = {
+    "test_keeps_an_array": ("memory in use of CuPy's pools grows by 5120 bytes per round", "cupy.empty(5000"),
+    "test_keeps_an_array_of_another_device": (
+        "memory in use of CuPy's pools grows by 5120 bytes per round",
+        "cupy.empty(5000",
+    ),
+    "test_keeps_an_array_of_a_pool": ("memory in use of CuPy's pools grows by 512 bytes per round", "cupy.empty(100"),
+    "test_keeps_pinned_memory": (
+        "pinned memory held by CuPy's pool after a trim grows by 1024 bytes per round",
+        "cupyx.empty_pinned",
+    ),
+}
+"""What each leaking test is told, and the line it is told."""
+
+CAPTURING: Final = """\
+import cupy
+from quiesce.leaks.cupy_pools import CupyMeter
+stream, meter = cupy.cuda.Stream(), CupyMeter()
+kept = cupy.empty(5000, dtype="u1")
+stream.begin_capture()
+meter.settle()
+print(sorted(meter.read().values()))
+stream.end_capture()
+"""
+
+
+def simulated(release: Release, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, "--devices", "2", "--"]
+    return subprocess.run(
+        [*command, sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_leaks_of_every_pool_are_told_from_what_comes_back(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "test_device.py").write_text(SUITE, encoding="utf-8")
+    done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
+    results: dict[str, dict[str, Any]] = {}
+    for line in (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if "case" in record:
+            results[record["case"].partition("::")[2]] = record
+    assert {name for name, record in results.items() if record["verdict"] != "passed"} == set(LEAKS), done.stdout
+    for name, (says, line) in LEAKS.items():
+        finding = results[name]["findings"][0]
+        assert finding["observed"] == says
+        assert finding["fault_class"] == "leak of cupy"
+        assert line in finding["allocated_by"]
+
+
+def test_a_capture_is_neither_ended_nor_waited_for(release: Release, tmp_path: Path) -> None:
+    done = simulated(release, tmp_path, "-c", CAPTURING)
+    assert "[0, 5120, 5120]" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_machine_without_a_device_is_no_error(release: Release, tmp_path: Path) -> None:
+    text = "import cupy; from quiesce.leaks.cupy_pools import CupyMeter; m = CupyMeter(); m.settle(); print(m.read())"
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, "--fail", "device:1+"]
+    done = subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.stdout.count(": 0") == 3, done.stdout + done.stderr
