@@ -33,10 +33,22 @@ class Code:
         return LeakCheck(self.run, [ToldMeter(lambda: self._state(self.rounds))], plan, Owners([])).judge()
 
 
-def test_what_is_at_rest_from_the_start_runs_three_times() -> None:
-    for state in (lambda rounds: 5, lambda rounds: min(rounds, 1)):
-        judgement = Code(state).judge()
-        assert (judgement.rounds, judgement.growths) == (3, ())
+@pytest.mark.parametrize(("threads", "rounds"), [(1, 3), (2, 5)])
+@pytest.mark.parametrize("state", [lambda rounds: 5, lambda rounds: min(rounds, 1)], ids=["same", "warm"])
+def test_what_is_at_rest_from_the_start_is_soon_acquitted(
+    monkeypatch: pytest.MonkeyPatch, state: Callable[[int], int], threads: int, rounds: int
+) -> None:
+    monkeypatch.setattr("quiesce.leaks.check.threading.active_count", lambda: threads)
+    judgement = Code(state).judge()
+    assert (judgement.rounds, judgement.growths) == (rounds, ())
+
+
+def test_beside_other_threads_one_movement_hides_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third reading hides a leak of every other round, as a chunk does that another thread freed."""
+    seen = {2: 1, 3: 1, 4: 2, 5: 2}
+    monkeypatch.setattr("quiesce.leaks.check.threading.active_count", lambda: 2)
+    (growth,) = Code(lambda rounds: seen.get(rounds, 1 + rounds // 2) if rounds > 1 else 1).judge().growths
+    assert growth.per_round == pytest.approx(0.5)
 
 
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:

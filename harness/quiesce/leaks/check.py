@@ -1,16 +1,17 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first: three rounds, or six where something moved, each followed by settling and a reading. What stays
-the same is acquitted, and most code does from the second round on. Then endurance: the rest is run until it comes to
-rest, or has grown for as long as the plan says. Nothing is traced so far, so a round costs little and equal states give
-equal readings. Traces come last, and only where Python's memory has grown to the end: they say whose memory it is, and
-which line asked for it.
+Screening comes first: three rounds, or five beside other threads, or six where something moved, each followed by
+settling and a reading. What stays the same is acquitted, and most code does from the second round on. Then endurance:
+the rest is run until it comes to rest, or has grown for as long as the plan says. Nothing is traced so far, so a
+round costs little and equal states give equal readings. Traces come last, and only where Python's memory has grown to
+the end: they say whose memory it is, and which line asked for it.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -30,7 +31,8 @@ REST_WINDOW: Final = 2
 
 SCREENING_ROUNDS: Final = 6
 SCREENING_WINDOW: Final = 4
-"""Where something moved it may have moved against a leak, and hidden it; so more of them must be seen not to happen."""
+"""Where something moved, or where other threads run and may move it, a movement may have hidden a leak that it went
+against; so more rounds must be seen in which nothing moves."""
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
@@ -165,6 +167,7 @@ class LeakCheck:
         """Return the families that do not stay the same."""
         self._old.freeze()
         self._readings.start_over()
+        least = REST_WINDOW if threading.active_count() == 1 else SCREENING_WINDOW
         for number in range(SCREENING_ROUNDS):
             if number == 0:
                 self._first_round()
@@ -172,7 +175,7 @@ class LeakCheck:
                 self._round()
             self._readings.take()
             window = REST_WINDOW if number == REST_WINDOW else SCREENING_WINDOW
-            if number >= REST_WINDOW and not self._readings.moving(window):
+            if number >= least and not self._readings.moving(window):
                 break
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(window)))
 
