@@ -15,7 +15,8 @@ def test_the_entry_module_imports_next_to_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     package = "quiesce.pytest_plugin"
     light = ("keys", "leak_options", "options", "plugin")
-    assert done.stdout.split() == ["quiesce", package, *(f"{package}.{module}" for module in light)]
+    own = ("quiesce", "quiesce.leaks", "quiesce.leaks.start", package)
+    assert done.stdout.split() == [*own, *(f"{package}.{module}" for module in light)]
 
 
 def test_a_run_without_cases_imports_no_more_and_says_nothing(project: Project) -> None:

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from quiesce.leaks.start import FROZEN_AT_START
+
 COLLECTIONS_MAX: Final = 5
 """How often garbage is collected at one point: a finaliser may free what keeps the next piece of garbage."""
 
@@ -37,7 +39,7 @@ class OldObjects:
     """
 
     def __init__(self) -> None:
-        self._can = hasattr(gc, "freeze") and gc.get_freeze_count() == 0
+        self._can = hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START
         self.are_frozen = False
 
     def freeze(self) -> None:

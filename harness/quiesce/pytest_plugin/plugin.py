@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
 from quiesce.pytest_plugin.keys import FOREIGN_FILES, LEAK_FIXTURE, LEAK_MARKER, LEAK_SETTINGS, SETTINGS
 from quiesce.pytest_plugin.leak_options import add_leak_options, read_leak_settings
 from quiesce.pytest_plugin.options import add_options, read_settings
