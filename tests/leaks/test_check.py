@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
+from quiesce.leaks.memory import HEAP
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import DESCRIPTORS
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, Quantity
 
 from .meters import ToldMeter
 
@@ -72,6 +74,27 @@ def test_a_warm_up_and_a_saw_tooth_are_acquitted(state: Callable[[int], int]) ->
     judgement = Code(state).judge()
     assert judgement.growths == ()
     assert judgement.rounds > 6
+
+
+def test_a_cache_that_is_emptied_at_the_end_takes_no_leak_of_the_heap_with_it() -> None:
+    """The cache is filled once, in endurance, and holds more than has leaked by then."""
+    rounds = [0]
+    remember = functools.lru_cache(maxsize=2)(lambda key: key)
+
+    class Heap(ToldMeter):
+        @property
+        def quantity(self) -> Quantity:
+            return HEAP
+
+    def run() -> Outcome:
+        rounds[0] += 1
+        if rounds[0] == 8:
+            remember(0)
+        return Outcome.PASSED
+
+    meter = Heap(lambda: rounds[0] * 32 + remember.cache_info().currsize * 5000, C_HEAP)
+    (growth,) = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge().growths
+    assert growth.per_round == pytest.approx(32)
 
 
 def test_code_that_is_over_is_not_repeated() -> None:

@@ -192,30 +192,32 @@ class LeakCheck:
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
+        growing = {each: self._readings.growth(each) for each in moving if self._seems_to_leak(each)}
+        gone = set(growing).difference(self._still_there(growing, caches))  # before traces leave garbage of their own
+        if not self._is_large:
+            gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
+        left = [quantity for quantity in growing if quantity not in gone]
         sites: Sequence[Site] = ()
-        known, is_traced = 0.0, False
         if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
+            self._old.freeze()
             is_traced = self._trace(caches)
-            if not is_traced and TRACEMALLOC_LEAKS:
-                moving = [quantity for quantity in moving if quantity.family != C_HEAP]
             sites, known = self._leaking_sites(caches), self._tracing.on_c_heap_per_round()
             self._tracing.stop()
-        growing = {
-            quantity: self._readings.growth(quantity)
-            for quantity in moving
-            if self._plan.looks_at(quantity.family)
-            and not (is_traced and quantity == BLOCKS)
-            and self._seems_to_leak(quantity, known * (1 + bool(sites)))
-        }
-        left = self._still_there(growing, caches)
+            if is_traced:
+                known *= 1 + bool(sites)
+                left = [each for each in left if each != BLOCKS and self._seems_to_leak(each, known)]
+            elif TRACEMALLOC_LEAKS:
+                left = [each for each in left if each.family != C_HEAP]
         if all(quantity.family in MEMORY for quantity in left) and (left or sites):
             left, sites = self._lasting(suspects, left, sites)
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
         return self._growths({quantity: growing[quantity] for quantity in left}, sites)
 
-    def _seems_to_leak(self, quantity: Quantity, known_per_round: float) -> bool:
+    def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""
+        if not self._plan.looks_at(quantity.family):
+            return False
         if quantity == HEAP and not self._is_large:
             return self._readings.growth(HEAP) > self._readings.allowed(HEAP) + known_per_round
         return self._readings.leaks(quantity, known_per_round if quantity == HEAP else 0.0)
@@ -322,21 +324,15 @@ class LeakCheck:
         return sites if over_limit and self._plan.looks_at(PYTHON) else ()
 
     def _still_there(self, growing: Iterable[Quantity], caches: BoundedCaches) -> list[Quantity]:
-        """Return what has not gone away once all is let go, and what is just closing has had time to close.
-
-        Of memory it counts what goes away just then, for traces have come and gone since it was watched.
-        """
+        """Return what has not gone away once all is let go, and what is just closing has had time to close."""
         left = list(growing)
-        grown = {quantity: self._readings.grown(quantity) for quantity in left}
-        end = {quantity: self._readings.values(quantity)[-1] for quantity in left}
-        self._readings.take()
-        end |= {quantity: self._readings.values(quantity)[-1] for quantity in left if quantity.family in MEMORY}
+        ends = {quantity: self._readings.values(quantity)[-1] - self._readings.grown(quantity) / 2 for quantity in left}
         self._let_go(caches)
         for step in range(ENDING_STEPS):
             if not left:
                 break
-            self._readings.take()
-            left = [each for each in left if self._readings.values(each)[-1] > end[each] - grown[each] / 2]
+            now = self._readings.now()
+            left = [each for each in left if now.get(each, math.inf) > ends[each]]
             if not any(quantity.family in (DESCRIPTORS, THREADS) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:

@@ -23,7 +23,8 @@ AT_HAND_SIZES: Final = range(24, 1033, 16)
 AT_HAND_COUNT: Final = 7
 """glibc's malloc keeps up to 7 free chunks of each of these sizes at hand for each thread (tcache in malloc.c)."""
 
-AT_HAND_TRIES: Final = 32
+AT_HAND_TRIES: Final = 4096
+"""A heap may hold thousands of free chunks that are 16 bytes too large, and gives those out first."""
 
 
 class PythonMeter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from quiesce.leaks.growth import at_rest, growth_per_round, is_leak
 from quiesce.leaks.plan import Plan
@@ -53,13 +53,22 @@ class Readings:
         """Settle and read."""
         collect_garbage()
         for meter in self._watched_meters():
-            try:
-                if not meter.absent():
-                    meter.settle()
-                    for quantity, value in meter.read().items():
-                        self._add(quantity, value)
-            except Exception as error:  # a gauge of a library, or of the tested code itself
-                self._broken[meter.family] = f"it cannot be read: {type(error).__name__}: {error}"
+            for quantity, value in self._read(meter).items():
+                self._add(quantity, value)
+
+    def now(self) -> Mapping[Quantity, int]:
+        """Settle and read, and remember nothing of it."""
+        collect_garbage()
+        return {quantity: value for meter in self._watched_meters() for quantity, value in self._read(meter).items()}
+
+    def _read(self, meter: Meter) -> Mapping[Quantity, int]:
+        try:
+            if not meter.absent():
+                meter.settle()
+                return meter.read()
+        except Exception as error:  # a gauge of a library, or of the tested code itself
+            self._broken[meter.family] = f"it cannot be read: {type(error).__name__}: {error}"
+        return {}
 
     def _watched_meters(self) -> list[Meter]:
         return [

@@ -1,0 +1,42 @@
+"""The meter of the C heap, on the heap of a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from quiesce.leaks.memory import HeapMeter
+
+pytestmark = pytest.mark.skipif(bool(HeapMeter().absent()), reason="this C library does not count its heap")
+
+FREE_CHUNKS = 500
+"""Free chunks of 96 bytes, which glibc gives out whole for a request that needs 80, as 16 bytes are no chunk."""
+
+PROGRAM = f"""\
+import ctypes
+from quiesce.leaks.memory import HEAP, HeapMeter
+
+library = ctypes.PyDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+meter = HeapMeter()
+meter.read()
+apart = [(library.malloc(88), library.malloc(24)) for _ in range({FREE_CHUNKS})]
+for address, _ in apart:
+    library.free(address)
+library.free(library.malloc(100_000))  # has malloc sort small free chunks
+read = [0] * 12
+for index in range(12):
+    library.malloc(64)
+    read[index] = meter.read()[HEAP]
+print(*(after - before for before, after in zip(read, read[1:])))
+"""
+
+
+def test_a_small_leak_shows_at_once_on_a_heap_full_of_chunks_a_little_too_large() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    steps = [int(word) for word in done.stdout.split()]
+    assert len(steps) == 11
+    assert min(steps) >= 80
