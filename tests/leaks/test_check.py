@@ -10,6 +10,7 @@ import pytest
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.memory import HEAP
+from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, Quantity
@@ -35,12 +36,12 @@ class Code:
         return LeakCheck(self.run, [ToldMeter(lambda: self._state(self.rounds))], plan, Owners([])).judge()
 
 
-@pytest.mark.parametrize(("threads", "rounds"), [(1, 3), (2, 5)])
+@pytest.mark.parametrize(("others_ran", "rounds"), [(False, 3), (True, 5)])
 @pytest.mark.parametrize("state", [lambda rounds: 5, lambda rounds: min(rounds, 1)], ids=["same", "warm"])
 def test_what_is_at_rest_from_the_start_is_soon_acquitted(
-    monkeypatch: pytest.MonkeyPatch, state: Callable[[int], int], threads: int, rounds: int
+    monkeypatch: pytest.MonkeyPatch, state: Callable[[int], int], others_ran: bool, rounds: int
 ) -> None:
-    monkeypatch.setattr("quiesce.leaks.check.threading.active_count", lambda: threads)
+    monkeypatch.setattr(OtherThreads, "have_run", lambda _: others_ran)
     judgement = Code(state).judge()
     assert (judgement.rounds, judgement.growths) == (rounds, ())
 
@@ -48,7 +49,7 @@ def test_what_is_at_rest_from_the_start_is_soon_acquitted(
 def test_beside_other_threads_one_movement_hides_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third reading hides a leak of every other round, as a chunk does that another thread freed."""
     seen = {2: 1, 3: 1, 4: 2, 5: 2}
-    monkeypatch.setattr("quiesce.leaks.check.threading.active_count", lambda: 2)
+    monkeypatch.setattr(OtherThreads, "have_run", lambda _: True)
     (growth,) = Code(lambda rounds: seen.get(rounds, 1 + rounds // 2) if rounds > 1 else 1).judge().growths
     assert growth.per_round == pytest.approx(0.5)
 

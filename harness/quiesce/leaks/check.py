@@ -1,6 +1,6 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first: three rounds, or five beside other threads, or six where something moved, each followed by
+Screening comes first: three rounds, or five where other threads ran, or six where something moved, each followed by
 settling and a reading. What stays the same is acquitted, and most code does from the second round on. Then endurance:
 the rest is run until it comes to rest, or has grown for as long as the plan says. Nothing is traced so far, so a
 round costs little and equal states give equal readings. Traces come last, and only where Python's memory has grown to
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 from quiesce.leaks.growth import rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.memory import BLOCKS, HEAP
+from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, FAMILIES, PYTHON, THREADS, Meter, Quantity
@@ -31,8 +31,8 @@ REST_WINDOW: Final = 2
 
 SCREENING_ROUNDS: Final = 6
 SCREENING_WINDOW: Final = 4
-"""Where something moved, or where other threads run and may move it, a movement may have hidden a leak that it went
-against; so more rounds must be seen in which nothing moves."""
+"""Where something moved, or where other threads ran and may have moved it, a movement may have hidden a leak that it
+went against; so more rounds must be seen in which nothing moves."""
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
@@ -98,6 +98,7 @@ class LeakCheck:
         self._readings = Readings(meters, plan)
         self._tracing = Tracing(owners)
         self._old = OldObjects()
+        self._other_threads = OtherThreads()
         self._is_disturbed = False
         self._outcome = Outcome.OVER
         self._rounds = 0
@@ -167,7 +168,7 @@ class LeakCheck:
         """Return the families that do not stay the same."""
         self._old.freeze()
         self._readings.start_over()
-        least = REST_WINDOW if threading.active_count() == 1 else SCREENING_WINDOW
+        self._other_threads.remember()
         for number in range(SCREENING_ROUNDS):
             if number == 0:
                 self._first_round()
@@ -175,7 +176,8 @@ class LeakCheck:
                 self._round()
             self._readings.take()
             window = REST_WINDOW if number == REST_WINDOW else SCREENING_WINDOW
-            if number >= least and not self._readings.moving(window):
+            is_at_rest = number >= REST_WINDOW and not self._readings.moving(window)
+            if is_at_rest and not (number == REST_WINDOW and self._other_threads.have_run()):
                 break
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(window)))
 

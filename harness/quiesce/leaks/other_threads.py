@@ -1,0 +1,50 @@
+"""Whether other threads have run: one that only waits moves nothing that is counted."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_IS_RUNNING: Final = re.compile(r"^State:\tR", re.MULTILINE)
+_SWITCHES: Final = re.compile(r"^(?:non)?voluntary_ctxt_switches:\t(\d+)$", re.MULTILINE)
+"""Fields of a thread's ``status`` (proc(5)): a thread that has run since has been switched to, and away from again."""
+
+RUNNING: Final = -1
+
+
+class OtherThreads:
+    """Remembers what the other threads of the process have done. Where the system does not tell, any may have run."""
+
+    def __init__(self, folder: str = "/proc/self/task") -> None:
+        self._folder = Path(folder) if Path(folder).is_dir() else None
+        self._switches: Mapping[str, int] = {}
+
+    def remember(self) -> None:
+        """Begin to watch them."""
+        self._switches = self._read()
+
+    def have_run(self) -> bool:
+        """Whether one has run, begun or ended since, or runs right now."""
+        if self._folder is None:
+            return threading.active_count() > 1
+        now = self._read()
+        return now != self._switches or RUNNING in now.values()
+
+    def _read(self) -> Mapping[str, int]:
+        """Return how often each other thread was switched to or away from."""
+        if self._folder is None:
+            return {}
+        own = str(threading.get_native_id())
+        switches = {}
+        for task in self._folder.iterdir():
+            if task.name != own:
+                try:
+                    status = (task / "status").read_text(encoding="ascii", errors="replace")
+                except OSError:
+                    continue  # it has just ended
+                counts = [int(count) for count in _SWITCHES.findall(status)]
+                switches[task.name] = RUNNING if _IS_RUNNING.search(status) or not counts else sum(counts)
+        return switches
