@@ -15,8 +15,10 @@ from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
+from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.marks import Marks
+from quiesce.traces.origins import Origins
 from quiesce.traces.races import Race, RaceDetector
 
 SHOWN_MAX: Final = 20
@@ -31,8 +33,9 @@ class Judgement:
     notes: tuple[str, ...]
 
 
-def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
-    """Judge one process's ledger."""
+def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> Judgement:
+    """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept."""
+    origins = Origins(stacks)
     findings: list[Finding] = []
     races = RaceDetector() if not ledger.lost else None
     oracle = Oracle(_description(), DeviceProfile(flavour=ledger.flavour))
@@ -43,10 +46,11 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
             missing[record.function] += 1
         elif record.seen is Seen.MARK:
             marks.see(record)
-        findings.extend(_broken_at_once(record))
+        findings.extend(origins.explain(finding, record) for finding in _broken_at_once(record))
+        origins.see(record)
         findings.extend(_broken_rules_of_order(oracle, record))
         if races is not None:
-            findings.extend(map(_race_finding, races.see(record)))
+            findings.extend(_race_finding(race, origins) for race in races.see(record))
     notes = [f"not simulated: {name} ({count} times called)" for name, count in sorted(missing.items())]
     if ledger.launches:
         notes.append(f"{ledger.launches} kernels were launched; kernels do not compute here")
@@ -59,7 +63,7 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
         notes.extend(f"held at its end: {text}" for text in _by_origin(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
-        findings.extend(_leak_findings(accused))
+        findings.extend(_leak_findings(accused, origins))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         notes.extend(f"held at exit: {text}" for text in _by_origin(thing for thing in left if thing.serial in kept))
     return Judgement(tuple(_bounded(findings)), tuple(notes))
@@ -151,7 +155,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
     )
 
 
-def _race_finding(race: Race) -> Finding:
+def _race_finding(race: Race, origins: Origins) -> Finding:
     return Finding(
         "conflicting_uses_are_ordered",
         f"{_use(race.earlier)} before {_use(race.later)}",
@@ -159,6 +163,7 @@ def _race_finding(race: Race) -> Finding:
         operation_index=race.later.number,
         request=race.later.function,
         fault_class="ORD",
+        evidence=origins.callers(race.earlier, race.later),
     )
 
 
@@ -171,11 +176,11 @@ def _use(record: Record) -> str:
 # -- what is left ------------------------------------------------------------------------------------------------------
 
 
-def _leak_findings(things: Iterable[LiveThing]) -> Iterator[Finding]:
-    groups: dict[tuple[bool, str], list[LiveThing]] = {}
+def _leak_findings(things: Iterable[LiveThing], origins: Origins) -> Iterator[Finding]:
+    groups: dict[tuple[bool, str, int], list[LiveThing]] = {}
     for thing in things:
-        groups.setdefault((thing.thing.is_memory, _origin(thing)), []).append(thing)
-    for (is_memory, origin), group in groups.items():
+        groups.setdefault((thing.thing.is_memory, _origin(thing), thing.stack), []).append(thing)
+    for (is_memory, origin, _), group in groups.items():
         size_bytes = sum(thing.size_bytes for thing in group)
         amount = f"{size_bytes} bytes in {len(group)} blocks" if is_memory else f"{len(group)} handles"
         lost = all(not thing.reachable for thing in group)
@@ -183,7 +188,7 @@ def _leak_findings(things: Iterable[LiveThing]) -> Iterator[Finding]:
             NOTHING_LEFT if is_memory else HANDLES_GONE,
             "everything given back before the exit",
             f"{amount} of {origin}" + (", which nobody can reach any more" if lost else ""),
-            allocated_by=f"{group[0].function} (observation {group[0].observation})",
+            allocated_by=origins.of(group[0]),
             fault_class="LIVE" if is_memory else "HND",
             grade=Grade.LIVE_LEAK,
         )

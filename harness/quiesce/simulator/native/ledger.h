@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 1, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 2, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
 
 enum thing {
     THING_NONE,
@@ -74,7 +74,9 @@ struct live {
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
     uint8_t reachable; // at exit: somebody can still free it, see reach.h
-    uint8_t reserved[14];
+    uint8_t reserved[2];
+    uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
+    uint8_t reserved_too[8];
 };
 
 struct observation {
@@ -84,7 +86,7 @@ struct observation {
     uint32_t thread;
     uint16_t function; // index into the names: the call that was under way
     uint16_t flags;
-    uint32_t status;
+    uint32_t stack;  // of the call that was under way; 0: none was kept
     uint64_t stream; // serial of the stream; 0: the default stream of `device`
     uint64_t object; // serial of what the observation is about
     uint64_t address;

@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "pool.h"
 #include "runtime.h"
+#include "stacks.h"
 #include "stream.h"
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
@@ -88,6 +89,7 @@ static void see(enum seen seen, enum thing thing, unsigned device, uint64_t addr
                                     .device = (uint16_t)device,
                                     .address = address,
                                     .size_bytes = size_bytes,
+                                    .stack = stack_of_call(),
                                     .stream = stream ? stream->serial : 0,
                                     .flags = stream ? FLAG_ORDERED : 0});
 }
@@ -106,6 +108,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
         return OUT_OF_MEMORY;
     }
     ledger_live(live)->address = *address;
+    ledger_live(live)->stack = stack_of_call();
     blocks[live] = block;
     // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.
     if (settings.red_zone_bytes) memset((char *)*address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
@@ -117,7 +120,7 @@ static void verify_red_zone(uint64_t end, uint64_t address) {
     const unsigned char *zone = (const unsigned char *)end;
     for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
         if (zone[i] != RED_ZONE_BYTE) {
-            ledger_see((struct observation){.seen = SEEN_DAMAGED, .address = address, .other = end + i});
+            ledger_see((struct observation){.seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
             return;
         }
 }
@@ -161,6 +164,7 @@ static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
     bool twice = use == ARENA_DEAD && slot == address;
     ledger_see((struct observation){.seen = twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN,
                                     .thing = (uint8_t)thing,
+                                    .stack = stack_of_call(),
                                     .address = address});
     return 0;
 }
@@ -291,6 +295,7 @@ enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flag
     }
     uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED});
     if (!live) return OUT_OF_MEMORY;
+    ledger_live(live)->stack = stack_of_call();
     memmove(&registered[place + 1], &registered[place], (registered_count - place) * sizeof *registered);
     registered[place] = (struct registered){address, size_bytes, live, flags};
     registered_count++;
@@ -337,6 +342,7 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (!span.dead && address + size_bytes <= span.start + span.size_bytes) return OK;
     ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
                                     .thing = (uint8_t)span.thing,
+                                    .stack = stack_of_call(),
                                     .device = (uint16_t)span.device,
                                     .address = address,
                                     .size_bytes = size_bytes,

@@ -18,6 +18,7 @@
 #include "memory.h"
 #include "pool.h"
 #include "reach.h"
+#include "stacks.h"
 #include "stream.h"
 
 struct settings settings;
@@ -42,8 +43,13 @@ static const char *start(const char *text) {
     if (wrong) return wrong;
     if (!failure_arm(settings.fail, settings.seed)) return "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE";
     if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
+    if (!stacks_open(settings.folder)) {
+        ledger_close();
+        return "its log of call stacks can't be made in that folder";
+    }
     if (!memory_open()) {
         memory_close();
+        stacks_close();
         ledger_close();
         return "the addresses of device memory are not free in this process, or RLIMIT_AS forbids to reserve them";
     }
@@ -77,6 +83,7 @@ static void stop(void) {
     pools_close();
     handles_close();
     memory_close();
+    stacks_close();
     ledger_close();
     last_error = OK;
     running = false;
@@ -101,6 +108,7 @@ enum status runtime_enter(const char *function) {
         if (text) interpreter_watch();
     }
     ledger_enter(function);
+    if (settings.stacks) stacks_new_call();
     return OK;
 }
 
