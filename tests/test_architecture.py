@@ -73,7 +73,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
         "backend backends.registry cases conformance execution generation oracle reference reporting simulator traces"
     ),
     "pytest_plugin": VALUES
-    | _rooms("backend backends.registry cases execution generation generation.strategies leaks reporting"),
+    | _rooms(
+        "backend backends.registry cases execution generation generation.strategies leaks reporting simulator traces"
+    ),
 }
 
 LAZY_THIRD_PARTY: Final = {

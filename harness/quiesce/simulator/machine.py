@@ -51,6 +51,11 @@ class Machine:
         """The log of call stacks, where the settings ask for one (``stacks``)."""
         return mapped_stacks(self._library)
 
+    @property
+    def library(self) -> ctypes.CDLL:
+        """The library, which has the vendor's functions under their own names."""
+        return self._library
+
     def call(self, function: str, *arguments: Any) -> int:
         """Call a function of the vendor's runtime by its name without the vendor's prefix; return its status."""
         status: int = getattr(self._library, self._prefix + function)(*arguments)

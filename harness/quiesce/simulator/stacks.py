@@ -9,9 +9,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
@@ -57,12 +59,17 @@ class PythonFrame:
         return f"{self.function} ({Path(self.file).name}:{self.line})"
 
 
-@dataclass(frozen=True, slots=True)
 class CallStack:
-    """Where a call came from, from the innermost frame outwards. The simulated runtime's own frames are left out."""
+    """Where a call came from, from the innermost frame outwards."""
 
-    native: tuple[NativeFrame, ...]
-    python: tuple[PythonFrame, ...]
+    def __init__(self, python: tuple[PythonFrame, ...], find_native: Callable[[], Iterator[NativeFrame]]) -> None:
+        self.python = python
+        self._find_native = find_native
+
+    @cached_property
+    def native(self) -> tuple[NativeFrame, ...]:
+        """Its native frames but for the simulated runtime's own. Finding their names takes a while."""
+        return tuple(dropwhile(lambda frame: Path(frame.file).name == LIBRARY_NAME, self._find_native()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +130,8 @@ class CallStacks:
         end = COUNTS.size + 8 * natives
         addresses = struct.unpack_from(f"<{natives}Q", content, COUNTS.size)
         frames = PYTHON_FRAME.iter_unpack(content[end : end + pythons * PYTHON_FRAME.size])
-        native = [self._native(address) for address in addresses]
-        own = next((i for i, frame in enumerate(native) if Path(frame.file).name != LIBRARY_NAME), len(native))
-        python = (PythonFrame(self._text(file), self._text(name), line) for file, name, line, _ in frames)
-        return CallStack(tuple(native[own:]), tuple(python))
+        python = tuple(PythonFrame(self._text(file), self._text(name), line) for file, name, line, _ in frames)
+        return CallStack(python, lambda: map(self._native, addresses))
 
     def _text(self, number: int) -> str:
         return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""

@@ -87,7 +87,8 @@ class Origins:
 
 def shown(stack: CallStack) -> str:
     """Return a call stack on one line, innermost frame first: its Python frames where it has any."""
-    native = takewhile(lambda frame: frame.function not in _OUTERMOST, stack.native)
-    frames = list(map(str, stack.python)) or list(map(str, native))
+    frames = list(map(str, stack.python))
+    if not frames:
+        frames = [str(frame) for frame in takewhile(lambda frame: frame.function not in _OUTERMOST, stack.native)]
     more = len(frames) - FRAMES_MAX
     return " < ".join(frames[:FRAMES_MAX]) + (f" < {more} more" if more > 0 else "")

@@ -359,6 +359,13 @@ uint32_t memory_live_at(uint64_t address) {
 
 bool memory_covers(uint64_t address) { return arena_at(address) != NULL; }
 
+void memory_tables(void (*add)(const void *start, size_t bytes)) {
+    add(arenas, sizeof arenas);
+    for (unsigned bank = 0; bank < BANKS; bank++)
+        for (unsigned i = 0; i < ARENA_CLASSES; i++)
+            add(arenas[bank].classes[i].free, arenas[bank].classes[i].free_capacity * sizeof(uint64_t));
+}
+
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
     *total_bytes = settings.capacity_bytes;
     *free_bytes = settings.capacity_bytes - *used_of(device);

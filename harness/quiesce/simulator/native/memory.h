@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ledger.h"
@@ -47,6 +48,9 @@ enum status memory_check(uint64_t address, uint64_t size_bytes);
 // The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
 uint32_t memory_live_at(uint64_t address);
 bool memory_covers(uint64_t address);
+
+// Calls `add` for each place where this module keeps addresses of its own.
+void memory_tables(void (*add)(const void *start, size_t bytes));
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
