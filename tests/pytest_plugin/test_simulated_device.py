@@ -152,6 +152,9 @@ def test_under_exec_a_test_that_wants_another_device_is_skipped(project: Project
 
 
 def test_observations_that_were_overwritten_are_said(project: Project) -> None:
-    body = "def test_it(simulated_device):\n    for _ in range(20): simulated_device.call('Free', allocate(simulated_device))\n"
+    body = (
+        "def test_it(simulated_device):\n"
+        "    for _ in range(20): simulated_device.call('Free', allocate(simulated_device))\n"
+    )
     project.write("test_it.py", BEGIN + body)
     assert "24 observations were overwritten" in run_under_exec(project, "--ring", "16").stdout

@@ -1,7 +1,7 @@
 """The fixture ``simulated_device``: a simulated GPU for one test, and the judgement of what the test did with it.
 
-Where pytest itself runs under ``quiesce exec``, the machine is the one that all of the process has, and the test answers
-for the part of the ledger that was written meanwhile. Elsewhere the test gets a machine of its own.
+Where pytest itself runs under ``quiesce exec``, the machine is the one that all of the process has, and the test
+answers for the part of the ledger that was written meanwhile. Elsewhere the test gets a machine of its own.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class Thing(enum.IntEnum):
     GRAPH_EXEC = 8
     POOL = 9
     MODULE = 10
+    TEXTURE = 11
 
     @property
     def is_memory(self) -> bool:
@@ -77,6 +78,7 @@ class Seen(enum.IntEnum):
     STAGED_AGAIN = 24
     MARK = 25
     DEAD_HANDLE = 26
+    CONTEXT_BROKEN = 27
 
 
 class Flag(enum.IntFlag):

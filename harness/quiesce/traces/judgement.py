@@ -42,11 +42,14 @@ class RunningJudgement:
         self._races = RaceDetector() if judges_races else None
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
+        self._broken: dict[int, str] = {}
 
     def see(self, record: Record) -> Iterator[Finding]:
         """Enter one observation and yield the rules that it breaks."""
         if record.seen is Seen.NOT_SIMULATED:
             self._missing[record.function] += 1
+        elif record.seen is Seen.CONTEXT_BROKEN:
+            self._broken[record.device] = f"device {record.device} became unusable by error {record.other}"
         yield from (self._origins.explain(finding, record) for finding in _broken_at_once(record))
         self._origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record)
@@ -60,13 +63,16 @@ class RunningJudgement:
     def left(self, things: Iterable[LiveThing], *, moment: str, looked: bool) -> Iterator[Finding]:
         """Yield a finding for each origin of things that should have been given back before a moment.
 
-        ``looked`` says whether the process was searched for their addresses then.
+        ``looked`` says whether the process was searched for their addresses then. What lies on a device that became
+        unusable can't be given back.
         """
-        return _leak_findings(things, self._origins, moment, looked)
+        accused = (thing for thing in things if thing.device not in self._broken)
+        return _leak_findings(accused, self._origins, moment, looked)
 
     def notes(self) -> list[str]:
-        """Return what was called and is not simulated."""
-        return [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
+        """Return what was called and is not simulated, and what could not be judged."""
+        missing = [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
+        return missing + [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
 
 
 def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> Judgement:

@@ -1,5 +1,7 @@
 // The front end that answers as libcudart: what CUDA's runtime does not share with HIP.
 
+#include <string.h>
+
 #include "calls.h"
 
 #define API(name) cuda##name
@@ -8,6 +10,9 @@
 #define IS_HIP false
 #include "shared_calls.inc"
 #include "pool_calls.inc"
+#include "array_calls.inc"
+#include "kernel_calls.inc"
+#include "ipc_calls.inc"
 
 #define ON(name) cuda##name
 #define BY(name) cuda##name
@@ -16,6 +21,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -31,6 +37,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL("cudaRuntimeGetVersion");
@@ -120,10 +127,10 @@ EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long
     return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, graph, dependencies, count);
 }
 
-// Until CUDA 11 three more arguments follow, which stay as they are: nothing is written to the log of a success.
-EXPORT int cudaGraphInstantiate(void **executable, void *graph) {
+// Until CUDA 11 three other arguments follow, which stay as they are: nothing is written to the log of a success.
+EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) {
     CALL("cudaGraphInstantiate");
-    ANSWER(instantiate(executable, graph));
+    ANSWER(instantiate(executable, graph, settings.version < 12 ? 0 : flags));
 }
 
 EXPORT int cudaGraphUpload(void *executable, void *handle) {
@@ -142,4 +149,37 @@ EXPORT char __cudaInitModule(void **handle) {
 EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external,
                               size_t bytes, int constant, int global) {
     (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
+}
+
+struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a launch, which kernels do not see
+    struct dim3 grid, block;
+    size_t shared_bytes;
+    void *stream;
+};
+
+EXPORT int cudaLaunchKernelExC(const struct launch_configuration *configuration, const void *function,
+                               void **arguments) {
+    CALL("cudaLaunchKernelExC");
+    (void)arguments;
+    NEED(configuration && function, INVALID_VALUE);
+    struct stream *stream = common_find(configuration->stream);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(launch(stream, configuration->grid, configuration->block));
+}
+
+EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
+    CALL("cudaOccupancyAvailableDynamicSMemPerBlock");
+    NEED(bytes && function && blocks > 0 && threads > 0, INVALID_VALUE);
+    *bytes = 49152u / (unsigned)blocks;
+    ANSWER(OK);
+}
+
+// Profilers are told where to look; none looks.
+EXPORT int cudaProfilerStart(void) {
+    CALL("cudaProfilerStart");
+    ANSWER(OK);
+}
+EXPORT int cudaProfilerStop(void) {
+    CALL("cudaProfilerStop");
+    ANSWER(OK);
 }

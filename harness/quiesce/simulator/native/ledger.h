@@ -22,6 +22,7 @@ enum thing {
     THING_GRAPH_EXEC,
     THING_POOL,
     THING_MODULE,
+    THING_TEXTURE,  // or a surface
     THINGS,
 };
 
@@ -53,6 +54,7 @@ enum seen {
     SEEN_STAGED_AGAIN,    // address: the pinned copy, other: the pinned original, size
     SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
     SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
+    SEEN_CONTEXT_BROKEN,  // device; other: the error that makes it unusable
 };
 
 enum {

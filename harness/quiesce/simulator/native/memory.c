@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "capture.h"
 #include "failure.h"
+#include "graph_memory.h"
 #include "handle.h"
 #include "pool.h"
 #include "runtime.h"
@@ -153,6 +154,11 @@ static struct arena *arena_at(uint64_t address) {
     return address < BASE || bank >= BANKS ? NULL : &arenas[bank];
 }
 
+void memory_refuse(uint64_t address) {
+    ledger_see((struct observation){
+        .seen = SEEN_FREED_FOREIGN, .thing = THING_DEVICE, .stack = stack_of_call(), .address = address});
+}
+
 // Finds the live block that begins at an address, of one of two kinds. What is wrong with it is observed.
 static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
     uint64_t slot;
@@ -220,9 +226,8 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     return OK;
 }
 
-enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     *address = 0;
-    if (stream->capture) return NOT_SUPPORTED;  // a graph's own memory is not simulated
     if (!size_bytes) return OK;
     unsigned device = pool->device;
     uint64_t footprint = rounded(size_bytes);
@@ -230,7 +235,7 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     bool fits = size_bytes <= settings.capacity_bytes;
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
-        if (fits) status = stream_finish_device(device);
+        if (fits && stream) status = stream_finish_device(device);
         if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
     }
     if (!status) {
@@ -241,9 +246,30 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     return status;
 }
 
+enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    if (!stream->capture || !size_bytes) return allocate_from(pool, size_bytes, stream, address);
+    *address = 0;
+    return graph_memory_allocate(size_bytes, stream, address);
+}
+
+enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address) {
+    return allocate_from(pool, size_bytes, NULL, address);
+}
+
+enum status memory_end(uint64_t address) {
+    uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
+    if (!live) return INVALID_VALUE;
+    struct block block = blocks[live];
+    disown(live, NULL);
+    pool_free(block.pool, block.size_bytes);
+    pool_reuse(block.pool, block.size_bytes);
+    arena_end(arena_at(address), address);
+    return OK;
+}
+
 enum status memory_free_ordered(uint64_t address, struct stream *stream) {
-    if (stream->capture) return NOT_SUPPORTED;
     if (!address) return OK;
+    if (stream->capture) return graph_memory_free(address, stream);
     uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
     if (!live) return INVALID_VALUE;
     struct freed freed = {address, ledger_live(live)->size_bytes, blocks[live].size_bytes, ledger_live(live)->device,

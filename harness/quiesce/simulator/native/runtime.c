@@ -6,20 +6,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "capture.h"
+#include "context.h"
 #include "control.h"
 #include "device.h"
 #include "event.h"
 #include "failure.h"
 #include "graph.h"
+#include "graph_memory.h"
 #include "handle.h"
 #include "interpreter.h"
 #include "ledger.h"
 #include "memory.h"
+#include "module.h"
 #include "pool.h"
 #include "reach.h"
 #include "stacks.h"
 #include "stream.h"
+#include "unsimulated.h"
 
 struct settings settings;
 
@@ -59,6 +64,8 @@ static const char *start(const char *text) {
     ledger->capacity_bytes = settings.capacity_bytes;
     streams_open();
     devices_open();
+    contexts_open();
+    unsimulated_open();
     running = true;
     if (!handlers) pthread_atfork(NULL, NULL, become_a_child);
     handlers = true;
@@ -77,10 +84,15 @@ static void stop(void) {
             case THING_EVENT: event_destroy(object); break;
             case THING_GRAPH: graph_destroy(handle); break;
             case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
-            default: break;  // pools are closed together; a module has no object of its own
+            case THING_MODULE: module_unload(handle); break;
+            case THING_TEXTURE: texture_destroy(handle); break;
+            default: break;  // pools are closed together
         }
     }
     pools_close();
+    arrays_close();
+    graph_memory_close();
+    modules_close();
     handles_close();
     memory_close();
     stacks_close();

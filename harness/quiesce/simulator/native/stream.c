@@ -74,7 +74,10 @@ static struct stream *own_stream(unsigned device) {
     }
     uint64_t hidden = own.hidden_handles[device];
     struct stream *stream = hidden ? handle_find(THING_STREAM, HIDDEN(hidden)) : NULL;
-    if (!stream && stream_create(device, false, 0, &stream) == OK) own.hidden_handles[device] = stream->hidden_handle;
+    if (!stream && stream_create(device, false, 0, &stream) == OK) {
+        own.hidden_handles[device] = stream->hidden_handle;
+        stream->own = true;
+    }
     return stream;
 }
 
