@@ -54,6 +54,12 @@ class Ended:
     ledgers: tuple[Path, ...]
 
 
+def _was_begun(path: Path) -> bool:
+    """Say whether a ledger has its header: a process that was killed in its first call had made nothing yet."""
+    with path.open("rb") as opened:
+        return any(opened.read(8))
+
+
 def _process(path: Path) -> tuple[int, int]:
     number, _, again = path.stem.partition("-")
     return int(number), int(again or 0)
@@ -83,7 +89,7 @@ def run_program(
         path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
         changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
         status = _run(words, program, {**environment, **changed}, meanwhile)
-        yield Ended(status, tuple(sorted(folder.glob("*.ledger"), key=_process)))
+        yield Ended(status, tuple(sorted(filter(_was_begun, folder.glob("*.ledger")), key=_process)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -73,7 +73,8 @@ enum status array_part(uint64_t handle, struct position at, struct extent bytes,
     const struct array *array = array_find(handle);
     if (!array) return INVALID_HANDLE;
     size_t pitch = array->extent.width * array->element_bytes;
-    size_t height = array->extent.height ? array->extent.height : 1, depth = array->extent.depth ? array->extent.depth : 1;
+    size_t height = array->extent.height ? array->extent.height : 1;
+    size_t depth = array->extent.depth ? array->extent.depth : 1;
     if (at.x > pitch || bytes.width > pitch - at.x) return INVALID_VALUE;
     if (at.y > height || bytes.height > height - at.y) return INVALID_VALUE;
     if (at.z > depth || bytes.depth > depth - at.z) return INVALID_VALUE;
@@ -91,7 +92,8 @@ static enum status find_plane(const void *array, struct position at, const struc
     }
     if (!linear->address || at.x + bytes.width > linear->pitch) return INVALID_VALUE;
     uint64_t slice = linear->pitch * linear->height;
-    *plane = (struct plane){(uint64_t)linear->address + at.z * slice + at.y * linear->pitch + at.x, linear->pitch, slice};
+    uint64_t start = (uint64_t)linear->address + at.z * slice + at.y * linear->pitch + at.x;
+    *plane = (struct plane){start, linear->pitch, slice};
     return bytes.depth > 1 && at.y + bytes.height > linear->height ? INVALID_VALUE : OK;
 }
 

@@ -88,9 +88,9 @@ EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
                            stream, "cuLaunchKernel");
 }
 
-EXPORT int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                     unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream,
-                                     void **arguments) {
+EXPORT int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                     void *stream, void **arguments) {
     (void)shared_bytes, (void)arguments;
     return launch_function(function, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
                            stream, "cuLaunchCooperativeKernel");

@@ -27,8 +27,8 @@ enum status graph_memory_free(uint64_t address, struct stream *stream);
 void graph_memory_keep(struct graph_memory *memory);
 void graph_memory_drop(struct graph_memory *memory);
 
-// Whether a graph with this memory can be launched: "unfreed allocations" of the launch before forbid it, but for graphs
-// that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch).
+// Whether a graph with this memory can be launched: "unfreed allocations" of the launch before forbid it, but for
+// graphs that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch).
 enum status graph_memory_check(const struct graph_memory *memory, bool frees_on_launch);
 
 enum graph_memory_attribute { GRAPH_USED, GRAPH_USED_HIGH, GRAPH_RESERVED, GRAPH_RESERVED_HIGH };  // of both vendors

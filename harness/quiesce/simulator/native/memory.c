@@ -10,6 +10,7 @@
 #include "graph_memory.h"
 #include "handle.h"
 #include "pool.h"
+#include "registered.h"
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
@@ -36,13 +37,6 @@ static struct block {
     unsigned flags;
 } *blocks;
 static uint32_t blocks_capacity;
-
-static struct registered {
-    uint64_t start, size_bytes;
-    uint32_t live;
-    unsigned flags;
-} *registered;  // sorted
-static uint32_t registered_count, registered_capacity;
 
 static unsigned bank_of(enum thing thing, unsigned device) {
     return thing == THING_PINNED ? BANK_PINNED : thing == THING_MANAGED ? BANK_MANAGED : device;
@@ -121,7 +115,8 @@ static void verify_red_zone(uint64_t end, uint64_t address) {
     const unsigned char *zone = (const unsigned char *)end;
     for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
         if (zone[i] != RED_ZONE_BYTE) {
-            ledger_see((struct observation){.seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
+            ledger_see((struct observation){
+                .seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
             return;
         }
 }
@@ -212,6 +207,9 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
+        live = owned(address, thing, other);  // host functions ran without the lock: somebody else may have freed it
+        if (!live) return INVALID_VALUE;
+        block = blocks[live];
     }
     uint64_t size_bytes = ledger_live(live)->size_bytes;
     disown(live, NULL);
@@ -289,68 +287,11 @@ void memory_finish_free(const struct freed *freed) {
         memory_unreserve(freed->device, freed->footprint_bytes);
 }
 
-// -- memory of the host's own ----------------------------------------------------------------------------------------
-
-// The first registered range that ends behind an address.
-static uint32_t first_behind(uint64_t address) {
-    uint32_t low = 0, high = registered_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (registered[middle].start + registered[middle].size_bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
-    enum status status = capture_forbid_unsafe();
-    if (!status && (!address || !size_bytes || arena_at(address))) status = INVALID_VALUE;
-    if (!status) status = failure_meet(CALL_PINNED);
-    if (status) return status;
-    uint32_t place = first_behind(address);
-    if (place < registered_count && registered[place].start < address + size_bytes)
-        return HOST_MEMORY_ALREADY_REGISTERED;
-    if (registered_count == registered_capacity) {
-        uint32_t capacity = registered_capacity ? 2 * registered_capacity : 64;
-        struct registered *grown = realloc(registered, capacity * sizeof *grown);
-        if (!grown) return OUT_OF_MEMORY;
-        registered = grown;
-        registered_capacity = capacity;
-    }
-    uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED});
-    if (!live) return OUT_OF_MEMORY;
-    ledger_live(live)->stack = stack_of_call();
-    memmove(&registered[place + 1], &registered[place], (registered_count - place) * sizeof *registered);
-    registered[place] = (struct registered){address, size_bytes, live, flags};
-    registered_count++;
-    see(SEEN_ALLOCATED, THING_REGISTERED, 0, address, size_bytes, NULL);
-    return OK;
-}
-
-enum status memory_unregister(uint64_t address) {
-    enum status status = capture_forbid_unsafe();
-    if (status) return status;
-    uint32_t place = first_behind(address);
-    if (place == registered_count || registered[place].start != address) return HOST_MEMORY_NOT_REGISTERED;
-    see(SEEN_FREED, THING_REGISTERED, 0, address, registered[place].size_bytes, NULL);
-    ledger_remove(registered[place].live);
-    registered_count--;
-    memmove(&registered[place], &registered[place + 1], (registered_count - place) * sizeof *registered);
-    return OK;
-}
-
 // -- what lies where -------------------------------------------------------------------------------------------------
 
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
-    if (!arena) {
-        uint32_t place = first_behind(address);
-        if (place == registered_count || registered[place].start > address) return (struct span){0};
-        const struct registered *found = &registered[place];
-        return (struct span){THING_REGISTERED, 0, found->start, found->size_bytes, found->flags, false};
-    }
+    if (!arena) return registered_find(address);
     uint64_t slot = 0;
     uint32_t use = arena_find(arena, address, &slot);
     unsigned bank = (unsigned)(arena - arenas);
@@ -413,8 +354,7 @@ void memory_close(void) {
         used_bytes[bank] = 0;
     }
     free(blocks);
-    free(registered);
+    registered_close();
     blocks = NULL;
-    registered = NULL;
-    blocks_capacity = registered_count = registered_capacity = 0;
+    blocks_capacity = 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -29,21 +30,26 @@
 struct settings settings;
 
 enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
+enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
-static bool running, forked;
+static bool starting, running, forked, unloading;
+static pthread_t unloader;
 static _Thread_local enum status last_error;
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
 static void become_a_child(void) {
     pthread_mutex_init(&lock, NULL);
-    forked = running;
+    forked = running || starting;
 }
+
+// Not with the first call, which another thread may be in when its process forks.
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, become_a_child); }
 
 // Returns what is wrong, or NULL; the text is static.
 static const char *start(const char *text) {
-    static bool handlers;
+    starting = true;
     const char *wrong = settings_parse(&settings, text);
     if (wrong) return wrong;
     if (!failure_arm(settings.fail, settings.seed)) return "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE";
@@ -67,8 +73,7 @@ static const char *start(const char *text) {
     contexts_open();
     unsimulated_open();
     running = true;
-    if (!handlers) pthread_atfork(NULL, NULL, become_a_child);
-    handlers = true;
+    starting = false;
     return NULL;
 }
 
@@ -101,15 +106,26 @@ static void stop(void) {
     running = false;
 }
 
+// Another thread may be in a call, and may go on calling while this one exits: it is told that the runtime is being
+// unloaded, for what it made after the search would look lost. A call that this thread itself never came back from, as
+// when a signal's handler exits, leaves the lock taken: then nothing is searched, and nothing is said to be lost.
 __attribute__((destructor)) static void exiting(void) {
-    if (!running || forked) return;
+    if ((!running && !starting) || forked) return;
+    struct timespec patience;
+    clock_gettime(CLOCK_REALTIME, &patience);
+    patience.tv_sec += EXIT_SECONDS;
+    if (pthread_mutex_timedlock(&lock, &patience) || !running) return;
     reach_mark();
     ledger->exited = 1;
+    unloading = true;
+    unloader = pthread_self();
+    pthread_mutex_unlock(&lock);
 }
 
 enum status runtime_enter(const char *function) {
     pthread_mutex_lock(&lock);
     if (forked) return NOT_INITIALIZED;
+    if (unloading && !pthread_equal(unloader, pthread_self())) return UNLOADING;
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
         const char *wrong = start(text ? text : "");

@@ -113,7 +113,8 @@ static void note_mapping(char *line) {
     char access[8];
     int name_at = 0;
     const char *format = "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n";
-    if (sscanf(line, format, &found.start, &found.end, access, &found.offset, &name_at) != 4 || access[2] != 'x') return;
+    if (sscanf(line, format, &found.start, &found.end, access, &found.offset, &name_at) != 4) return;
+    if (access[2] != 'x') return;
     if (is_mapped(found.start) || mappings_count == MAPPINGS_MAX) return;
     char *name = line + (name_at ? name_at : (int)strlen(line));
     name[strcspn(name, "\n")] = 0;

@@ -12,6 +12,7 @@ static const struct {
     {INVALID_VALUE, "cudaErrorInvalidValue", "hipErrorInvalidValue", "invalid argument"},
     {OUT_OF_MEMORY, "cudaErrorMemoryAllocation", "hipErrorOutOfMemory", "out of memory"},
     {NOT_INITIALIZED, "cudaErrorInitializationError", "hipErrorNotInitialized", "initialization error"},
+    {UNLOADING, "cudaErrorCudartUnloading", "hipErrorDeinitialized", "driver shutting down"},
     {INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration", "hipErrorInvalidConfiguration",
      "invalid configuration argument"},
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",

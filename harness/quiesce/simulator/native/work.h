@@ -48,7 +48,18 @@ struct freed {
     struct pool *pool;  // that it goes back to, or NULL
 };
 
-enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_HOST, WORK_FREE, WORK_POINT, WORK_WAIT, WORK_GATE, WORK_ALLOCATE, WORK_END };
+enum work_kind {
+    WORK_COPY,
+    WORK_FILL,
+    WORK_LAUNCH,
+    WORK_HOST,
+    WORK_FREE,
+    WORK_POINT,
+    WORK_WAIT,
+    WORK_GATE,
+    WORK_ALLOCATE,  // of a graph, as WORK_END, which frees such memory
+    WORK_END,
+};
 
 struct work {
     struct work *next;
@@ -58,7 +69,7 @@ struct work {
         struct fill fill;
         struct host_call host;
         struct freed freed;
-        struct graph_memory *memory;  // WORK_ALLOCATE: a graph's own; WORK_END frees such memory
+        struct graph_memory *memory;  // WORK_ALLOCATE
         struct fault fault;   // WORK_LAUNCH
         struct point *point;  // WORK_POINT, WORK_WAIT
         bool open;            // WORK_GATE: holds the stream until it is
