@@ -75,7 +75,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
         "subjects traces"
     ),
     "pytest_plugin": VALUES
-    | _rooms("backend backends.registry cases execution generation generation.strategies leaks reporting"),
+    | _rooms(
+        "backend backends.registry cases execution generation generation.strategies leaks reporting simulator traces"
+    ),
 }
 
 LAZY_THIRD_PARTY: Final = {

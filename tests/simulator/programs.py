@@ -21,7 +21,7 @@ int cudaStreamCreate(handle *), cudaStreamDestroy(handle), cudaStreamSynchronize
 int cudaEventCreate(handle *), cudaEventDestroy(handle), cudaEventRecord(handle, handle), cudaEventSynchronize(handle);
 int cudaStreamQuery(handle), cudaStreamWaitEvent(handle, handle, unsigned), cudaMemset(void *, int, size_t);
 int cudaMemsetAsync(void *, int, size_t, handle), cudaMemcpyAsync(void *, const void *, size_t, int, handle);
-int cudaMallocAsync(void **, size_t, handle), cudaFreeAsync(void *, handle), cudaMallocArray(void);
+int cudaMallocAsync(void **, size_t, handle), cudaFreeAsync(void *, handle), cudaMallocMipmappedArray(void);
 int cudaLaunchHostFunc(handle, void (*)(void *), void *);
 int cublasCreate_v2(void *);
 static void tell(void *told) { *(volatile int *)told = 1; }

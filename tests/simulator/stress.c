@@ -21,6 +21,13 @@ int cudaStreamBeginCapture(void *, int), cudaStreamEndCapture(void *, void **), 
 int cudaGraphInstantiateWithFlags(void **, void *, unsigned long long), cudaGraphLaunch(void *, void *);
 int cudaGraphExecDestroy(void *), cudaMemsetAsync_ptsz(void *, int, size_t, void *);
 int cudaPointerGetAttributes(void *, const void *), cudaMemGetInfo(size_t *, size_t *);
+int cudaMallocArray(void **, const void *, size_t, size_t, unsigned), cudaFreeArray(void *);
+int cudaMemcpy2DToArrayAsync(void *, size_t, size_t, const void *, size_t, size_t, size_t, int, void *);
+int cudaCreateSurfaceObject(void **, const void *), cudaDestroySurfaceObject(void *);
+int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
+int cudaDeviceGraphMemTrim(int), cudaDeviceReset(void);
 
 enum { KEPT = 8, BLOCK_BYTES = 3000 };
 
@@ -28,6 +35,7 @@ struct client {
     uint64_t state;
     unsigned calls;
     void *blocks[KEPT], *pinned[KEPT], *ordered[KEPT], *streams[KEPT], *events[KEPT], *graphs[KEPT];
+    void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT];
     char pageable[BLOCK_BYTES];
     char registered[BLOCK_BYTES];
 };
@@ -74,6 +82,28 @@ static void work(struct client *client, unsigned *counted) {
     }
 }
 
+static void kernels(struct client *client) {
+    static const int format[5] = {8, 0, 0, 0, 0};
+    unsigned i = draw(client, KEPT);
+    void **array = &client->arrays[i], **surface = &client->surfaces[i], *stream = any(client, client->streams);
+    void **module = &client->modules[i], **function = &client->functions[i];
+    struct {
+        long kind;
+        void *array;
+        char rest[48];
+    } resource = {0, any(client, client->arrays), ""};
+    switch (draw(client, 8)) {
+        case 0: cudaFreeArray(*array), cudaMallocArray(array, format, 1 + draw(client, 99), 9, 0); break;
+        case 1: cudaMemcpy2DToArrayAsync(*array, 0, 0, any(client, client->pinned), 20, 20, 5, 1, stream); break;
+        case 2: cudaDestroySurfaceObject(*surface), cudaCreateSurfaceObject(surface, &resource); break;
+        case 3: cuModuleUnload(*module), cuModuleLoadData(module, "// one two"); break;
+        case 4: cuModuleGetFunction(function, any(client, client->modules), draw(client, 2) ? "one" : "three"); break;
+        case 5: cuLaunchKernel(any(client, client->functions), 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL); break;
+        case 6: cudaDeviceGraphMemTrim(0); break;
+        case 7: draw(client, 20) ? 0 : cudaDeviceReset(); break;
+    }
+}
+
 static void order(struct client *client) {
     void **stream = &client->streams[draw(client, KEPT)], **event = &client->events[draw(client, KEPT)];
     void *other = any(client, client->streams), *graph = NULL, **executable = &client->graphs[draw(client, KEPT)];
@@ -107,10 +137,11 @@ static void *run(void *data) {
     struct client *client = data;
     unsigned counted = 0;
     for (unsigned call = 0; call < client->calls; call++) {
-        switch (draw(client, 3)) {
+        switch (draw(client, 4)) {
             case 0: memory(client); break;
             case 1: work(client, &counted); break;
             case 2: order(client); break;
+            case 3: kernels(client); break;
         }
     }
     cudaHostUnregister(client->registered);

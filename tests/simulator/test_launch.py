@@ -49,13 +49,13 @@ def test_a_program_that_calls_nothing_leaves_no_ledger(tmp_path: Path) -> None:
 
 
 def test_a_neighbour_fails_by_name_and_the_program_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    body = 'void *h; printf("%d %d\\n", cublasCreate_v2(&h), cudaMallocArray()); return 0;'
+    body = 'void *h; printf("%d %d\\n", cublasCreate_v2(&h), cudaMallocMipmappedArray()); return 0;'
     program = compile_client(tmp_path, body, libraries=("libcublas.so.12",))
     status, ledgers = run(program)
     written = capfd.readouterr()
     assert written.out == "15 801\n"
     assert "cublasCreate_v2" in written.err
-    assert "cudaMallocArray" in written.err
+    assert "cudaMallocMipmappedArray" in written.err
     assert (status, ledgers) == (0, [({}, [Seen.NOT_SIMULATED] * 2, True)])
 
 

@@ -40,7 +40,9 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
 @pytest.mark.parametrize(("threads", "calls"), [(1, 20_000), (4, 5_000)])
 def test_nothing_is_reported(program: Path, schedule: str, threads: int, calls: int, tmp_path: Path) -> None:
-    settings = f"folder={tmp_path};schedule={schedule};devices=2;capacity=100000;seed=5;ring=1024;fail=device:2%"
+    stacks = int(schedule == "seeded")
+    machine = "devices=2;capacity=100000;seed=5;ring=1024;fail=device:2%"
+    settings = f"folder={tmp_path};schedule={schedule};{machine};stacks={stacks}"
     command = [str(program), str(threads), str(calls), "7", settings]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)

@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=AtExit.LOST,
         help="which of what lives at exit is a finding: lost (nobody can reach it, the default), all, none",
     )
+    parser.add_argument(
+        "--stacks", action="store_true", help="keep call stacks, native and Python, and say where blocks came from"
+    )
     parser.add_argument("--ring", type=int, default=1 << 20, metavar="N", help="how many observations are kept")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write report.json, report.html and junit.xml here")
 
@@ -62,6 +65,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "recycle": arguments.recycle,
         "ring": arguments.ring,
         "fail": ",".join(arguments.fail),
+        **({"stacks": 1} if arguments.stacks else {}),
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
     command_line = shlex.join(arguments.words)
@@ -106,10 +110,11 @@ def _names(command_line: str, count: int) -> list[str]:
 
 def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
     from quiesce.simulator.ledger import open_ledger
+    from quiesce.simulator.stacks import open_stacks
     from quiesce.traces.judgement import judge
 
-    with open_ledger(path) as ledger:
-        judgement = judge(ledger, at_exit)
+    with open_ledger(path) as ledger, open_stacks(path) as stacks:
+        judgement = judge(ledger, at_exit, stacks)
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
         for note in judgement.notes:
             console.complain(f"  {clean_line(note)}")

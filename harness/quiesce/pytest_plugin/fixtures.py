@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, CONTEXT_METER, LEAK_FIXTURE, LEAK_MARKER, LEAK_TEST
+from quiesce.pytest_plugin.keys import (
+    BACKEND_PROPERTY,
+    CALL_FAILED,
+    CONTEXT_METER,
+    LEAK_FIXTURE,
+    LEAK_MARKER,
+    LEAK_TEST,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hypothesis.strategies import SearchStrategy
 
     from quiesce.backend import Backend
     from quiesce.generation.sequence import GeneratedSequence
     from quiesce.pytest_plugin.leak_tests import LeakTest
+    from quiesce.pytest_plugin.simulated_device import SimulatedDevice
 
     class SequenceStrategy(Protocol):
         """What the fixture ``allocation_sequences`` gives."""
@@ -85,6 +95,17 @@ def _watched(request: pytest.FixtureRequest, given: Backend) -> Backend:
 
 
 @pytest.fixture
+def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice]:
+    """Give a simulated GPU, and fail where the test broke a rule of memory or left something behind on it."""
+    from quiesce.pytest_plugin.simulated_device import simulated_device as give
+    from quiesce.pytest_plugin.simulated_device import verdict
+
+    with give(request) as device:
+        yield device
+        verdict(request.node, device, failed=request.node.stash.get(CALL_FAILED, False))
+
+
+@pytest.fixture
 def leak_check(request: pytest.FixtureRequest) -> LeakTest:
     """Have the test checked for leaks, and give it ``settle()`` and ``gauge(name, read)``."""
     test: LeakTest | None = request.node.stash.get(LEAK_TEST, None)
@@ -117,6 +138,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             return
         if "backend" not in definition.argnames:  # an override that does not build on the fixture it hides
             return
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note that a test failed, for fixtures that end after it."""
+    if call.when == "call" and call.excinfo is not None:
+        item.stash[CALL_FAILED] = True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

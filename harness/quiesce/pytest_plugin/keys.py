@@ -43,6 +43,9 @@ NOTES: Final = "quiesce_notes"
 OWN_DEVICES: Final[pytest.StashKey[dict[str, str]]] = pytest.StashKey()
 """In ``config.stash`` of a worker of pytest-xdist: its name and the devices that it keeps to, once it does."""
 
+CALL_FAILED: Final[pytest.StashKey[bool]] = pytest.StashKey()
+"""In ``item.stash``: the test itself failed, so that what it holds is no finding."""
+
 LEAK_TEST: Final[pytest.StashKey[LeakTest]] = pytest.StashKey()
 """In ``item.stash``: the leak check of an ordinary test that is to be checked."""
 

@@ -36,6 +36,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the settings before anything runs; register the marker, the fixtures and the record of the run."""
     config.addinivalue_line("markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges): the test may leave nothing behind")
+    words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
+    config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")
     config.stash[SETTINGS] = settings = read_settings(config)
     config.stash[LEAK_SETTINGS] = read_leak_settings(config)
     from quiesce.pytest_plugin import fixtures

@@ -54,6 +54,12 @@ class Ended:
     ledgers: tuple[Path, ...]
 
 
+def _was_begun(path: Path) -> bool:
+    """Say whether a ledger has its header: a process that was killed in its first call had made nothing yet."""
+    with path.open("rb") as opened:
+        return any(opened.read(8))
+
+
 def _process(path: Path) -> tuple[int, int]:
     number, _, again = path.stem.partition("-")
     return int(number), int(again or 0)
@@ -73,7 +79,7 @@ class Prepared:
 
     def ledgers(self) -> tuple[Path, ...]:
         """Return the ledgers that processes have left so far, in the order of their numbers."""
-        return tuple(sorted(self.folder.glob("*.ledger"), key=_process))
+        return tuple(sorted(filter(_was_begun, self.folder.glob("*.ledger")), key=_process))
 
 
 @contextmanager

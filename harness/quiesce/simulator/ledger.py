@@ -18,10 +18,10 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 HEADER: Final = struct.Struct("<Q6I12Q")
 COUNTED: Final = struct.Struct("<2Q")
-LIVE: Final = struct.Struct("<5QIHHBB14x")
+LIVE: Final = struct.Struct("<5QIHHBB2xI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 NAME_BYTES: Final = 64
 
@@ -40,6 +40,7 @@ class Thing(enum.IntEnum):
     GRAPH_EXEC = 8
     POOL = 9
     MODULE = 10
+    TEXTURE = 11
 
     @property
     def is_memory(self) -> bool:
@@ -77,6 +78,7 @@ class Seen(enum.IntEnum):
     STAGED_AGAIN = 24
     MARK = 25
     DEAD_HANDLE = 26
+    CONTEXT_BROKEN = 27
 
 
 class Flag(enum.IntFlag):
@@ -94,7 +96,8 @@ class LiveThing:
     """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle.
 
     ``observation`` counts what was observed before it was made; ``reachable`` says whether its address stood anywhere
-    in the memory of the process when that exited.
+    in the memory of the process when that exited; ``stack`` is a number in the
+    log of call stacks beside the ledger, 0 where none was kept.
     """
 
     serial: int
@@ -105,6 +108,7 @@ class LiveThing:
     function: str
     observation: int
     reachable: bool
+    stack: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ class Record:
     other: int
     size_bytes: int
     other_bytes: int
+    stack: int = 0
 
 
 class Ledger:
@@ -190,17 +195,16 @@ class Ledger:
         """Yield what is live, in the order in which it was made."""
         start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
         for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
-            serial, address, size, _, observation, _, device, function, thing, reachable = fields
-            yield LiveThing(
-                serial, Thing(thing), device, address, size, self._name(function), observation, bool(reachable)
-            )
+            serial, address, size, _, observation, _, device, function, thing, reachable, stack = fields
+            name = self._name(function)
+            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, bool(reachable), stack)
 
     def records(self, first: int = 0) -> Iterator[Record]:
         """Yield the observations that are kept, oldest first, from the one with the number ``first``."""
         for number in range(max(first, self.lost), self.observations):
             place = self._ring_offset + (number % self._ring_entries) * OBSERVATION.size
             fields = OBSERVATION.unpack_from(self._data, place)
-            seen, thing, device, thread, function, flags, _, stream, about, address, other, size, reach = fields
+            seen, thing, device, thread, function, flags, stack, stream, about, address, other, size, reach = fields
             yield Record(
                 number,
                 Seen(seen),
@@ -215,6 +219,7 @@ class Ledger:
                 other,
                 size,
                 reach,
+                stack,
             )
 
 

@@ -11,6 +11,7 @@ from quiesce.flavour import Flavour
 from quiesce.simulator.build import build_library
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import HEADER, OBSERVATION, Ledger, Record
+from quiesce.simulator.stacks import CallStacks, mapped_stacks
 
 _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
 
@@ -44,6 +45,16 @@ class Machine:
         fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
         length = fields[11] + fields[12] * OBSERVATION.size
         return memoryview((ctypes.c_char * length).from_address(address)).cast("B")
+
+    @property
+    def stacks(self) -> CallStacks | None:
+        """The log of call stacks, where the settings ask for one (``stacks``)."""
+        return mapped_stacks(self._library)
+
+    @property
+    def library(self) -> ctypes.CDLL:
+        """The library, which has the vendor's functions under their own names."""
+        return self._library
 
     def call(self, function: str, *arguments: Any) -> int:
         """Call a function of the vendor's runtime by its name without the vendor's prefix; return its status."""

@@ -9,14 +9,17 @@ from typing import Final
 
 from quiesce.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.findings import Finding, Grade
+from quiesce.flavour import Flavour
 from quiesce.operations import Mark
 from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
+from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.marks import Marks
+from quiesce.traces.origins import Origins
 from quiesce.traces.races import Race, RaceDetector
 
 SHOWN_MAX: Final = 20
@@ -31,23 +34,57 @@ class Judgement:
     notes: tuple[str, ...]
 
 
-def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
-    """Judge one process's ledger."""
+class RunningJudgement:
+    """Takes observations in order and judges each with what came before; races only where none is missing."""
+
+    def __init__(self, flavour: Flavour, stacks: CallStacks | None, *, judges_races: bool) -> None:
+        self._origins = Origins(stacks)
+        self._races = RaceDetector() if judges_races else None
+        self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
+        self._missing: Counter[str] = Counter()
+        self._broken: dict[int, str] = {}
+
+    def see(self, record: Record) -> Iterator[Finding]:
+        """Enter one observation and yield the rules that it breaks."""
+        if record.seen is Seen.NOT_SIMULATED:
+            self._missing[record.function] += 1
+        elif record.seen is Seen.CONTEXT_BROKEN:
+            self._broken[record.device] = f"device {record.device} became unusable by error {record.other}"
+        yield from (self._origins.explain(finding, record) for finding in _broken_at_once(record))
+        self._origins.see(record)
+        yield from _broken_rules_of_order(self._oracle, record)
+        if self._races is not None:
+            yield from (_race_finding(race, self._origins) for race in self._races.see(record))
+
+    def stop_judging_races(self) -> None:
+        """Note that observations are missing from now on."""
+        self._races = None
+
+    def left(self, things: Iterable[LiveThing], *, moment: str, looked: bool) -> Iterator[Finding]:
+        """Yield a finding for each origin of things that should have been given back before a moment.
+
+        ``looked`` says whether the process was searched for their addresses then. What lies on a device that became
+        unusable can't be given back.
+        """
+        accused = (thing for thing in things if thing.device not in self._broken)
+        return _leak_findings(accused, self._origins, moment, looked)
+
+    def notes(self) -> list[str]:
+        """Return what was called and is not simulated, and what could not be judged."""
+        missing = [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
+        return missing + [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
+
+
+def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> Judgement:
+    """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept."""
+    running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
     findings: list[Finding] = []
-    races = RaceDetector() if not ledger.lost else None
-    oracle = Oracle(_description(), DeviceProfile(flavour=ledger.flavour))
-    missing: Counter[str] = Counter()
     marks = Marks()
     for record in ledger.records():
-        if record.seen is Seen.NOT_SIMULATED:
-            missing[record.function] += 1
-        elif record.seen is Seen.MARK:
+        if record.seen is Seen.MARK:
             marks.see(record)
-        findings.extend(_broken_at_once(record))
-        findings.extend(_broken_rules_of_order(oracle, record))
-        if races is not None:
-            findings.extend(map(_race_finding, races.see(record)))
-    notes = [f"not simulated: {name} ({count} times called)" for name, count in sorted(missing.items())]
+        findings.extend(running.see(record))
+    notes = running.notes()
     if ledger.launches:
         notes.append(f"{ledger.launches} kernels were launched; kernels do not compute here")
     if ledger.lost:
@@ -59,10 +96,10 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
         notes.extend(f"held at its end: {text}" for text in _by_origin(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
-        findings.extend(_leak_findings(accused))
+        findings.extend(running.left(accused, moment="the exit", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         notes.extend(f"held at exit: {text}" for text in _by_origin(thing for thing in left if thing.serial in kept))
-    return Judgement(tuple(_bounded(findings)), tuple(notes))
+    return Judgement(tuple(bounded(findings)), tuple(notes))
 
 
 def _description() -> Description:
@@ -151,7 +188,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
     )
 
 
-def _race_finding(race: Race) -> Finding:
+def _race_finding(race: Race, origins: Origins) -> Finding:
     return Finding(
         "conflicting_uses_are_ordered",
         f"{_use(race.earlier)} before {_use(race.later)}",
@@ -159,6 +196,7 @@ def _race_finding(race: Race) -> Finding:
         operation_index=race.later.number,
         request=race.later.function,
         fault_class="ORD",
+        evidence=origins.callers(race.earlier, race.later),
     )
 
 
@@ -171,19 +209,19 @@ def _use(record: Record) -> str:
 # -- what is left ------------------------------------------------------------------------------------------------------
 
 
-def _leak_findings(things: Iterable[LiveThing]) -> Iterator[Finding]:
-    groups: dict[tuple[bool, str], list[LiveThing]] = {}
+def _leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
+    groups: dict[tuple[bool, str, int], list[LiveThing]] = {}
     for thing in things:
-        groups.setdefault((thing.thing.is_memory, _origin(thing)), []).append(thing)
-    for (is_memory, origin), group in groups.items():
+        groups.setdefault((thing.thing.is_memory, _origin(thing), thing.stack), []).append(thing)
+    for (is_memory, origin, _), group in groups.items():
         size_bytes = sum(thing.size_bytes for thing in group)
         amount = f"{size_bytes} bytes in {len(group)} blocks" if is_memory else f"{len(group)} handles"
-        lost = all(not thing.reachable for thing in group)
+        lost = looked and all(not thing.reachable for thing in group)
         yield Finding(
             NOTHING_LEFT if is_memory else HANDLES_GONE,
-            "everything given back before the exit",
+            f"everything given back before {moment}",
             f"{amount} of {origin}" + (", which nobody can reach any more" if lost else ""),
-            allocated_by=f"{group[0].function} (observation {group[0].observation})",
+            allocated_by=origins.of(group[0]),
             fault_class="LIVE" if is_memory else "HND",
             grade=Grade.LIVE_LEAK,
         )
@@ -202,7 +240,7 @@ def _origin(thing: LiveThing) -> str:
     return f"{thing.thing.name.lower().replace('_', ' ')} from {thing.function} on device {thing.device}"
 
 
-def _bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
+def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the first findings of each rule and place, and say on the last one shown how many there are."""
     kept = list(findings)
     totals = Counter(finding.invariant for finding in kept)

@@ -7,6 +7,7 @@
 #include "failure.h"
 #include "ledger.h"
 #include "memory.h"
+#include "reach.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -61,6 +62,15 @@ int quiesce_mark(const char *name) {
     }
     ledger_see(mark);
     return runtime_leave(OK);
+}
+
+int quiesce_look(void) {
+    enum status status = runtime_enter(NULL);
+    if (!status) {
+        reach_forget();
+        reach_mark();
+    }
+    return runtime_leave(status);
 }
 
 const void *quiesce_ledger(void) { return ledger; }

@@ -25,6 +25,9 @@ EXPORT int quiesce_fail(int kind, uint64_t nth, int answer);
 // Marks a moment in the ledger, such as the end of an iteration: what is live at marks of one name may not grow.
 EXPORT int quiesce_mark(const char *name);
 
+// Looks now for what the process can still reach, see reach.h: the live table says so.
+EXPORT int quiesce_look(void);
+
 // A stub was called (stub_code.py), which has said so on standard error: says so in the ledger.
 EXPORT void quiesce_not_simulated(const char *function);
 EXPORT const void *quiesce_ledger(void);

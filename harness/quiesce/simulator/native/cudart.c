@@ -1,5 +1,7 @@
 // The front end that answers as libcudart: what CUDA's runtime does not share with HIP.
 
+#include <string.h>
+
 #include "calls.h"
 
 #define API(name) cuda##name
@@ -8,6 +10,9 @@
 #define IS_HIP false
 #include "shared_calls.inc"
 #include "pool_calls.inc"
+#include "array_calls.inc"
+#include "kernel_calls.inc"
+#include "ipc_calls.inc"
 
 #define ON(name) cuda##name
 #define BY(name) cuda##name
@@ -16,6 +21,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -31,6 +37,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL("cudaRuntimeGetVersion");
@@ -120,10 +127,10 @@ EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long
     return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, graph, dependencies, count);
 }
 
-// Until CUDA 11 three more arguments follow, which stay as they are: nothing is written to the log of a success.
-EXPORT int cudaGraphInstantiate(void **executable, void *graph) {
+// Until CUDA 11 three other arguments follow, which stay as they are: nothing is written to the log of a success.
+EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) {
     CALL("cudaGraphInstantiate");
-    ANSWER(instantiate(executable, graph));
+    ANSWER(instantiate(executable, graph, settings.version < 12 ? 0 : flags));
 }
 
 EXPORT int cudaGraphUpload(void *executable, void *handle) {
@@ -158,42 +165,35 @@ EXPORT int __cudaLaunchKernel_ptsz(const void *kernel, struct dim3 grid, struct 
     return cudaLaunchKernel_ptsz(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
-// -- what a library asks of a kernel before it launches it; nothing is known of it but that it would run -------------
-
-struct function_attributes {  // cudaFuncAttributes; CUDA 12 has more behind it, which stay as the client left them
-    size_t shared_bytes, constant_bytes, local_bytes;
-    int threads_per_block, registers, ptx_version, binary_version, cache_mode, dynamic_shared_bytes, carveout;
+struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a launch, which kernels do not see
+    struct dim3 grid, block;
+    size_t shared_bytes;
+    void *stream;
 };
 
-enum { THREADS_PER_BLOCK = 1024, THREADS_PER_PROCESSOR = 2048, SHARED_BYTES = 48 << 10 };
+EXPORT int cudaLaunchKernelExC(const struct launch_configuration *configuration, const void *function,
+                               void **arguments) {
+    CALL("cudaLaunchKernelExC");
+    (void)arguments;
+    NEED(configuration && function, INVALID_VALUE);
+    struct stream *stream = common_find(configuration->stream);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(launch(stream, configuration->grid, configuration->block));
+}
 
-EXPORT int cudaFuncGetAttributes(struct function_attributes *attributes, const void *function) {
-    CALL("cudaFuncGetAttributes");
-    NEED(attributes && function, INVALID_VALUE);
-    enum { COMPUTE_CAPABILITY = 80 };  // major * 10 + minor, as the device's properties have it
-    *attributes = (struct function_attributes){.threads_per_block = THREADS_PER_BLOCK,
-                                               .registers = 32,
-                                               .ptx_version = COMPUTE_CAPABILITY,
-                                               .binary_version = COMPUTE_CAPABILITY,
-                                               .dynamic_shared_bytes = SHARED_BYTES};
+EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
+    CALL("cudaOccupancyAvailableDynamicSMemPerBlock");
+    NEED(bytes && function && blocks > 0 && threads > 0, INVALID_VALUE);
+    *bytes = 49152u / (unsigned)blocks;
     ANSWER(OK);
 }
 
-EXPORT int cudaFuncSetAttribute(const void *function, int attribute, int value) {
-    CALL("cudaFuncSetAttribute");
-    (void)attribute, (void)value;  // how it would use the device's resources
-    ANSWER(function ? OK : INVALID_VALUE);
-}
-
-EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads,
-                                                                  size_t shared_bytes, unsigned flags) {
-    CALL("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
-    (void)shared_bytes, (void)flags;
-    NEED(blocks && function && threads > 0, INVALID_VALUE);
-    *blocks = threads > THREADS_PER_BLOCK ? 0 : THREADS_PER_PROCESSOR / threads;
+// Profilers are told where to look; none looks.
+EXPORT int cudaProfilerStart(void) {
+    CALL("cudaProfilerStart");
     ANSWER(OK);
 }
-EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
-                                                         size_t shared_bytes) {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+EXPORT int cudaProfilerStop(void) {
+    CALL("cudaProfilerStop");
+    ANSWER(OK);
 }

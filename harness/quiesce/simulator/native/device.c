@@ -182,8 +182,12 @@ enum status device_disable_peer(unsigned peer) {
     return OK;
 }
 
+void device_forget(unsigned device) {
+    memset(peers[device], 0, sizeof peers[device]);
+    memcpy(limits[device], DEFAULT_LIMITS, sizeof DEFAULT_LIMITS);
+}
+
 void devices_open(void) {
     current = 0;
-    memset(peers, 0, sizeof peers);
-    for (unsigned i = 0; i < DEVICES_MAX; i++) memcpy(limits[i], DEFAULT_LIMITS, sizeof DEFAULT_LIMITS);
+    for (unsigned i = 0; i < DEVICES_MAX; i++) device_forget(i);
 }

@@ -39,4 +39,6 @@ enum status device_limit(int limit, size_t **bytes);
 enum status device_enable_peer(unsigned peer);
 enum status device_disable_peer(unsigned peer);
 
+// What a client set of a device is as it was at the start.
+void device_forget(unsigned device);
 void devices_open(void);

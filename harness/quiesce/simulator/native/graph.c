@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "device.h"
 #include "failure.h"
+#include "graph_memory.h"
 #include "handle.h"
 #include "runtime.h"
 #include "stream.h"
@@ -11,24 +13,26 @@
 struct graph {
     uint64_t serial;
     struct nodes nodes;
+    bool frees_on_launch;
 };
 
-static enum status make(enum thing thing, struct nodes *nodes, uint64_t *handle) {
+static enum status make(enum thing thing, struct nodes *nodes, bool frees_on_launch, uint64_t *handle) {
     struct graph *graph = calloc(1, sizeof *graph);
     if (!graph) {
         nodes_delete(nodes);
         return OUT_OF_MEMORY;
     }
     graph->nodes = *nodes;
+    graph->frees_on_launch = frees_on_launch;
     if (!graph->nodes.head) graph->nodes.tail = &graph->nodes.head;
-    *handle = handle_make(thing, graph, 0, &graph->serial, false);
+    *handle = handle_make(thing, graph, device_current(), &graph->serial, false);
     if (*handle) return OK;
     nodes_delete(&graph->nodes);
     free(graph);
     return OUT_OF_MEMORY;
 }
 
-enum status graph_create(struct nodes *nodes, uint64_t *handle) { return make(THING_GRAPH, nodes, handle); }
+enum status graph_create(struct nodes *nodes, uint64_t *handle) { return make(THING_GRAPH, nodes, false, handle); }
 
 enum status graph_nodes(uint64_t handle, void **nodes, uint64_t *count) {
     const struct graph *graph = handle_find(THING_GRAPH, handle);
@@ -43,7 +47,8 @@ enum status graph_nodes(uint64_t handle, void **nodes, uint64_t *count) {
     return OK;
 }
 
-enum status graph_instantiate(uint64_t handle, uint64_t *executable) {
+enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executable) {
+    enum { AUTO_FREE_ON_LAUNCH = 1 };  // in both flavours
     const struct graph *graph = handle_find(THING_GRAPH, handle);
     if (!graph) return INVALID_VALUE;
     enum status failed = failure_meet(CALL_GRAPH);
@@ -59,13 +64,18 @@ enum status graph_instantiate(uint64_t handle, uint64_t *executable) {
         nodes.tail = &made->next;
         nodes.count++;
     }
-    return make(THING_GRAPH_EXEC, &nodes, executable);
+    return make(THING_GRAPH_EXEC, &nodes, flags & AUTO_FREE_ON_LAUNCH, executable);
 }
 
 enum status graph_launch(uint64_t executable, struct stream *stream) {
     const struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
     if (!graph) return INVALID_VALUE;
     enum status status = failure_meet(CALL_LAUNCH);
+    for (struct work *work = graph->nodes.head; work && !status; work = work->next) {
+        if (work->kind != WORK_ALLOCATE) continue;
+        status = graph_memory_check(work->memory, graph->frees_on_launch);
+        if (!status) work->memory->launched = true;
+    }
     if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
     for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (!stream->capture) transfer_observe(stream, work);

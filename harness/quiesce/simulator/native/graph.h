@@ -13,7 +13,7 @@ enum status graph_create(struct nodes *nodes, uint64_t *handle);
 // Writes the nodes of a graph into room for `count`, NULL behind the last, and how many there are of those; where
 // `nodes` is NULL, only how many there are in all (CUDA's and HIP's documents on GraphGetNodes).
 enum status graph_nodes(uint64_t graph, void **nodes, uint64_t *count);
-enum status graph_instantiate(uint64_t graph, uint64_t *executable);
+enum status graph_instantiate(uint64_t graph, uint64_t flags, uint64_t *executable);
 enum status graph_launch(uint64_t executable, struct stream *stream);
 enum status graph_destroy(uint64_t graph);
 enum status graph_destroy_executable(uint64_t executable);

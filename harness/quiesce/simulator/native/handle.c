@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "stacks.h"
+
 #define HANDLE_BASE 0x3e0000000000ull
 #define HANDLE_STEP 64ull  // so that low bits are free, as a client may assume of a pointer
 
@@ -36,10 +38,12 @@ uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *
     uint32_t live = ledger_add((struct live){.address = handle, .thing = (uint8_t)thing, .device = (uint16_t)device});
     if (!live) return 0;
     *serial = ledger_live(live)->serial;
+    ledger_live(live)->stack = stack_of_call();
     slots[index] = (struct slot){object, live, 0, *serial, thing};
     ledger_see((struct observation){.seen = SEEN_CREATED,
                                     .thing = (uint8_t)thing,
                                     .device = (uint16_t)device,
+                                    .stack = stack_of_call(),
                                     .object = *serial,
                                     .flags = nonblocking ? FLAG_NONBLOCKING : 0});
     return handle;
@@ -54,8 +58,11 @@ void *handle_find(enum thing thing, uint64_t handle) {
     struct slot *slot = slot_of(handle);
     if (!slot || slot->thing != thing) return NULL;
     if (!slot->object)
-        ledger_see((struct observation){
-            .seen = SEEN_DEAD_HANDLE, .thing = (uint8_t)thing, .address = handle, .object = slot->serial});
+        ledger_see((struct observation){.seen = SEEN_DEAD_HANDLE,
+                                        .thing = (uint8_t)thing,
+                                        .stack = stack_of_call(),
+                                        .address = handle,
+                                        .object = slot->serial});
     return slot->object;
 }
 

@@ -1,5 +1,7 @@
 // The front end that answers as libamdhip64: what HIP does not share with CUDA.
 
+#include <string.h>
+
 #include "calls.h"
 
 #define API(name) hip##name
@@ -8,6 +10,9 @@
 #define IS_HIP true
 #include "shared_calls.inc"
 #include "pool_calls.inc"
+#include "array_calls.inc"
+#include "kernel_calls.inc"
+#include "ipc_calls.inc"
 
 #define ON(name) hip##name
 #define BY(name) hip##name
@@ -16,6 +21,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -31,6 +37,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "array_stream_calls.inc"
 
 EXPORT int hipInit(unsigned flags) {
     CALL("hipInit");
@@ -141,5 +148,5 @@ EXPORT int hipGraphInstantiate(void **executable, void *graph, void **node, char
     CALL("hipGraphInstantiate");
     if (node) *node = NULL;
     if (log && log_bytes) *log = 0;
-    ANSWER(instantiate(executable, graph));
+    ANSWER(instantiate(executable, graph, 0));
 }

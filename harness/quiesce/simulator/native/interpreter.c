@@ -32,6 +32,9 @@ void interpreter_watch(void) {
 }
 
 void quiesce_interpreter_exits(void) {
-    if (runtime_enter(NULL) == OK) reach_mark();
+    if (runtime_enter(NULL) == OK) {
+        reach_forget();
+        reach_mark();
+    }
     runtime_leave(OK);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 1, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 2, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
 
 enum thing {
     THING_NONE,
@@ -22,6 +22,7 @@ enum thing {
     THING_GRAPH_EXEC,
     THING_POOL,
     THING_MODULE,
+    THING_TEXTURE,  // or a surface
     THINGS,
 };
 
@@ -53,6 +54,7 @@ enum seen {
     SEEN_STAGED_AGAIN,    // address: the pinned copy, other: the pinned original, size
     SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
     SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
+    SEEN_CONTEXT_BROKEN,  // device; other: the error that makes it unusable
 };
 
 enum {
@@ -74,7 +76,9 @@ struct live {
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
     uint8_t reachable; // at exit: somebody can still free it, see reach.h
-    uint8_t reserved[14];
+    uint8_t reserved[2];
+    uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
+    uint8_t reserved_too[8];
 };
 
 struct observation {
@@ -84,7 +88,7 @@ struct observation {
     uint32_t thread;
     uint16_t function; // index into the names: the call that was under way
     uint16_t flags;
-    uint32_t status;
+    uint32_t stack;  // of the call that was under way; 0: none was kept
     uint64_t stream; // serial of the stream; 0: the default stream of `device`
     uint64_t object; // serial of what the observation is about
     uint64_t address;

@@ -7,9 +7,12 @@
 #include "arena.h"
 #include "capture.h"
 #include "failure.h"
+#include "graph_memory.h"
 #include "handle.h"
 #include "pool.h"
+#include "registered.h"
 #include "runtime.h"
+#include "stacks.h"
 #include "stream.h"
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
@@ -34,13 +37,6 @@ static struct block {
     unsigned flags;
 } *blocks;
 static uint32_t blocks_capacity;
-
-static struct registered {
-    uint64_t start, size_bytes;
-    uint32_t live;
-    unsigned flags;
-} *registered;  // sorted
-static uint32_t registered_count, registered_capacity;
 
 static unsigned bank_of(enum thing thing, unsigned device) {
     return thing == THING_PINNED ? BANK_PINNED : thing == THING_MANAGED ? BANK_MANAGED : device;
@@ -88,6 +84,7 @@ static void see(enum seen seen, enum thing thing, unsigned device, uint64_t addr
                                     .device = (uint16_t)device,
                                     .address = address,
                                     .size_bytes = size_bytes,
+                                    .stack = stack_of_call(),
                                     .stream = stream ? stream->serial : 0,
                                     .flags = stream ? FLAG_ORDERED : 0});
 }
@@ -106,6 +103,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
         return OUT_OF_MEMORY;
     }
     ledger_live(live)->address = *address;
+    ledger_live(live)->stack = stack_of_call();
     blocks[live] = block;
     // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.
     if (settings.red_zone_bytes) memset((char *)*address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
@@ -117,7 +115,8 @@ static void verify_red_zone(uint64_t end, uint64_t address) {
     const unsigned char *zone = (const unsigned char *)end;
     for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
         if (zone[i] != RED_ZONE_BYTE) {
-            ledger_see((struct observation){.seen = SEEN_DAMAGED, .address = address, .other = end + i});
+            ledger_see((struct observation){
+                .seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
             return;
         }
 }
@@ -150,6 +149,11 @@ static struct arena *arena_at(uint64_t address) {
     return address < BASE || bank >= BANKS ? NULL : &arenas[bank];
 }
 
+void memory_refuse(uint64_t address) {
+    ledger_see((struct observation){
+        .seen = SEEN_FREED_FOREIGN, .thing = THING_DEVICE, .stack = stack_of_call(), .address = address});
+}
+
 // Finds the live block that begins at an address, of one of two kinds. What is wrong with it is observed.
 static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
     uint64_t slot;
@@ -161,6 +165,7 @@ static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
     bool twice = use == ARENA_DEAD && slot == address;
     ledger_see((struct observation){.seen = twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN,
                                     .thing = (uint8_t)thing,
+                                    .stack = stack_of_call(),
                                     .address = address});
     return 0;
 }
@@ -202,6 +207,9 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
+        live = owned(address, thing, other);  // host functions ran without the lock: somebody else may have freed it
+        if (!live) return INVALID_VALUE;
+        block = blocks[live];
     }
     uint64_t size_bytes = ledger_live(live)->size_bytes;
     disown(live, NULL);
@@ -216,9 +224,8 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     return OK;
 }
 
-enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     *address = 0;
-    if (stream->capture) return NOT_SUPPORTED;  // a graph's own memory is not simulated
     if (!size_bytes) return OK;
     unsigned device = pool->device;
     uint64_t footprint = rounded(size_bytes);
@@ -226,7 +233,7 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     bool fits = size_bytes <= settings.capacity_bytes;
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
-        if (fits) status = stream_finish_device(device);
+        if (fits && stream) status = stream_finish_device(device);
         if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
     }
     if (!status) {
@@ -237,9 +244,30 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     return status;
 }
 
+enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    if (!stream->capture || !size_bytes) return allocate_from(pool, size_bytes, stream, address);
+    *address = 0;
+    return graph_memory_allocate(size_bytes, stream, address);
+}
+
+enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address) {
+    return allocate_from(pool, size_bytes, NULL, address);
+}
+
+enum status memory_end(uint64_t address) {
+    uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
+    if (!live) return INVALID_VALUE;
+    struct block block = blocks[live];
+    disown(live, NULL);
+    pool_free(block.pool, block.size_bytes);
+    pool_reuse(block.pool, block.size_bytes);
+    arena_end(arena_at(address), address);
+    return OK;
+}
+
 enum status memory_free_ordered(uint64_t address, struct stream *stream) {
-    if (stream->capture) return NOT_SUPPORTED;
     if (!address) return OK;
+    if (stream->capture) return graph_memory_free(address, stream);
     uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
     if (!live) return INVALID_VALUE;
     struct freed freed = {address, ledger_live(live)->size_bytes, blocks[live].size_bytes, ledger_live(live)->device,
@@ -259,67 +287,11 @@ void memory_finish_free(const struct freed *freed) {
         memory_unreserve(freed->device, freed->footprint_bytes);
 }
 
-// -- memory of the host's own ----------------------------------------------------------------------------------------
-
-// The first registered range that ends behind an address.
-static uint32_t first_behind(uint64_t address) {
-    uint32_t low = 0, high = registered_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (registered[middle].start + registered[middle].size_bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
-    enum status status = capture_forbid_unsafe();
-    if (!status && (!address || !size_bytes || arena_at(address))) status = INVALID_VALUE;
-    if (!status) status = failure_meet(CALL_PINNED);
-    if (status) return status;
-    uint32_t place = first_behind(address);
-    if (place < registered_count && registered[place].start < address + size_bytes)
-        return HOST_MEMORY_ALREADY_REGISTERED;
-    if (registered_count == registered_capacity) {
-        uint32_t capacity = registered_capacity ? 2 * registered_capacity : 64;
-        struct registered *grown = realloc(registered, capacity * sizeof *grown);
-        if (!grown) return OUT_OF_MEMORY;
-        registered = grown;
-        registered_capacity = capacity;
-    }
-    uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED});
-    if (!live) return OUT_OF_MEMORY;
-    memmove(&registered[place + 1], &registered[place], (registered_count - place) * sizeof *registered);
-    registered[place] = (struct registered){address, size_bytes, live, flags};
-    registered_count++;
-    see(SEEN_ALLOCATED, THING_REGISTERED, 0, address, size_bytes, NULL);
-    return OK;
-}
-
-enum status memory_unregister(uint64_t address) {
-    enum status status = capture_forbid_unsafe();
-    if (status) return status;
-    uint32_t place = first_behind(address);
-    if (place == registered_count || registered[place].start != address) return HOST_MEMORY_NOT_REGISTERED;
-    see(SEEN_FREED, THING_REGISTERED, 0, address, registered[place].size_bytes, NULL);
-    ledger_remove(registered[place].live);
-    registered_count--;
-    memmove(&registered[place], &registered[place + 1], (registered_count - place) * sizeof *registered);
-    return OK;
-}
-
 // -- what lies where -------------------------------------------------------------------------------------------------
 
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
-    if (!arena) {
-        uint32_t place = first_behind(address);
-        if (place == registered_count || registered[place].start > address) return (struct span){0};
-        const struct registered *found = &registered[place];
-        return (struct span){THING_REGISTERED, 0, found->start, found->size_bytes, found->flags, false};
-    }
+    if (!arena) return registered_find(address);
     uint64_t slot = 0;
     uint32_t use = arena_find(arena, address, &slot);
     unsigned bank = (unsigned)(arena - arenas);
@@ -337,6 +309,7 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (!span.dead && address + size_bytes <= span.start + span.size_bytes) return OK;
     ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
                                     .thing = (uint8_t)span.thing,
+                                    .stack = stack_of_call(),
                                     .device = (uint16_t)span.device,
                                     .address = address,
                                     .size_bytes = size_bytes,
@@ -352,6 +325,13 @@ uint32_t memory_live_at(uint64_t address) {
 }
 
 bool memory_covers(uint64_t address) { return arena_at(address) != NULL; }
+
+void memory_tables(void (*add)(const void *start, size_t bytes)) {
+    add(arenas, sizeof arenas);
+    for (unsigned bank = 0; bank < BANKS; bank++)
+        for (unsigned i = 0; i < ARENA_CLASSES; i++)
+            add(arenas[bank].classes[i].free, arenas[bank].classes[i].free_capacity * sizeof(uint64_t));
+}
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
     *total_bytes = settings.capacity_bytes;
@@ -374,8 +354,7 @@ void memory_close(void) {
         used_bytes[bank] = 0;
     }
     free(blocks);
-    free(registered);
+    registered_close();
     blocks = NULL;
-    registered = NULL;
-    blocks_capacity = registered_count = registered_capacity = 0;
+    blocks_capacity = 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ledger.h"
@@ -32,11 +33,17 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address);
 
 // Memory that is allocated and freed in the order of a stream, and belongs to a pool while it is cached.
 enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address);
+enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address);  // in no stream's order
 enum status memory_free_ordered(uint64_t address, struct stream *stream);
+// Ends a client's ownership of memory of a pool, at an address that is not used again.
+enum status memory_end(uint64_t address);
 void memory_finish_free(const struct freed *freed);  // the stream has come to the free
 
 enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags);
 enum status memory_unregister(uint64_t address);
+
+// A client gives an address to a function that frees another kind of thing: says so in the ledger.
+void memory_refuse(uint64_t address);
 
 // What lies at an address.
 struct span memory_find(uint64_t address);
@@ -47,6 +54,9 @@ enum status memory_check(uint64_t address, uint64_t size_bytes);
 // The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
 uint32_t memory_live_at(uint64_t address);
 bool memory_covers(uint64_t address);
+
+// Calls `add` for each place where this module keeps addresses of its own.
+void memory_tables(void (*add)(const void *start, size_t bytes));
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 

@@ -88,6 +88,12 @@ static uint64_t grow(struct pool *pool, uint64_t missing) {
     return memory_reserve(pool->device, missing) ? missing : 0;
 }
 
+struct pool *pool_of_graphs(unsigned device) {
+    struct pool *pool = make(device);
+    if (pool) pool->values[POOL_THRESHOLD] = UINT64_MAX;
+    return pool;
+}
+
 bool pool_take(struct pool *pool, uint64_t size_bytes) {
     uint64_t cached = pool->values[POOL_RESERVED] - owed(pool);
     uint64_t missing = size_bytes > cached ? size_bytes - cached : 0, grown = 0;

@@ -41,6 +41,9 @@ struct pool *pool_default(unsigned device);  // NULL: no memory
 struct pool *pool_current(unsigned device);
 enum status pool_make_current(unsigned device, struct pool *pool);
 
+// The pool that graphs of a device allocate from; it keeps everything until it is trimmed. NULL: no memory.
+struct pool *pool_of_graphs(unsigned device);
+
 bool pool_take(struct pool *pool, uint64_t size_bytes);
 void pool_free(struct pool *pool, uint64_t size_bytes);   // the client gave it up
 void pool_reuse(struct pool *pool, uint64_t size_bytes);  // and the stream has come to that

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,9 +11,14 @@
 #include "ledger.h"
 #include "memory.h"
 
-enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512 };
+enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512, OWN_MAX = 2048 };
 
 static uint64_t words[CHUNK_BYTES / sizeof(uint64_t)];
+
+static struct range {
+    uint64_t start, end;
+} own[OWN_MAX];  // in the order of their addresses
+static unsigned own_count;
 
 static void look(uint64_t word) {
     uint32_t live = memory_live_at(word);
@@ -44,15 +50,38 @@ static void scan_mapping(const char *line, uint64_t stack) {
     char access[8];
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, access) != 3) return;
     if (strncmp(access, "rw", 2) || access[3] != 'p' || memory_covers(start)) return;
-    if (start <= (uint64_t)words && (uint64_t)words < end) {  // the chunk that is being looked at
-        scan(start, (uint64_t)words);
-        scan((uint64_t)words + sizeof words, end);
-    } else {
-        scan(start <= stack && stack < end ? stack : start, end);  // below the stack pointer nothing lives
+    if (start <= stack && stack < end) start = stack;  // below the stack pointer nothing lives
+    for (unsigned i = 0; i < own_count && start < end; i++) {
+        if (own[i].end <= start || end <= own[i].start) continue;
+        if (start < own[i].start) scan(start, own[i].start);
+        start = own[i].end;
     }
+    if (start < end) scan(start, end);
+}
+
+static void add_own(const void *start, size_t bytes) {
+    if (own_count < OWN_MAX && bytes) own[own_count++] = (struct range){(uint64_t)start, (uint64_t)start + bytes};
+}
+
+static int compare_ranges(const void *first, const void *second) {
+    uint64_t left = ((const struct range *)first)->start, right = ((const struct range *)second)->start;
+    return left < right ? -1 : left > right;
+}
+
+// What is ours and not the client's: the chunk that is being looked at, and addresses that were or will be handed out.
+static void find_own(void) {
+    own_count = 0;
+    add_own(words, sizeof words);
+    memory_tables(add_own);
+    qsort(own, own_count, sizeof *own, compare_ranges);
+}
+
+void reach_forget(void) {
+    for (uint32_t live = 1; live < ledger->live_high; live++) ledger_live(live)->reachable = 0;
 }
 
 void reach_mark(void) {
+    find_own();
     FILE *maps = fopen("/proc/self/maps", "re");
     if (!maps) return;
     char line[LINE_BYTES];

@@ -4,46 +4,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "capture.h"
+#include "context.h"
 #include "control.h"
 #include "device.h"
 #include "event.h"
 #include "failure.h"
 #include "graph.h"
+#include "graph_memory.h"
 #include "handle.h"
 #include "interpreter.h"
 #include "ledger.h"
 #include "memory.h"
+#include "module.h"
 #include "pool.h"
 #include "reach.h"
+#include "stacks.h"
 #include "stream.h"
+#include "unsimulated.h"
 
 struct settings settings;
 
 enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
+enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
-static bool running, forked;
+static bool starting, running, forked, unloading;
+static pthread_t unloader;
 static _Thread_local enum status last_error;
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
 static void become_a_child(void) {
     pthread_mutex_init(&lock, NULL);
-    forked = running;
+    forked = running || starting;
 }
+
+// Not with the first call, which another thread may be in when its process forks.
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, become_a_child); }
 
 // Returns what is wrong, or NULL; the text is static.
 static const char *start(const char *text) {
-    static bool handlers;
+    starting = true;
     const char *wrong = settings_parse(&settings, text);
     if (wrong) return wrong;
     if (!failure_arm(settings.fail, settings.seed)) return "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE";
     if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
+    if (!stacks_open(settings.folder)) {
+        ledger_close();
+        return "its log of call stacks can't be made in that folder";
+    }
     if (!memory_open()) {
         memory_close();
+        stacks_close();
         ledger_close();
         return "the addresses of device memory are not free in this process, or RLIMIT_AS forbids to reserve them";
     }
@@ -53,9 +70,10 @@ static const char *start(const char *text) {
     ledger->capacity_bytes = settings.capacity_bytes;
     streams_open();
     devices_open();
+    contexts_open();
+    unsimulated_open();
     running = true;
-    if (!handlers) pthread_atfork(NULL, NULL, become_a_child);
-    handlers = true;
+    starting = false;
     return NULL;
 }
 
@@ -71,26 +89,43 @@ static void stop(void) {
             case THING_EVENT: event_destroy(object); break;
             case THING_GRAPH: graph_destroy(handle); break;
             case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
-            default: break;  // pools are closed together; a module has no object of its own
+            case THING_MODULE: module_unload(handle); break;
+            case THING_TEXTURE: texture_destroy(handle); break;
+            default: break;  // pools are closed together
         }
     }
     pools_close();
+    arrays_close();
+    graph_memory_close();
+    modules_close();
     handles_close();
     memory_close();
+    stacks_close();
     ledger_close();
     last_error = OK;
     running = false;
 }
 
+// Another thread may be in a call, and may go on calling while this one exits: it is told that the runtime is being
+// unloaded, for what it made after the search would look lost. A call that this thread itself never came back from, as
+// when a signal's handler exits, leaves the lock taken: then nothing is searched, and nothing is said to be lost.
 __attribute__((destructor)) static void exiting(void) {
-    if (!running || forked) return;
+    if ((!running && !starting) || forked) return;
+    struct timespec patience;
+    clock_gettime(CLOCK_REALTIME, &patience);
+    patience.tv_sec += EXIT_SECONDS;
+    if (pthread_mutex_timedlock(&lock, &patience) || !running) return;
     reach_mark();
     ledger->exited = 1;
+    unloading = true;
+    unloader = pthread_self();
+    pthread_mutex_unlock(&lock);
 }
 
 enum status runtime_enter(const char *function) {
     pthread_mutex_lock(&lock);
     if (forked) return NOT_INITIALIZED;
+    if (unloading && !pthread_equal(unloader, pthread_self())) return UNLOADING;
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
         const char *wrong = start(text ? text : "");
@@ -101,6 +136,7 @@ enum status runtime_enter(const char *function) {
         if (text) interpreter_watch();
     }
     ledger_enter(function);
+    if (settings.stacks) stacks_new_call();
     return OK;
 }
 

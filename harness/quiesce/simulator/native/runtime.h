@@ -12,7 +12,8 @@
 extern struct settings settings;
 
 // Takes the lock and starts the machine where it is not running. Returns NOT_INITIALIZED in a child of fork(), for a
-// device context is not inherited; the lock is held all the same.
+// device context is not inherited, and UNLOADING in other threads than the one that exits; the lock is held all the
+// same.
 enum status runtime_enter(const char *function);
 
 // Notes what a call answers as the thread's last error and releases the lock. Returns the answer.

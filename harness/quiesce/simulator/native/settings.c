@@ -76,6 +76,11 @@ static bool set(struct settings *settings, const char *name, const char *value) 
         settings->poison = number;
         return valid;
     }
+    if (!strcmp(name, "stacks")) {
+        bool valid = parse_number(value, 0, 1, &number);
+        settings->stacks = number;
+        return valid;
+    }
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
         if (!strcmp(name, NUMBERS[i].name))
             return parse_number(value, NUMBERS[i].least, NUMBERS[i].most,

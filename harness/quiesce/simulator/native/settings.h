@@ -29,6 +29,7 @@ struct settings {
     uint64_t ring_entries;     // observations that are kept; older ones are overwritten
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool poison;               // fill memory when it is freed
+    bool stacks;               // keep the call stack of what is made, freed and done wrong
 };
 
 // Fills *settings with the defaults and what text says. Returns what is wrong, or NULL; the text is static.

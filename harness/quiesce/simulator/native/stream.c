@@ -24,8 +24,7 @@ static _Thread_local struct {
 } own;
 
 static void see(enum seen seen, const struct stream *stream) {
-    ledger_see((struct observation){
-        .seen = (uint8_t)seen, .device = (uint16_t)stream->device, .stream = stream->serial});
+    ledger_see((struct observation){.seen = seen, .device = (uint16_t)stream->device, .stream = stream->serial});
 }
 
 // -- lifetimes -------------------------------------------------------------------------------------------------------
@@ -58,8 +57,11 @@ enum status stream_destroy(struct stream *stream) {
     capture_abandon(stream);
     if (settings.flavour == FLAVOUR_HIP && stream->head) {
         see(SEEN_STREAM_WAITED_FOR, stream);
+        stream_keep(stream);
         enum status status = stream_finish(stream);
-        if (status) return status;
+        bool gone = !stream->alive;  // host functions ran without the lock: somebody else may have destroyed it
+        stream_drop(stream);
+        if (status || gone) return status ? status : INVALID_HANDLE;
     }
     stream->alive = false;
     handle_drop(HIDDEN(stream->hidden_handle), settings.recycle == RECYCLE_EAGER);
@@ -74,7 +76,10 @@ static struct stream *own_stream(unsigned device) {
     }
     uint64_t hidden = own.hidden_handles[device];
     struct stream *stream = hidden ? handle_find(THING_STREAM, HIDDEN(hidden)) : NULL;
-    if (!stream && stream_create(device, false, 0, &stream) == OK) own.hidden_handles[device] = stream->hidden_handle;
+    if (!stream && stream_create(device, false, 0, &stream) == OK) {
+        own.hidden_handles[device] = stream->hidden_handle;
+        stream->own = true;
+    }
     return stream;
 }
 

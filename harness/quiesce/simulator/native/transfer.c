@@ -8,6 +8,7 @@
 #include "memory.h"
 #include "reach.h"
 #include "runtime.h"
+#include "stacks.h"
 #include "stream.h"
 
 // The longest legal delays, from CUDA Runtime API, "API synchronization behavior" (12.4). HIP documents its copies in
@@ -50,7 +51,8 @@ static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
 }
 
 void transfer_observe(const struct stream *stream, const struct work *work) {
-    struct observation seen = {.device = (uint16_t)stream->device, .stream = stream->serial};
+    struct observation seen = {
+        .device = (uint16_t)stream->device, .stack = stack_of_call(), .stream = stream->serial};
     switch (work->kind) {
         case WORK_COPY:
             seen.seen = SEEN_COPIED;
@@ -88,7 +90,8 @@ static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
     const char *bytes = (const char *)from;
     if (memcmp(bytes, bytes + 1, size_bytes - 1) == 0 || memcmp(bytes, (const char *)asked, size_bytes) != 0) return;
     ledger_see((struct observation){
-        .seen = SEEN_STAGED_AGAIN, .thing = THING_PINNED, .address = from, .other = asked, .size_bytes = size_bytes});
+        .seen = SEEN_STAGED_AGAIN, .thing = THING_PINNED, .stack = stack_of_call(), .address = from, .other = asked,
+        .size_bytes = size_bytes});
 }
 
 static enum status stage(struct copy *copy) {

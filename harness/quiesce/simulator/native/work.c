@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "context.h"
+#include "graph_memory.h"
 #include "memory.h"
 
 static uint64_t steps;
@@ -27,6 +29,7 @@ struct work *work_new(const struct work *work) {
     if (!made) return NULL;
     *made = *work;
     made->next = NULL;
+    if (work->kind == WORK_ALLOCATE) graph_memory_keep(work->memory);
     if (work->kind == WORK_COPY && work->copy.staged) {
         size_t bytes = work->copy.width * work->copy.height;
         made->copy.staged = malloc(bytes ? bytes : 1);
@@ -42,6 +45,7 @@ struct work *work_new(const struct work *work) {
 void work_delete(struct work *work) {
     if (work->kind == WORK_COPY) free(work->copy.staged);
     if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
+    if (work->kind == WORK_ALLOCATE) graph_memory_drop(work->memory);
     free(work);
 }
 
@@ -76,6 +80,10 @@ void work_run(struct work *work) {
             work->point->step = steps;
             break;
         case WORK_LAUNCH:  // kernels do not compute
+            if (work->fault.status) context_break(work->fault.device, work->fault.status);
+            break;
+        case WORK_ALLOCATE:
+        case WORK_END:
         case WORK_WAIT:
         case WORK_GATE:
         case WORK_HOST: break;  // run by the stream, without the lock

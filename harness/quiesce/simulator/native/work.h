@@ -34,6 +34,12 @@ struct host_call {
     void *data;
 };
 
+// A launch that is to fail on the device: the context breaks when the stream comes to it.
+struct fault {
+    enum status status;  // OK: none
+    unsigned device;
+};
+
 struct pool;
 
 struct freed {
@@ -42,7 +48,18 @@ struct freed {
     struct pool *pool;  // that it goes back to, or NULL
 };
 
-enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_HOST, WORK_FREE, WORK_POINT, WORK_WAIT, WORK_GATE };
+enum work_kind {
+    WORK_COPY,
+    WORK_FILL,
+    WORK_LAUNCH,
+    WORK_HOST,
+    WORK_FREE,
+    WORK_POINT,
+    WORK_WAIT,
+    WORK_GATE,
+    WORK_ALLOCATE,  // of a graph, as WORK_END, which frees such memory
+    WORK_END,
+};
 
 struct work {
     struct work *next;
@@ -52,6 +69,8 @@ struct work {
         struct fill fill;
         struct host_call host;
         struct freed freed;
+        struct graph_memory *memory;  // WORK_ALLOCATE
+        struct fault fault;   // WORK_LAUNCH
         struct point *point;  // WORK_POINT, WORK_WAIT
         bool open;            // WORK_GATE: holds the stream until it is
     };

@@ -1,0 +1,188 @@
+"""The fixture ``simulated_device``: a simulated GPU for one test, and the judgement of what the test did with it.
+
+Where pytest itself runs under ``quiesce exec``, the machine is the one that all of the process has, and the test
+answers for the part of the ledger that was written meanwhile. Elsewhere the test gets a machine of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pytest
+
+from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.findings import Finding
+from quiesce.flavour import Flavour
+from quiesce.reporting.text import finding_text
+from quiesce.requests import RequestError, evaluate_size
+from quiesce.results import Result, Verdict
+from quiesce.simulator.flavours import Simulated, parse_flavour
+from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
+from quiesce.simulator.machine import Machine
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.watching import Between, RemoteWatch, Watch
+
+MARKER: Final = "simulated_device"
+_OPTIONS: Final = ("capacity", "devices", "fail", "pinned", "recycle", "stacks")
+_WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)
+_SMALL_BYTES: Final = range(48, 513, 16)
+"""Sizes of Python's small objects that a bytes object can have; numbers and plain objects are smaller."""
+_SCRUBBED: Final = 4000
+"""How many objects of each size are made, to take the places of those that are gone."""
+
+REMOTE_WATCH: Final[pytest.StashKey[RemoteWatch]] = pytest.StashKey()
+"""In ``config.stash``: the judge of this process's ledger, under ``quiesce exec``."""
+
+
+class _Watching(Protocol):
+    def findings(self, left: AtExit) -> Between: ...
+
+
+class SimulatedDevice:
+    """What a test gets. ``library`` has the runtime's functions by the vendor's names, for ctypes."""
+
+    def __init__(self, simulated: Simulated, library: ctypes.CDLL, watch: _Watching, left: AtExit) -> None:
+        self.simulated = simulated
+        self.library = library
+        self.lost = 0
+        """How many observations were overwritten before they were judged."""
+        self._watch = watch
+        self._left = left
+
+    def call(self, function: str, *arguments: Any) -> int:
+        """Call a function by its name without ``cuda`` or ``hip``; return its status."""
+        status: int = self._function(function)(*arguments)
+        return status
+
+    def address_of(self, function: str) -> int:
+        """Return the address of a function (its name without ``cuda`` or ``hip``), for code that is given pointers."""
+        return ctypes.cast(self._function(function), ctypes.c_void_p).value or 0
+
+    def _function(self, function: str) -> Any:
+        return getattr(self.library, ("hip" if self.simulated.flavour is Flavour.HIP else "cuda") + function)
+
+    def judge(self) -> tuple[Finding, ...]:
+        """Return the rules that were broken since the last time, and what is left of what the test made.
+
+        What is returned here is the test's to judge: the end of the test does not report it again.
+        """
+        return self._judge(self._left)
+
+    def _judge(self, left: AtExit) -> tuple[Finding, ...]:
+        if left is AtExit.LOST:
+            _forget_what_was_freed()
+            self.library.quiesce_look()
+        seen = self._watch.findings(left)
+        self.lost += seen.lost
+        return seen.findings
+
+    def end(self, *, failed: bool) -> tuple[Finding, ...]:
+        """Return what the test has to answer for; one that failed could not give back what it held."""
+        return self._judge(AtExit.NONE if failed else self._left)
+
+
+def _forget_what_was_freed() -> None:
+    """Collect garbage, and overwrite small objects that are gone: their bytes would still show addresses."""
+    gc.collect()
+    taken: list[object] = [object() for _ in range(_SCRUBBED)]
+    taken.extend(range(2**40, 2**40 + 100_000))
+    for size in _SMALL_BYTES:
+        taken.extend(bytes(size - 33) for _ in range(_SCRUBBED))
+
+
+@contextmanager
+def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice]:
+    """Give a test its device. Skips the test where there can be none."""
+    marker = request.node.get_closest_marker(MARKER)
+    asked = _asked(marker) if marker is not None else {}
+    text = os.environ.get(SETTINGS_VARIABLE)
+    if text is None:
+        with _machine_of_its_own(asked) as device:
+            yield device
+    else:
+        with _machine_of_the_process(request.config, asked, text) as device:
+            yield device
+
+
+def _asked(marker: pytest.Mark) -> dict[str, Any]:
+    asked = {**({"flavour": marker.args[0]} if marker.args else {}), **marker.kwargs}
+    unknown = sorted(set(asked) - set(_WORDS))
+    if unknown or len(marker.args) > 1:
+        wrong = f"'{unknown[0]}' is not known" if unknown else "only the flavour goes without a name"
+        pytest.fail(f"@pytest.mark.{MARKER}: {wrong}; write {', '.join(_WORDS)}", pytrace=False)
+    if asked.get("left", "all") not in list(AtExit):
+        pytest.fail(f"@pytest.mark.{MARKER}: left={asked['left']!r}; write all, lost or none", pytrace=False)
+    if "stacks" in asked:
+        asked["stacks"] = int(asked["stacks"])
+    for name in ("capacity", "pinned"):
+        if name in asked:
+            try:
+                asked[name] = evaluate_size(str(asked[name]), {})
+            except RequestError as error:
+                pytest.fail(f"@pytest.mark.{MARKER}: {name}: {error}", pytrace=False)
+    return asked
+
+
+@contextmanager
+def _machine_of_its_own(asked: Mapping[str, Any]) -> Iterator[SimulatedDevice]:
+    options = {name: asked[name] for name in _OPTIONS if name in asked}
+    try:
+        simulated = parse_flavour(str(asked.get("flavour", "cuda:12")))
+        settings = MachineSettings(simulated, asked.get("schedule", "eager"), asked.get("seed", 0), options)
+        machine = Machine(settings)
+    except BackendUnavailable as error:
+        pytest.skip(f"no simulated device here: {error}")
+    except ConfigurationError as error:
+        pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
+    watch = Watch(machine.ledger, machine.stacks)
+    try:
+        yield SimulatedDevice(simulated, machine.library, watch, AtExit(asked.get("left", "all")))
+    finally:
+        machine.close()
+
+
+@contextmanager
+def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], text: str) -> Iterator[SimulatedDevice]:
+    given = dict(word.split("=", 1) for word in text.split(";") if word)
+    simulated = parse_flavour(f"{given['flavour']}:{given['version']}")
+    given["flavour"] = str(simulated)
+    for name, value in asked.items():
+        if name != "left" and given.get(name) != str(value):
+            pytest.skip(
+                f"the test wants a device with {name}={value}, and 'quiesce exec' gave this process one with "
+                f"{name}={given.get(name, 'what is usual')}; run it without 'quiesce exec', or change its options"
+            )
+    library = ctypes.CDLL(simulated.libraries[0])
+    prefix = "hip" if simulated.flavour is Flavour.HIP else "cuda"
+    getattr(library, f"{prefix}GetDeviceCount")(ctypes.byref(ctypes.c_int()))  # the first call starts the machine
+    if REMOTE_WATCH not in config.stash:
+        outside = {name: os.environ[name] for name in os.environ if name not in (SETTINGS_VARIABLE, "LD_LIBRARY_PATH")}
+        config.stash[REMOTE_WATCH] = watch = RemoteWatch(_own_ledger(Path(given["folder"])), outside)
+        config.add_cleanup(watch.close)
+    watch = config.stash[REMOTE_WATCH]
+    watch.begin()
+    yield SimulatedDevice(simulated, library, watch, AtExit(asked.get("left", "lost")))
+
+
+def _own_ledger(folder: Path) -> Path:
+    """Return this process's ledger: the last one, for an exec keeps the number of a process that left one."""
+    own = (*folder.glob(f"{os.getpid()}.ledger"), *folder.glob(f"{os.getpid()}-*.ledger"))
+    return max(own, key=lambda path: (len(path.stem), path.stem))
+
+
+def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None:
+    """Fail a test that has to answer for something; say where something could not be judged."""
+    findings = device.end(failed=failed)
+    if device.lost:
+        text = f"{device.lost} observations were overwritten before they were judged: enlarge the ring (--ring)"
+        item.warn(pytest.PytestWarning(f"simulated_device: {text}"))
+    if findings:
+        backend = str(device.simulated)
+        result = Result(item.name, "", "", backend, Verdict.FAILED, findings=findings)
+        pytest.fail("\n".join(finding_text(result, finding) for finding in findings), pytrace=False)

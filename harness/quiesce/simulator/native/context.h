@@ -1,0 +1,29 @@
+// What a device's context is good for: an error of a kernel makes it unusable, and a reset empties it.
+//
+// CUDA's reference says of each of these errors that it "leaves the process in an inconsistent state and any further
+// CUDA work will return the same error. To continue using CUDA, the process must be terminated and relaunched"
+// (cudaError_t: 700, 702, 710, 714 to 719). HIP has the same numbers and says nothing about what comes after; where its
+// runtime goes on, it ends the process itself. Nothing here makes one happen by itself, for kernels do not run:
+// `--fail launch:N=700` does.
+#pragma once
+
+#include <stdbool.h>
+
+#include "status.h"
+
+// Whether an error stays.
+bool context_is_sticky(enum status status);
+
+// Makes a device unusable from now on.
+void context_break(unsigned device, enum status status);
+
+// The error of the current device's context, or OK.
+enum status context_error(void);
+
+// What a call answers in the end: "this function may also return error codes from previous, asynchronous launches".
+enum status context_answer(enum status status);
+
+// Destroys everything that a device has: memory, streams, events, pools, modules (cudaDeviceReset).
+enum status context_reset(unsigned device);
+
+void contexts_open(void);

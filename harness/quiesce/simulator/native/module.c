@@ -1,0 +1,186 @@
+#include "module.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "context.h"
+#include "device.h"
+#include "failure.h"
+#include "handle.h"
+#include "ledger.h"
+#include "runtime.h"
+#include "transfer.h"
+
+#define FUNCTION_BASE 0x3d0000000000ull
+#define FUNCTION_STEP 16ull
+
+struct module {
+    uint64_t serial;
+    const char *image;  // a copy; NULL where it can't be looked through
+    size_t bytes;
+};
+
+static struct function {
+    struct module *module;  // NULL once that was unloaded
+    uint64_t serial;        // of the module
+    char *name;
+} *functions;
+static uint32_t functions_count, functions_capacity;
+
+// -- images ----------------------------------------------------------------------------------------------------------
+
+// How long an image is that says so itself, or 0. The loading calls are given none.
+static size_t length_of(const char *image) {
+    if (memcmp(image, ELFMAG, SELFMAG) == 0 && image[EI_CLASS] == ELFCLASS64) {
+        Elf64_Ehdr header;
+        memcpy(&header, image, sizeof header);
+        size_t sections = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
+        size_t segments = header.e_phoff + (size_t)header.e_phnum * header.e_phentsize;
+        return sections > segments ? sections : segments;
+    }
+    bool is_text = *image == '/' || *image == '.' || *image == '\n' || *image == ' ';
+    return is_text ? strlen(image) : 0;  // PTX begins with a comment or a directive, and ends with a NUL
+}
+
+static bool may_have(const struct module *module, const char *name) {
+    return !module->image || memmem(module->image, module->bytes, name, strlen(name)) != NULL;
+}
+
+enum status module_load(const void *image, uint64_t *handle) {
+    enum status status = capture_forbid_unsafe();
+    if (status) return status;
+    struct module *module = calloc(1, sizeof *module);
+    if (!module) return OUT_OF_MEMORY;
+    module->bytes = length_of(image);
+    if (module->bytes) {
+        char *copy = malloc(module->bytes);
+        if (copy) memcpy(copy, image, module->bytes);
+        module->image = copy;
+    }
+    *handle = handle_make(THING_MODULE, module, device_current(), &module->serial, false);
+    if (*handle) return OK;
+    free((char *)module->image);
+    free(module);
+    return OUT_OF_MEMORY;
+}
+
+enum status module_load_file(const char *path, uint64_t *handle) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat about;
+    if (file < 0) return FILE_NOT_FOUND;
+    enum status status = FILE_NOT_FOUND;
+    if (fstat(file, &about) == 0 && about.st_size > 0) {
+        // one byte more, so that text ends with a NUL
+        size_t bytes = (size_t)about.st_size;
+        char *content = calloc(1, bytes + EI_NIDENT + sizeof(Elf64_Ehdr));
+        status = !content ? OUT_OF_MEMORY : read(file, content, bytes) == (ssize_t)bytes ? OK : INVALID_IMAGE;
+        if (!status && length_of(content) > bytes) status = INVALID_IMAGE;  // it was cut off
+        if (!status) status = module_load(content, handle);
+        free(content);
+    }
+    close(file);
+    return status;
+}
+
+enum status module_unload(uint64_t handle) {
+    struct module *module = handle_find(THING_MODULE, handle);
+    if (!module) return INVALID_HANDLE;
+    for (uint32_t i = 0; i < functions_count; i++)
+        if (functions[i].module == module) functions[i].module = NULL;
+    handle_drop(handle, settings.recycle == RECYCLE_EAGER);
+    free((char *)module->image);
+    free(module);
+    return OK;
+}
+
+// -- functions -------------------------------------------------------------------------------------------------------
+
+enum status module_function(uint64_t handle, const char *name, uint64_t *function) {
+    struct module *module = handle_find(THING_MODULE, handle);
+    if (!module) return INVALID_HANDLE;
+    if (!*name || !may_have(module, name)) return NOT_FOUND;
+    for (uint32_t i = 0; i < functions_count; i++)
+        if (functions[i].module == module && !strcmp(functions[i].name, name)) {
+            *function = FUNCTION_BASE + i * FUNCTION_STEP;
+            return OK;
+        }
+    if (functions_count == functions_capacity) {
+        uint32_t capacity = functions_capacity ? 2 * functions_capacity : 64;
+        struct function *grown = realloc(functions, capacity * sizeof *grown);
+        if (!grown) return OUT_OF_MEMORY;
+        functions = grown;
+        functions_capacity = capacity;
+    }
+    char *copy = strdup(name);
+    if (!copy) return OUT_OF_MEMORY;
+    *function = FUNCTION_BASE + functions_count * FUNCTION_STEP;
+    functions[functions_count++] = (struct function){module, module->serial, copy};
+    return OK;
+}
+
+bool module_has_function(uint64_t function) {
+    uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
+    if (function < FUNCTION_BASE || function % FUNCTION_STEP || index >= functions_count) return false;
+    if (!functions[index].module)
+        ledger_see((struct observation){
+            .seen = SEEN_DEAD_HANDLE, .thing = THING_MODULE, .address = function, .object = functions[index].serial});
+    return functions[index].module != NULL;
+}
+
+enum status module_attribute(int attribute, int *value) {
+    enum { MOST_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE, DYNAMIC, CARVEOUT, ATTRIBUTES };
+    static const int VALUES[ATTRIBUTES] = {[MOST_THREADS] = 1024, [REGISTERS] = 32, [PTX] = 80,
+                                           [BINARY] = 80,         [DYNAMIC] = 49152, [CARVEOUT] = -1};
+    if (attribute < 0 || attribute >= ATTRIBUTES) return INVALID_VALUE;
+    *value = VALUES[attribute];
+    return OK;
+}
+
+enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block) {
+    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return INVALID_VALUE;
+    if ((uint64_t)block.x * block.y * block.z > 1024) return INVALID_CONFIGURATION;
+    enum status status = failure_meet(CALL_LAUNCH);
+    struct work work = {.kind = WORK_LAUNCH, .fault = {context_is_sticky(status) ? status : OK, stream->device}};
+    if (status && !work.fault.status) return status;
+    if (!stream->capture) transfer_observe(stream, &work);
+    return stream_enqueue(stream, &work);
+}
+
+// -- occupancy -------------------------------------------------------------------------------------------------------
+
+// The figures are those that device.c gives: 2048 threads and 49152 bytes for a multiprocessor, 64 of these, and at
+// most 32 blocks on each, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Compute Capabilities").
+enum { THREADS = 2048, BLOCK_THREADS = 1024, SHARED_BYTES = 49152, MULTIPROCESSORS = 64, BLOCKS = 32 };
+
+enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *blocks) {
+    if (block_threads <= 0) return INVALID_VALUE;
+    int warp = settings.flavour == FLAVOUR_HIP ? 64 : 32;
+    int threads = (block_threads + warp - 1) / warp * warp;
+    int fitting = block_threads > BLOCK_THREADS || shared_bytes > SHARED_BYTES ? 0 : THREADS / threads;
+    if (fitting > BLOCKS) fitting = BLOCKS;
+    if (shared_bytes && (uint64_t)fitting > SHARED_BYTES / shared_bytes) fitting = (int)(SHARED_BYTES / shared_bytes);
+    *blocks = fitting;
+    return OK;
+}
+
+enum status occupancy_size(uint64_t shared_bytes, int limit, int *grid, int *block) {
+    int blocks;
+    if (limit < 0) return INVALID_VALUE;
+    *block = limit && limit < BLOCK_THREADS ? limit : BLOCK_THREADS;
+    enum status status = occupancy_blocks(*block, shared_bytes, &blocks);
+    *grid = blocks * MULTIPROCESSORS;
+    return status;
+}
+
+void modules_close(void) {
+    for (uint32_t i = 0; i < functions_count; i++) free(functions[i].name);
+    free(functions);
+    functions = NULL;
+    functions_count = functions_capacity = 0;
+}

@@ -1,0 +1,140 @@
+#include "python_frames.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+// Most calls come from a thread that gave the interpreter's lock away for their duration, and waiting for it under our
+// own lock could be for ever. But a thread's frames are its own: nobody else changes them while it is in a call, and
+// what they refer to lives as long as they. So they are read in place, without the lock and without counting
+// references. Functions of the interpreter are called only for objects whose type was seen to be right, and only such
+// as neither allocate nor count.
+//
+// The offsets are those of CPython's internal headers (pycore_frame.h, cpython/pystate.h), which are fixed within a
+// release; test_python_frames.py compares the outcome with the interpreter's own. Other releases, and builds whose
+// objects begin differently, show no Python frames.
+static const struct layout {
+    unsigned version;                 // major << 8 | minor
+    unsigned frame_of_thread;         // where a thread's state keeps its frame, or
+    unsigned indirection;             // with one more step, at this offset plus one of what it points to; 0: none
+    unsigned code, previous, next_instruction, owner;
+} LAYOUTS[] = {
+    {0x30b, 56, 9, 32, 48, 56, 69},
+    {0x30c, 56, 1, 0, 8, 56, 70},
+    {0x30d, 72, 0, 0, 8, 56, 70},
+};
+enum {
+    FRAME_BYTES = 80,
+    OWNED_BY_C_STACK = 3,  // a frame that stands for no code, between two of the interpreter's loops
+    TYPE_BASIC_SIZE = 32,  // of PyTypeObject, which is public: tp_basicsize, tp_members
+    TYPE_MEMBERS = 240,
+    TEXT_CHARACTERS_MAX = 400,
+};
+
+struct member {  // PyMemberDef
+    const char *name;
+    int type;
+    int64_t offset;
+    int flags;
+    const char *text;
+};
+
+static const struct layout *layout;  // NULL: no interpreter that is known
+static struct {
+    void *(*thread)(void);
+    int (*line)(void *code, int byte);
+    int64_t (*length)(void *text);
+    uint32_t (*character)(void *text, int64_t index);
+    const char *code_type;
+    int64_t file, name, instructions;
+} python;
+
+static int64_t member_offset(const char *name) {
+    const struct member *member;
+    memcpy(&member, python.code_type + TYPE_MEMBERS, sizeof member);
+    for (; member && member->name; member++)
+        if (!strcmp(member->name, name)) return member->offset;
+    return 0;
+}
+
+void python_frames_open(void) {
+    layout = NULL;
+    const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
+    python.thread = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+    python.line = (int (*)(void *, int))dlsym(RTLD_DEFAULT, "PyCode_Addr2Line");
+    python.length = (int64_t (*)(void *))dlsym(RTLD_DEFAULT, "PyUnicode_GetLength");
+    python.character = (uint32_t(*)(void *, int64_t))dlsym(RTLD_DEFAULT, "PyUnicode_ReadChar");
+    python.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    if (!version || !python.thread || !python.line || !python.length || !python.character || !python.code_type) return;
+    for (unsigned i = 0; i < sizeof LAYOUTS / sizeof *LAYOUTS; i++)
+        if (LAYOUTS[i].version == *version >> 16) layout = &LAYOUTS[i];
+    if (!layout) return;
+    python.file = member_offset("co_filename");
+    python.name = member_offset("co_qualname");
+    memcpy(&python.instructions, python.code_type + TYPE_BASIC_SIZE, sizeof python.instructions);
+    if (!python.file || !python.name) layout = NULL;
+}
+
+// The kernel copies, so that an address that leads nowhere is an error and no fault.
+static bool copy(void *to, uint64_t from, size_t bytes) {
+    struct iovec target = {to, bytes}, source = {(void *)from, bytes};
+    return process_vm_readv(getpid(), &target, 1, &source, 1, 0) == (ssize_t)bytes;
+}
+
+static bool is_code(uint64_t address) {
+    uint64_t object[2];  // references, type
+    return address && copy(object, address, sizeof object) && object[1] == (uint64_t)python.code_type;
+}
+
+static unsigned encode(uint32_t character, char *to) {
+    if (character < 0x80) return to[0] = (char)character, 1;
+    unsigned more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+    static const unsigned char LEAD[] = {0, 0xc0, 0xe0, 0xf0};
+    to[0] = (char)(LEAD[more] | character >> 6 * more);
+    for (unsigned i = 1; i <= more; i++) to[i] = (char)(0x80 | (character >> 6 * (more - i) & 0x3f));
+    return more + 1;
+}
+
+// Of a text that is too long the end is kept, where a path says most.
+static uint32_t text_of(void *object) {
+    char text[4 * TEXT_CHARACTERS_MAX];
+    uint32_t used = 0;
+    int64_t length = python.length(object);
+    for (int64_t i = length > TEXT_CHARACTERS_MAX ? length - TEXT_CHARACTERS_MAX : 0; i < length; i++)
+        used += encode(python.character(object, i), text + used);
+    return stacks_text(text, used);
+}
+
+static uint64_t word(const char *frame, unsigned offset) {
+    uint64_t found;
+    memcpy(&found, frame + offset, sizeof found);
+    return found;
+}
+
+static uint64_t innermost(void) {
+    uint64_t frame = 0, thread = (uint64_t)python.thread();
+    if (!thread || !copy(&frame, thread + layout->frame_of_thread, sizeof frame)) return 0;
+    if (layout->indirection && !copy(&frame, frame + layout->indirection - 1, sizeof frame)) return 0;
+    return frame;
+}
+
+uint32_t python_frames(struct python_frame *frames, uint32_t room) {
+    uint32_t count = 0;
+    char frame[FRAME_BYTES];
+    for (uint64_t next = layout ? innermost() : 0; next && count < room; next = word(frame, layout->previous)) {
+        if (!copy(frame, next, sizeof frame)) break;
+        if (frame[layout->owner] == OWNED_BY_C_STACK) continue;
+        uint64_t code = word(frame, layout->code);
+        if (!is_code(code)) break;
+        char *object = (char *)code;
+        int64_t byte = (int64_t)(word(frame, layout->next_instruction) - code) - python.instructions;
+        void *file, *name;
+        memcpy(&file, object + python.file, sizeof file);
+        memcpy(&name, object + python.name, sizeof name);
+        int line = byte < -2 || byte > INT32_MAX ? -1 : python.line(object, (int)byte);
+        frames[count++] = (struct python_frame){text_of(file), text_of(name), line < 0 ? 0 : (uint32_t)line, 0};
+    }
+    return count;
+}

@@ -1,0 +1,50 @@
+// Where calls come from: native return addresses and Python frames, each different stack kept once.
+//
+// They lie in a mapped file of their own beside the ledger, a log that only grows: a header, then records. A record is
+// complete once `used_bytes` includes it, so that a killed process leaves a readable log. simulator/stacks.py reads it
+// and finds the names; here nothing but addresses is kept of native code, and the mappings that they lay in.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime.h"
+
+enum { STACKS_LAYOUT = 1, NATIVE_FRAMES_MAX = 48, PYTHON_FRAMES_MAX = 48 };
+
+enum stack_record {
+    RECORD_MAPPING = 1,  // start, end, offset in the file, then the file's name
+    RECORD_TEXT = 2,     // bytes of UTF-8
+    RECORD_STACK = 3,    // how many native and how many Python frames, then these, each from the innermost outwards
+};
+
+struct stacks_header {
+    uint64_t magic;
+    uint32_t layout, unused;
+    uint64_t used_bytes;  // of the file, this header included
+    uint64_t lost;        // stacks that found no room
+};
+
+struct stack_head {
+    uint32_t kind;
+    uint32_t length_bytes;  // of what follows, without the padding to a multiple of 8
+};
+
+struct python_frame {
+    uint32_t file, name;  // records of text
+    uint32_t line, unused;
+};
+
+// Opens a log in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
+bool stacks_open(const char *folder);
+void stacks_close(void);
+void stacks_new_call(void);  // what was taken belongs to the call before
+
+// The number of the calling thread's stack: an offset in the log, in units of 8 bytes; 0: there is no room for it.
+uint32_t stacks_take(void);
+
+// The same of the call that is under way, taken at most once in it; 0 where no stacks are kept.
+static inline uint32_t stack_of_call(void) { return settings.stacks ? stacks_take() : 0; }
+
+// Returns the number of a record of text.
+uint32_t stacks_text(const char *text, uint32_t length_bytes);

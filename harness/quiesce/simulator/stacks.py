@@ -1,0 +1,170 @@
+"""The reader of a log of call stacks, which a run leaves beside its ledger where it was asked for (``--stacks``).
+
+The layout is that of ``native/stacks.h``; a test compares the two. Native code is named when it is read: the log has
+addresses, and says which file was mapped there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import dropwhile
+from pathlib import Path
+from typing import Final
+
+from quiesce.errors import QuiesceError
+from quiesce.simulator.build import LIBRARY_NAME
+from quiesce.simulator.symbols import Symbols
+
+MAGIC: Final = 0x31534B4353455551
+LAYOUT: Final = 1
+HEADER: Final = struct.Struct("<QIIQQ")
+RECORD: Final = struct.Struct("<II")
+MAPPING: Final = struct.Struct("<3Q")
+COUNTS: Final = struct.Struct("<II")
+LOG_BYTES: Final = 1 << 30
+"""Of address space; only what was written costs anything."""
+PYTHON_FRAME: Final = struct.Struct("<4I")
+_MAPPING_KIND, _TEXT_KIND, _STACK_KIND = 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFrame:
+    """A place in native code. ``file`` is empty where no file was mapped, ``function`` where it has no name."""
+
+    file: str
+    function: str
+    offset: int
+    """Into the file, in bytes."""
+
+    def __str__(self) -> str:
+        name = Path(self.file).name or "code without a file"
+        return f"{self.function} ({name})" if self.function else f"{name}+{self.offset:#x}"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFrame:
+    """A place in Python code. ``line`` is 0 where it is not known."""
+
+    file: str
+    function: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.function} ({Path(self.file).name}:{self.line})"
+
+
+class CallStack:
+    """Where a call came from, from the innermost frame outwards."""
+
+    def __init__(self, python: tuple[PythonFrame, ...], find_native: Callable[[], Iterator[NativeFrame]]) -> None:
+        self.python = python
+        self._find_native = find_native
+
+    @cached_property
+    def native(self) -> tuple[NativeFrame, ...]:
+        """Its native frames but for the simulated runtime's own. Finding their names takes a while."""
+        return tuple(dropwhile(lambda frame: Path(frame.file).name == LIBRARY_NAME, self._find_native()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    start: int
+    end: int
+    offset: int
+    file: str
+
+
+class CallStacks:
+    """A log in ``data``. Raises :class:`quiesce.errors.QuiesceError` for data that is none."""
+
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "the log of call stacks") -> None:
+        self._data = data
+        if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
+            raise QuiesceError(f"{name}: this is no log of call stacks of layout {LAYOUT}")
+        self._read_bytes = HEADER.size
+        self._mappings: list[_Mapping] = []
+        self._symbols: dict[str, Symbols] = {}
+        self._found: dict[int, CallStack] = {}
+
+    @property
+    def lost(self) -> int:
+        """How many stacks found no room."""
+        return int(HEADER.unpack_from(self._data)[4])
+
+    def stack(self, number: int) -> CallStack | None:
+        """Return the stack with a number, which the ledger gives, or None for 0: none was kept."""
+        if not number:
+            return None
+        if number not in self._found:
+            self._read_mappings()
+            self._found[number] = self._read_stack(number)
+        return self._found[number]
+
+    def _content(self, start: int) -> tuple[int, bytes]:
+        kind, length = RECORD.unpack_from(self._data, start)
+        return kind, bytes(self._data[start + RECORD.size : start + RECORD.size + length])
+
+    def _read_mappings(self) -> None:
+        used = HEADER.unpack_from(self._data)[3]
+        while self._read_bytes < used:
+            kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+            if kind == _MAPPING_KIND:
+                content = self._content(self._read_bytes)[1]
+                start, end, offset = MAPPING.unpack_from(content)
+                self._mappings.append(
+                    _Mapping(start, end, offset, content[MAPPING.size :].decode("utf-8", "surrogateescape"))
+                )
+            self._read_bytes += (RECORD.size + length + 7) // 8 * 8
+
+    def _read_stack(self, number: int) -> CallStack:
+        kind, content = self._content(8 * number)
+        if kind != _STACK_KIND:
+            raise QuiesceError(f"the log of call stacks has no stack with the number {number}")
+        natives, pythons = COUNTS.unpack_from(content)
+        end = COUNTS.size + 8 * natives
+        addresses = struct.unpack_from(f"<{natives}Q", content, COUNTS.size)
+        frames = PYTHON_FRAME.iter_unpack(content[end : end + pythons * PYTHON_FRAME.size])
+        python = tuple(PythonFrame(self._text(file), self._text(name), line) for file, name, line, _ in frames)
+        return CallStack(python, lambda: map(self._native, addresses))
+
+    def _text(self, number: int) -> str:
+        return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""
+
+    def _native(self, address: int) -> NativeFrame:
+        inside = address - 1  # an address of return lies behind its call, which may be the last of its function
+        for mapping in self._mappings:
+            if mapping.start <= inside < mapping.end:
+                offset = inside - mapping.start + mapping.offset
+                return NativeFrame(mapping.file, self._symbols_of(mapping.file).name(offset) or "", offset)
+        return NativeFrame("", "", inside)
+
+    def _symbols_of(self, file: str) -> Symbols:
+        if file not in self._symbols:
+            self._symbols[file] = Symbols(Path(file))
+        return self._symbols[file]
+
+
+def mapped_stacks(library: ctypes.CDLL) -> CallStacks | None:
+    """Return the log of the machine that runs in this process, which lives as long as the machine; None without one."""
+    library.quiesce_stacks.restype = ctypes.c_void_p
+    address = library.quiesce_stacks()
+    if not address:
+        return None
+    return CallStacks(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B"))
+
+
+@contextmanager
+def open_stacks(ledger: Path) -> Iterator[CallStacks | None]:
+    """Open the log that lies beside a ledger; None where none was kept."""
+    path = ledger.with_suffix(".stacks")
+    if not path.exists():
+        yield None
+        return
+    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield CallStacks(data, str(path))

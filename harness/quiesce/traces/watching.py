@@ -1,0 +1,126 @@
+"""Judges what a process does between two moments while it runs, by the ledger that it writes.
+
+The judge of another process is a process of its own (``python -m quiesce.traces.watching LEDGER``): the addresses that
+it holds would look, in the judged one, like somebody who still holds the memory. It reads requests and writes answers,
+each a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from quiesce.findings import Finding, Grade
+from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
+from quiesce.simulator.stacks import CallStacks, open_stacks
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import RunningJudgement, bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What happened between two moments. ``lost`` counts observations that were overwritten before they were read."""
+
+    findings: tuple[Finding, ...]
+    lost: int
+
+
+class Watch:
+    """Reads a ledger that is still written. A finding is reported once, by the first answer that can hold it."""
+
+    def __init__(self, ledger: Ledger, stacks: CallStacks | None) -> None:
+        self._ledger = ledger
+        self._judgement = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
+        self._read = ledger.lost
+        self._made = 0
+        self._accused: set[int] = set()
+
+    def begin(self) -> None:
+        """Begin at this moment: what was before is known, and no finding."""
+        self.findings(AtExit.NONE)
+        self._made = self._ledger.made
+
+    def findings(self, left: AtExit) -> Between:
+        """Return what was done since the last answer, and which of what was made since the beginning is still there."""
+        lost = max(0, self._ledger.lost - self._read)
+        if lost:
+            self._judgement.stop_judging_races()
+        end = self._ledger.observations
+        findings = [
+            finding
+            for record in self._ledger.records(self._read)
+            if record.number < end
+            for finding in self._judgement.see(record)
+        ]
+        self._read = end
+        findings.extend(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
+        return Between(tuple(bounded(findings)), lost)
+
+    def _accuse(self, left: AtExit) -> Iterable[LiveThing]:
+        if left is AtExit.NONE:
+            return []
+        things = [
+            thing
+            for thing in self._ledger.live()
+            if thing.serial > self._made
+            and thing.serial not in self._accused
+            and (left is AtExit.ALL or not thing.reachable)
+        ]
+        self._accused.update(thing.serial for thing in things)
+        return things
+
+
+class RemoteWatch:
+    """A :class:`Watch` in a process of its own, over the ledger in a file."""
+
+    def __init__(self, ledger: Path, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - a list, no shell
+            [sys.executable, "-m", "quiesce.traces.watching", str(ledger)],
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def begin(self) -> None:
+        """Begin at this moment: what was before is known, and no finding."""
+        self._ask({"begin": True})
+
+    def findings(self, left: AtExit) -> Between:
+        """Return what :meth:`Watch.findings` does."""
+        answer = self._ask({"left": left.value})
+        findings = (Finding(**{**fields, "grade": Grade(fields["grade"])}) for fields in answer["findings"])
+        return Between(tuple(findings), answer["lost"])
+
+    def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        to, back = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
+        to.write(json.dumps(request) + "\n")
+        to.flush()
+        answer: dict[str, Any] = json.loads(back.readline())
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _serve(path: Path) -> None:
+    with open_ledger(path) as ledger, open_stacks(path) as stacks:
+        watch = Watch(ledger, stacks)
+        for line in sys.stdin:
+            request = json.loads(line)
+            if "begin" in request:
+                watch.begin()
+                answer = Between((), 0)
+            else:
+                answer = watch.findings(AtExit(request["left"]))
+            print(json.dumps(asdict(answer)), flush=True)  # noqa: T201 - the protocol
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]))
