@@ -32,12 +32,16 @@ class Release:
     hands_out_in_flight: bool = False
     """cupy#8789: a pinned source is handed out again while its copy is pending, which the lazy schedule turns into
     other bytes."""
+    says_of_memory: str | None = None
+    """Whether it takes pinned memory, and then pageable memory, for pinned: 'True False' would be right. 'False True'
+    comes of its HIP layer's numbers, which are ROCm 5's, on a runtime that numbers as ROCm 6 does. None: it never asks.
+    """
 
 
 RELEASES: Final = {
     "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2),
-    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True),
-    "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2),
+    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True, says_of_memory="True refused"),
+    "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2, says_of_memory="False True"),
     "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
 }
 
@@ -49,6 +53,13 @@ PINNED: Final = IMPORT + (
     "assert (b.get() == a).all()\n"
 )
 PAGEABLE: Final = IMPORT + "x = numpy.arange(1000.0)\nassert (cupy.asarray(x).get() == x).all()\n"
+TOLD_APART: Final = IMPORT + (
+    "def says(array):\n"
+    "    try: return cupy.cuda.pinned_memory.is_memory_pinned(array.ctypes.data)\n"
+    "    except cupy.cuda.runtime.CUDARuntimeError: return 'refused'\n"
+    "if not hasattr(cupy.cuda.pinned_memory, 'is_memory_pinned'): sys.exit('it never asks')\n"
+    "print(says(cupyx.empty_pinned((1000,), 'u1')), says(numpy.empty(1000, 'u1')))\n"
+)
 POOLS: Final = IMPORT + (
     "pool = cupy.cuda.MemoryPool()\n"
     "cupy.cuda.set_allocator(pool.malloc)\n"
@@ -109,6 +120,14 @@ def test_a_pageable_source_is_taken_as_this_release_takes_it(release: Release) -
     done = run(release, PAGEABLE)
     assert ("hipErrorInvalidValue" in done.stderr) is release.refuses_pageable
     assert done.returncode == (2 if release.refuses_pageable else 0), done.stderr
+
+
+def test_kinds_of_memory_are_told_apart_as_this_release_does(release: Release) -> None:
+    done = run(release, TOLD_APART)
+    if release.says_of_memory is None:
+        assert "it never asks" in done.stderr
+    else:
+        assert done.stdout.splitlines()[0] == release.says_of_memory
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
