@@ -1,49 +1,17 @@
-"""Stock CuPy wheels on the simulated runtime: red and green as their releases are.
-
-QUIESCE_CUPY names the wheel that has to be there, such as ``cupy-rocm-7-0==14.2.0``; without it this is skipped.
-"""
+"""Stock CuPy wheels on the simulated runtime: red and green as their releases are."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 import pytest
 
-WHEEL: Final = os.environ.get("QUIESCE_CUPY", "")
-pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+from .cupy_wheels import NEEDS_A_WHEEL, Release, release
 
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """A wheel, the flavour that it runs on, and what a pinned and a pageable ``asarray`` come to."""
-
-    flavour: str
-    staged_again: bool
-    """Whether the extra pinned copy can be seen: the program asks what its source is, and does not heed the answer."""
-    refuses_pageable: bool
-    """cupy#8335: it does not expect ROCm 5's answer about unregistered memory."""
-    pinned_blocks: int
-    """Page-locked blocks after a pinned ``asarray``: 2 where it makes another one (cupy#8090)."""
-    hands_out_in_flight: bool = False
-    """cupy#8789: a pinned source is handed out again while its copy is pending, which the lazy schedule turns into
-    other bytes."""
-    says_of_memory: str | None = None
-    """Whether it takes pinned memory, and then pageable memory, for pinned: 'True False' would be right. 'False True'
-    comes of its HIP layer's numbers, which are ROCm 5's, on a runtime that numbers as ROCm 6 does. None: it never asks.
-    """
-
-
-RELEASES: Final = {
-    "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2),
-    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True, says_of_memory="True refused"),
-    "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2, says_of_memory="False True"),
-    "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
-}
+pytestmark = NEEDS_A_WHEEL
+__all__ = ["release"]
 
 IMPORT: Final = "import numpy, cupy, cupyx, ctypes, sys\n"
 PINNED: Final = IMPORT + (
@@ -95,13 +63,6 @@ OUT_OF_MEMORY: Final = IMPORT + (
     "    sys.exit(0)\n"
     "sys.exit('it was allocated')\n"
 )
-
-
-@pytest.fixture
-def release() -> Release:
-    name, _, version = WHEEL.partition("==")
-    assert importlib.metadata.version(name) == version, f"another release than {WHEEL} is installed"
-    return RELEASES[WHEEL]
 
 
 def run(release: Release, text: str, *options: str) -> subprocess.CompletedProcess[str]:

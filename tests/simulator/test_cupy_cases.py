@@ -16,9 +16,9 @@ from typing import Final
 
 import pytest
 
-from .test_cupy import WHEEL, Release, release
+from .cupy_wheels import NEEDS_A_WHEEL, WHEEL, Release, release
 
-pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+pytestmark = NEEDS_A_WHEEL
 __all__ = ["release"]
 
 CORPUS: Final = Path(__file__).resolve().parents[2] / "cases"

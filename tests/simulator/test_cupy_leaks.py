@@ -8,11 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
+from .cupy_wheels import NEEDS_A_WHEEL, Release, release
 
-from .test_cupy import WHEEL, Release, release
-
-pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+pytestmark = NEEDS_A_WHEEL
 __all__ = ["release"]
 
 SUITE: Final = """\
