@@ -34,11 +34,15 @@ class Release:
     """Whether it takes pinned memory, and then pageable memory, for pinned: 'True False' would be right. 'False True'
     comes of its HIP layer's numbers, which are ROCm 5's, on a runtime that numbers as ROCm 6 does. None: it never asks.
     """
+    captures: bool = True
+    """Whether it captures streams, which CuPy refused on HIP until 14."""
 
 
 RELEASES: Final = {
-    "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2),
-    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True, says_of_memory="True refused"),
+    "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2, captures=False),
+    "cupy-rocm-5-0==13.3.0": Release(
+        "hip:5", False, True, 1, hands_out_in_flight=True, says_of_memory="True refused", captures=False
+    ),
     "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2, says_of_memory="False True"),
     "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
 }
