@@ -23,6 +23,7 @@
 #include "stream.h"
 #include "transfer.h"
 #include "unsimulated.h"
+#include "value.h"
 
 #define CALL_ALWAYS(function)                     \
     enum status status = runtime_enter(function); \

@@ -151,6 +151,12 @@ void runtime_lock(void) { pthread_mutex_lock(&lock); }
 void runtime_wait(void) { pthread_cond_wait(&host_function_returned, &lock); }
 void runtime_wake(void) { pthread_cond_broadcast(&host_function_returned); }
 
+void runtime_pause(void) {
+    pthread_mutex_unlock(&lock);
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    pthread_mutex_lock(&lock);
+}
+
 enum status runtime_last_error(bool reset) {
     enum status error = last_error;
     if (reset) last_error = OK;
