@@ -30,7 +30,7 @@ struct arena_chunk {
     uint32_t *uses;  // of that chunk, for each slot: 0 never used, ARENA_DEAD not any more, else what take() was given
 };
 
-// A slot: where it begins, and its use. Who has looked it up once does not divide again. `use` is NULL where no slot is.
+// A slot: where it begins, and its use (NULL where no slot is). Who has looked it up once does not divide again.
 struct arena_slot {
     uint64_t start;
     uint32_t *use;

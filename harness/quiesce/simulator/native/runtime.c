@@ -37,9 +37,9 @@ static bool alone;  // who holds the lock is the only thread of the process, and
 static bool running, forked;
 static _Thread_local enum status last_error;
 
-// Calls are short and many threads make them: one that sleeps in the lock costs every other a system call for each
-// call that it makes. So a thread first tries again and again, then sleeps a little where nobody has to wake it: meanwhile
-// the others are as fast as one alone. Behind something long, such as a large copy, it waits as usual.
+// Calls are short and many threads make them: one that sleeps in the lock costs the others a system call for each of
+// their calls. So a thread first tries again and again, then sleeps a little where nobody has to wake it: meanwhile the
+// others are as fast as one alone. Behind something long, such as a large copy, it waits as usual.
 static void take_lock(void) {
     enum { TRIES = 64, NAPS = 20, NAP_NANOSECONDS = 50000 };
     if (__libc_single_threaded) {
