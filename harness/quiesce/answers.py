@@ -109,10 +109,9 @@ class AnsweringContext:
                 if key not in _READING_KEYS:
                     _refuse(call, "pairs of a gauge and a source", key)
             self._keys = keys
-        if set(map(type, readings.values())) - {int}:
-            for value in readings.values():
-                if not isinstance(value, int):
-                    _refuse(call, "integers", value)
+        for value in readings.values():
+            if type(value) is not int and not isinstance(value, int):
+                _refuse(call, "integers", value)
         return readings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 
 class Gauge(enum.StrEnum):
@@ -57,7 +57,12 @@ Readings: TypeAlias = Mapping[tuple[Gauge, Source], int]
 """One moment's gauges. A gauge may be read from both sources; then the two must agree."""
 
 
+_KEYS: Final = {gauge: ((gauge, Source.LEDGER), (gauge, Source.CLAIM)) for gauge in Gauge}
+"""Made once: gauges are read after every operation."""
+
+
 def best_reading(readings: Readings, gauge: Gauge) -> int | None:
     """Return the gauge's value, the ledger's before the claim's, or None where nobody counts it."""
-    ledger = readings.get((gauge, Source.LEDGER))
-    return ledger if ledger is not None else readings.get((gauge, Source.CLAIM))
+    by_ledger, by_claim = _KEYS[gauge]
+    value = readings.get(by_ledger)
+    return value if value is not None else readings.get(by_claim)

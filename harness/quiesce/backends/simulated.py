@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from quiesce import operations as ops
 from quiesce.backend import (
@@ -58,8 +58,7 @@ _CLAIM: Final = frozenset({Source.CLAIM})
 _GUARANTEED_ALIGNMENT_BYTES: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     address: int
     size_bytes: int
     kind: MemoryKind
@@ -80,7 +79,7 @@ class SimulatedContext:
         self._handles: dict[tuple[Thing, Slot], int] = {}
         self._names: dict[int, Slot] = {}
         self._stream_serials: dict[Slot, int] = {}
-        self._live_bytes = 0
+        self._live_bytes = self._live_blocks = 0  # a block of no bytes is none
         self._closing: Closing | None = None
 
     def perform(self, operation: Operation) -> Reply:
@@ -141,6 +140,7 @@ class SimulatedContext:
             return _outcome(status)
         self._blocks[request.slot] = _Block(made.value or 0, request.size_bytes, request.kind)
         self._live_bytes += request.size_bytes
+        self._live_blocks += request.size_bytes > 0
         return Allocated(made.value or 0)
 
     def _unhindered(self, function: str, *arguments: object) -> int:
@@ -161,6 +161,7 @@ class SimulatedContext:
         if isinstance(outcome, Done):
             del self._blocks[slot]
             self._live_bytes -= block.size_bytes
+            self._live_blocks -= block.size_bytes > 0
         return outcome
 
     def _copy(self, request: ops.Copy) -> Outcome:
@@ -303,7 +304,7 @@ class SimulatedContext:
         counted = self._machine.ledger.counted
         return {
             (Gauge.LIVE, Source.CLAIM): self._live_bytes,
-            (Gauge.BLOCKS, Source.CLAIM): len(self._blocks),
+            (Gauge.BLOCKS, Source.CLAIM): self._live_blocks,
             (Gauge.RESERVED, Source.LEDGER): counted(Thing.DEVICE, Thing.MANAGED)[1],
             (Gauge.PINNED, Source.LEDGER): counted(Thing.PINNED)[1],
             (Gauge.STREAMS, Source.LEDGER): counted(Thing.STREAM)[0],

@@ -151,12 +151,16 @@ def ends_of(operation: Operation) -> tuple[Slot, ...]:
 
 
 def _all_slots(operation: Operation, fields: Mapping[str, SlotKind] | None) -> tuple[Slot, ...]:
-    slots: tuple[Slot, ...] = ()
-    for field in fields or ():
+    if fields is None:
+        return ()
+    slots: list[Slot] = []
+    for field in fields:
         value: Slot | tuple[Slot, ...] | None = getattr(operation, field)
-        if value is not None:
-            slots += (value,) if isinstance(value, str) else value
-    return slots
+        if isinstance(value, str):
+            slots.append(value)
+        elif value:
+            slots.extend(value)
+    return tuple(slots)
 
 
 def _slots(operation: Operation, field: str) -> tuple[Slot, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from quiesce.cases.case import Case, ExpectedOutcome, ExpectGauge, ExpectGrowth, Repeat, Request, Statement
 from quiesce.cases.templates import OperationReader, located, resolve_expectation
@@ -14,8 +14,7 @@ from quiesce.operations import Operation
 from quiesce.requests import RequestError
 
 
-@dataclass(frozen=True, slots=True)
-class PerformStep:
+class PerformStep(NamedTuple):
     """Perform ``operation``; ``expected`` is the outcome that its line states, or None."""
 
     operation: Operation

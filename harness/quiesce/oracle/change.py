@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from quiesce import operations as ops
 from quiesce.gauges import Readings
@@ -23,8 +24,7 @@ class Conflict:
     """The stream that certainly holds the earlier work back, if one is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """One request to upstream, and how many bytes were held when it was made, by anybody."""
 
     observation: UpstreamAllocated | UpstreamRefused
@@ -64,6 +64,7 @@ class Change:
         """Whether there is any fact that an invariant may be about; most operations leave none."""
         return bool(
             self.made is not None
+            or self.asks
             or self.returned
             or self.conflicts
             or self.overlapped
@@ -76,10 +77,7 @@ class Change:
     @property
     def pool(self) -> Slot | None:
         """The pool that takes upstream memory during the operation; one may take its first when it is made."""
-        match self.operation:
-            case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
-                return pool
-            case ops.CreatePool(slot):
-                return slot
-            case _:
-                return None
+        operation = self.operation
+        if isinstance(operation, ops.Allocate | ops.Trim):
+            return operation.pool
+        return operation.slot if isinstance(operation, ops.CreatePool) else None

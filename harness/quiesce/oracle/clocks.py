@@ -186,6 +186,8 @@ class HappensBefore:
 
     def unfinished(self, clock: Clock) -> Clock:
         """Return the part of a clock that the host does not know to be complete."""
+        if not clock or not self._unfinished:
+            return {}
         host = self.host
         return {timeline: number for timeline, number in clock.items() if number > host.get(timeline, 0)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
@@ -18,29 +17,6 @@ from quiesce.oracle.failures import ArmedFailure
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
-
-OF_ORDER: Final = frozenset(
-    {
-        ops.CreateStream,
-        ops.DestroyStream,
-        ops.SynchronizeStream,
-        ops.QueryStream,
-        ops.CreateEvent,
-        ops.DestroyEvent,
-        ops.RecordEvent,
-        ops.WaitEvent,
-        ops.QueryEvent,
-        ops.SynchronizeEvent,
-        ops.SynchronizeDevice,
-        ops.Stall,
-        ops.Release,
-        ops.BeginCapture,
-        ops.EndCapture,
-        ops.LaunchGraph,
-        ops.DestroyGraph,
-    }
-)
-"""The operations on streams, events and graphs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +50,8 @@ class Facts:
             if len(sources) > 1
         )
         """The gauges that have both a claim and a ledger, and the keys of both."""
+        self.sees_order = Capability.ORDER_LEDGER in description.capabilities
+        """Whether every record, wait and synchronisation of a library's own is observed."""
         legacy = Capability.LEGACY_DEFAULT_STREAM in description.capabilities
         self.order = HappensBefore(legacy_default_stream=legacy)
         self.evidence = Evidence(self.order)
@@ -128,7 +106,7 @@ class Facts:
 
     def is_dead(self, stream: StreamState) -> bool:
         """Whether a stream of the sequence was destroyed."""
-        return is_slot(stream.name) and self.streams.get(stream.name) is not stream
+        return self.streams.get(stream.name) is not stream and is_slot(stream.name)
 
     def handles(self, kind: HandleKind) -> int:
         """Return how many handles of a kind the sequence owns."""

@@ -17,6 +17,8 @@ def slope(values: Sequence[int]) -> Fraction:
 
     ``values`` holds one reading for each iteration; long runs are thinned evenly. Fewer than two points have slope 0.
     """
+    if not values or min(values) == max(values):
+        return Fraction(0)
     step = max(1, -(-len(values) // _POINTS_MAX))
     points = [(index, values[index]) for index in range(0, len(values), step)]
     slopes = [Fraction(b[1] - a[1], b[0] - a[0]) for a, b in combinations(points, 2)]

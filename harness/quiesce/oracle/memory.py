@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
@@ -128,28 +127,29 @@ class MemoryModel:
 
     def see_upstream(self, observation: Observation, pool: Slot | None) -> list[Returned]:
         """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along."""
-        match observation:
-            case UpstreamAllocated(address, size, kind, device) if self._ledger:
-                self._kinds_seen.add(kind)
-                if not self.upstream.overlapping(address, address + size):
-                    self.upstream.add(address, address + size, UpstreamRange(address, size, kind, device, pool))
-                    self.held_bytes += size
-            case UpstreamFreed(address, size):
-                if (held := self.upstream.remove(address)) is not None:
-                    self.held_bytes -= held.size_bytes
-                end = address + size
-                taken = [Returned(observation, block, None) for _, _, block in self.live.overlapping(address, end)]
-                taken += [Returned(observation, freed.block, freed.guard) for freed in self.guarded.cut(address, end)]
-                return taken
-            case _:
-                pass
+        if isinstance(observation, UpstreamFreed):
+            address, end = observation.address, observation.address + observation.size_bytes
+            if (held := self.upstream.remove(address)) is not None:
+                self.held_bytes -= held.size_bytes
+            taken = [Returned(observation, block, None) for _, _, block in self.live.overlapping(address, end)]
+            taken += [Returned(observation, freed.block, freed.guard) for freed in self.guarded.cut(address, end)]
+            return taken
+        if isinstance(observation, UpstreamAllocated) and self._ledger:
+            address, size, kind = observation.address, observation.size_bytes, observation.kind
+            self._kinds_seen.add(kind)
+            if not self.upstream.overlapping(address, address + size):
+                held = UpstreamRange(address, size, kind, observation.device, pool)
+                self.upstream.add(address, address + size, held)
+                self.held_bytes += size
         return []
 
-    def holding(self, block: BlockState) -> Iterator[UpstreamRange]:
-        """Yield the upstream memory under a block, in order; nothing after the first byte that has none."""
+    def holding(self, block: BlockState) -> list[UpstreamRange]:
+        """Return the upstream memory under a block, in order; nothing after the first byte that has none."""
         reached = block.address
+        holding = []
         for start, end, held in self.upstream.overlapping(block.address, block.end):
             if start > reached:
-                return
+                break
             reached = end
-            yield held
+            holding.append(held)
+        return holding

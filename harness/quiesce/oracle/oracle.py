@@ -10,12 +10,14 @@ from quiesce.backend import Closing, Description, DeviceProfile, Reply
 from quiesce.findings import Finding
 from quiesce.gauges import Readings
 from quiesce.operations import Mark, Operation
+from quiesce.oracle import sightings
 from quiesce.oracle.change import Change
 from quiesce.oracle.invariants import AFTER_THE_ANSWER, BEFORE_THE_ANSWER
 from quiesce.oracle.invariants.answers import judge_answer
 from quiesce.oracle.invariants.closing import judge_closing
 from quiesce.oracle.model import Model
-from quiesce.oracle.permits import Permitted, permits
+from quiesce.oracle.permits import permits
+from quiesce.oracle.permitted import Permitted
 from quiesce.oracle.rules import Invariant
 from quiesce.outcomes import Done, Unsupported
 
@@ -52,14 +54,16 @@ class Oracle:
         """
         if isinstance(reply.outcome, Unsupported):
             return ()
-        permitted = self.permits(operation)
+        permitted = permits(self.model, operation)
         change = self.model.apply(operation, reply.outcome, reply.observations, before, after, origin)
         kind = type(operation)
-        return (
-            self._first_broken((_BEFORE if change.stands_out else _BEFORE_WHERE_NOTHING_STANDS_OUT)[kind], change)
-            or tuple(judge_answer(operation, reply.outcome, permitted))
-            or self._first_broken(_AFTER[kind], change)
-        )
+        if findings := self._first_broken(
+            (_BEFORE if change.stands_out else _BEFORE_WHERE_NOTHING_STANDS_OUT)[kind], change
+        ):
+            return findings
+        if not permitted.permits(reply.outcome):
+            return tuple(judge_answer(operation, reply.outcome, permitted))
+        return self._first_broken(_AFTER[kind], change)
 
     def _first_broken(self, invariants: _Invariants, change: Change) -> tuple[Finding, ...]:
         for invariant in invariants:
@@ -73,5 +77,5 @@ class Oracle:
     def judge_closing(self, closing: Closing) -> tuple[Finding, ...]:
         """Judge what is left after the context was closed."""
         change = Change(Mark("closing"), Done(), closing.observations, {}, closing.readings, "closing")
-        self.model.see(closing.observations, None, change)
+        sightings.see(self.model, closing.observations, None, change)
         return tuple(judge_closing(self.model, closing.readings))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from quiesce import operations as ops
-from quiesce.backend import Capability, Promise
+from quiesce.backend import Promise
 from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.change import Change, Conflict
@@ -125,7 +125,7 @@ def _meet(
         ):
             continue
         conflict = Conflict(block, earlier.block, order.certainly_pending(earlier.guard))
-        if facts.can(Capability.ORDER_LEDGER):
+        if facts.sees_order:
             change.conflicts += (conflict,)
         elif excused_by in (None, stream):
             user = (stream.timeline, stream.enqueued) if stream is not None else None
@@ -145,7 +145,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
-    if not facts.can(Capability.ORDER_LEDGER):
+    if not facts.sees_order:
         facts.order.doubt_idleness(stream, block.uses)  # an allocator may have recorded events there, unseen
 
 
@@ -165,6 +165,8 @@ def _guard(facts: Facts, block: BlockState, stream: StreamState) -> Clock:
     if block.kind is MemoryKind.PAGEABLE:
         return {}
     guard = facts.order.work(block.uses)
+    if not facts.order.is_busy:
+        return guard  # nothing that an earlier owner left can be unfinished either
     inherited: Clock = {}
     for earlier in block.inherited:
         merge(inherited, facts.order.work(earlier.guard))

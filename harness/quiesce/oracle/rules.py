@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, get_args
 
@@ -14,7 +14,7 @@ from quiesce.oracle.model import Model
 MAKING_BLOCKS: Final = (Allocate, Stage)
 ASKING: Final = (QueryStream, QueryEvent)
 
-Check: TypeAlias = Callable[[Model, Change], Iterator[Finding]]
+Check: TypeAlias = Callable[[Model, Change], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)

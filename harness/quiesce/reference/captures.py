@@ -191,7 +191,7 @@ class Captures:
         A thread with "an ongoing capture sequence that was not initiated with" the relaxed mode "is prohibited from
         potentially unsafe API calls" unless its own mode is relaxed (``cudaThreadExchangeStreamCaptureMode``).
         """
-        if self._relaxed.value:
+        if self._relaxed.value or not self.active:
             return
         strict = [capture for capture in self.active.values() if capture.mode is not CaptureMode.RELAXED]
         for capture in strict:

@@ -5,8 +5,6 @@ It is independent of the components under study: they report nothing to it; the 
 
 from __future__ import annotations
 
-from collections import Counter
-
 from quiesce.observations import (
     HandleCreated,
     HandleDestroyed,
@@ -24,9 +22,9 @@ class Ledger:
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []
-        self.held_bytes = Counter(dict.fromkeys(MemoryKind, 0))
+        self.held_bytes = dict.fromkeys(MemoryKind, 0)
         self.allocations = 0
-        self.handles = Counter(dict.fromkeys(HandleKind, 0))
+        self.handles = dict.fromkeys(HandleKind, 0)
         self.upstream_calls = 0
         self.steps = 0
 
@@ -37,26 +35,25 @@ class Ledger:
     def see(self, observation: Observation) -> None:
         """Keep an observation and bring the totals up to date."""
         self._observations.append(observation)
-        match observation:
-            case UpstreamAllocated(size_bytes=size, kind=kind):
-                self.held_bytes[kind] += size
-                self.allocations += 1
-                self.upstream_calls += 1
-            case UpstreamFreed(size_bytes=size, kind=kind):
-                self.held_bytes[kind] -= size
-                self.allocations -= 1
-                self.upstream_calls += 1
-            case UpstreamRefused():
-                self.upstream_calls += 1
-            case HandleCreated(kind=handle):
-                self.handles[handle] += 1
-            case HandleDestroyed(kind=handle):
-                self.handles[handle] -= 1
-            case _:
-                pass
+        if isinstance(observation, UpstreamAllocated):
+            self.held_bytes[observation.kind] += observation.size_bytes
+            self.allocations += 1
+            self.upstream_calls += 1
+        elif isinstance(observation, UpstreamFreed):
+            self.held_bytes[observation.kind] -= observation.size_bytes
+            self.allocations -= 1
+            self.upstream_calls += 1
+        elif isinstance(observation, UpstreamRefused):
+            self.upstream_calls += 1
+        elif isinstance(observation, HandleCreated):
+            self.handles[observation.kind] += 1
+        elif isinstance(observation, HandleDestroyed):
+            self.handles[observation.kind] -= 1
 
     def drain(self) -> tuple[Observation, ...]:
         """Return the observations since the last call, oldest first."""
+        if not self._observations:
+            return ()
         seen = tuple(self._observations)
         self._observations.clear()
         return seen

@@ -10,7 +10,7 @@ from quiesce.backend import Closing, DeviceProfile, Reply
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import HandleKind
 from quiesce.operations import MemoryKind, Operation
-from quiesce.outcomes import INVALID_VALUE, Outcome, OutOfMemory, Rejected
+from quiesce.outcomes import INVALID_VALUE, Done, Outcome, OutOfMemory, Rejected
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.memory_calls import MemoryCalls
 from quiesce.reference.order_calls import OrderCalls
@@ -38,6 +38,13 @@ MACHINE_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
 
 
 # Made once: they are read after every operation.
+_STREAM: Final = HandleKind.STREAM
+_EVENT: Final = HandleKind.EVENT
+_GRAPH: Final = HandleKind.GRAPH
+_INSTANCE: Final = HandleKind.INSTANCE
+_DEVICE: Final = MemoryKind.DEVICE
+_MANAGED: Final = MemoryKind.MANAGED
+_PINNED_KIND: Final = MemoryKind.PINNED
 _LIVE: Final = Gauge.LIVE, Source.CLAIM
 _BLOCKS: Final = Gauge.BLOCKS, Source.CLAIM
 _RESERVED_CLAIM: Final = Gauge.RESERVED, Source.CLAIM
@@ -52,6 +59,7 @@ _NODES: Final = Gauge.NODES, Source.CLAIM
 _UPSTREAM_CALLS: Final = Gauge.UPSTREAM_CALLS, Source.LEDGER
 _COST: Final = Gauge.COST, Source.LEDGER
 _RETAINED: Final = Gauge.RETAINED, Source.LEDGER
+_DONE: Final = Reply(Done())
 
 
 class Machine:
@@ -118,31 +126,32 @@ class Machine:
             outcome = OutOfMemory()
         except CallRejected as rejected:
             outcome = Rejected(rejected.code)
-        return Reply(outcome, self._world.ledger.drain())
+        observations = self._world.ledger.drain()
+        if not observations and isinstance(outcome, Done):
+            return _DONE
+        return Reply(outcome, observations)
 
     def readings(self) -> Readings:
         """Read the gauges: claims from the components, the rest from the ledger."""
         world, ledger = self._world, self._world.ledger
-        pinned_pool, pageable = world.pinned_pool, world.pageable
-        managed, held = world.managed_pool, ledger.held_bytes
-        live_bytes = pinned_pool.live_bytes + pageable.live_bytes + managed.live_bytes
-        live_blocks = pinned_pool.live_blocks + pageable.live_blocks + managed.live_blocks
-        held_bytes = managed.held_bytes
-        for pool in (*world.device_pools, *world.pools.values()):
+        pinned_pool, pageable, held = world.pinned_pool, world.pageable, ledger.held_bytes
+        live_bytes = pinned_pool.live_bytes + pageable.live_bytes
+        live_blocks = pinned_pool.live_blocks + pageable.live_blocks
+        held_bytes = 0
+        for pool in world.every_pool():
             live_bytes += pool.live_bytes
             live_blocks += pool.live_blocks
             held_bytes += pool.held_bytes
         nodes = world.tape.count()
         handles = ledger.handles
-        streams, events = handles[HandleKind.STREAM], handles[HandleKind.EVENT]
-        graphs, instances = handles[HandleKind.GRAPH], handles[HandleKind.INSTANCE]
+        streams, events, graphs, instances = handles[_STREAM], handles[_EVENT], handles[_GRAPH], handles[_INSTANCE]
         return {
             _LIVE: live_bytes,
             _BLOCKS: live_blocks,
             _RESERVED_CLAIM: held_bytes,
-            _RESERVED: held[MemoryKind.DEVICE] + held[MemoryKind.MANAGED],
+            _RESERVED: held[_DEVICE] + held[_MANAGED],
             _PINNED_CLAIM: pinned_pool.held_bytes,
-            _PINNED: held[MemoryKind.PINNED],
+            _PINNED: held[_PINNED_KIND],
             _STREAMS: streams,
             _EVENTS: events,
             _GRAPHS: graphs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.observations import CopyEnqueued
@@ -13,6 +14,8 @@ from quiesce.reference.calls import CallRejected
 from quiesce.reference.staging import use
 from quiesce.reference.streams import Stream
 from quiesce.reference.world import World
+
+_HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
 
 
 class MemoryCalls:
@@ -69,9 +72,9 @@ class MemoryCalls:
         if operation.slot not in world.blocks:
             block.owner.free_again(block, stream)
             return Done()
+        block.owner.free(block, stream)
         del world.blocks[operation.slot]
         world.freed[operation.slot] = block
-        block.owner.free(block, stream)
         return Done()
 
     def trim(self, operation: ops.Trim) -> Outcome:
@@ -102,11 +105,12 @@ class MemoryCalls:
             size = min(source.size_bytes, destination.size_bytes)
         if not 0 <= size <= min(source.size_bytes, destination.size_bytes):
             raise CallRejected(INVALID_VALUE)
-        # Pageable memory is not in use once the call has returned: it was read, or the copy is complete
-        # (CUDA Runtime API, "API synchronization behavior").
+        # Pageable memory is not in use once the call has returned: it was read, or the copy is complete, as one from
+        # host memory to host memory always is (CUDA Runtime API, "API synchronization behavior").
         self._use([block for block in (source, destination) if block.kind is not MemoryKind.PAGEABLE], stream)
         world.ledger.see(CopyEnqueued(source.address, destination.address, size, stream.name))
-        if destination.kind is MemoryKind.PAGEABLE and stream.capture is None:
+        within_host = source.kind in _HOST and destination.kind in _HOST
+        if (within_host or destination.kind is MemoryKind.PAGEABLE) and stream.capture is None:
             world.streams.synchronize_stream(stream)
         return Done()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from quiesce.operations import FailurePoint
 from quiesce.outcomes import INVALID_VALUE
@@ -22,6 +22,7 @@ from quiesce.reference.streams import Stream, Streams
 from quiesce.reference.upstream import FailureInjector, Upstream
 
 _Result = TypeVar("_Result")
+_BOOKKEEPER: Final = FailurePoint.BOOKKEEPER
 
 
 class CachingPool:
@@ -227,7 +228,7 @@ class CachingPool:
         footprint = self.upstream.footprint(size_bytes)
         if self.limit_bytes is not None and self.held_bytes + footprint > self.limit_bytes:
             raise MemoryExhausted
-        self.injector.meet(FailurePoint.BOOKKEEPER)
+        self.injector.meet(_BOOKKEEPER)
         with self.streams.captures.relaxed():
             address = self.upstream.allocate(size_bytes, alignment)
         return self.adopt(Chunk(address, footprint, class_bytes, count))

@@ -304,6 +304,10 @@ class Streams:
             for capture in captures:
                 capture.invalid = True
             raise CallRejected(CAPTURE_UNSUPPORTED)
+        self.finish_device(device)
+
+    def finish_device(self, device: int) -> None:
+        """Block as a free does that waits for the device, which a relaxed capture does not forbid."""
         self._ledger.see(DeviceSynchronized(device))
         for stream in [s for s in self._busy if s.device == device]:
             if stream.queue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
 from quiesce.operations import FailurePoint, InjectedError, MemoryKind
@@ -12,6 +13,8 @@ from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.heap import Heap
 from quiesce.reference.ledger import Ledger
 from quiesce.requests import SIZE_BYTES_MAX
+
+_UPSTREAM: Final = FailurePoint.UPSTREAM
 
 
 @dataclass(slots=True)
@@ -94,7 +97,7 @@ class Upstream:
         self._forbid_unsafe_call()
         size = self.footprint(size_bytes)
         try:
-            self._injector.meet(FailurePoint.UPSTREAM)
+            self._injector.meet(_UPSTREAM)
             address = self._heap.allocate(size, alignment_bytes)
             if address is None:
                 raise MemoryExhausted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from quiesce.findings import Finding
@@ -14,66 +14,72 @@ from quiesce.oracle.rules import Invariant, found
 from quiesce.outcomes import Done
 
 _HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
+_BLOCKS: Final = Gauge.BLOCKS  # a name of its own: the members of an enumeration are slow to look up on Python 3.11
+_LIVE: Final = Gauge.LIVE
 
 
-def gauges_are_not_negative(model: Model, change: Change) -> Iterator[Finding]:
+def gauges_are_not_negative(model: Model, change: Change) -> Iterable[Finding]:
     """Nothing counts below zero."""
     if min(change.after.values(), default=0) >= 0:
-        return
-    for (gauge, source), value in sorted(change.after.items()):
-        if value < 0:
-            yield found("gauges_are_not_negative", f"{gauge} of at least 0", f"{value} by its {source}")
+        return ()
+    return [
+        found("gauges_are_not_negative", f"{gauge} of at least 0", f"{value} by its {source}")
+        for (gauge, source), value in sorted(change.after.items())
+        if value < 0
+    ]
 
 
-def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterator[Finding]:
+def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterable[Finding]:
     """Where both a claim and a ledger count the same thing, they agree."""
+    findings = []
     for gauge, by_claim, by_ledger in model.counted_twice:
         claim, ledger = change.after.get(by_claim), change.after.get(by_ledger)
         if claim is not None and ledger is not None and claim != ledger:
-            yield found("claims_agree_with_the_ledger", f"{gauge} of {ledger}, as the ledger says", f"{claim} claimed")
+            expected = f"{gauge} of {ledger}, as the ledger says"
+            findings.append(found("claims_agree_with_the_ledger", expected, f"{claim} claimed"))
+    return findings
 
 
-def block_count_follows_the_sequence(model: Model, change: Change) -> Iterator[Finding]:
+def block_count_follows_the_sequence(model: Model, change: Change) -> Iterable[Finding]:
     """The backend counts as many live blocks as the sequence owns.
 
     Those of no bytes may or may not count, and those of host memory only where an allocator of its own has them.
     """
-    counted = best_reading(change.after, Gauge.BLOCKS)
-    if counted is None:
-        return
+    counted = best_reading(change.after, _BLOCKS)
     owned = model.memory.live_count
-    if owned <= counted <= owned + len(model.empty_blocks):
-        return
+    if counted is None or owned <= counted <= owned + len(model.empty_blocks):
+        return ()
     elsewhere = sum(block.kind in _HOST for block in model.blocks.values()) if counted < owned else 0
-    if not owned - elsewhere <= counted <= owned:
-        yield found("block_count_follows_the_sequence", f"{owned} blocks", f"{counted} blocks")
+    if owned - elsewhere <= counted <= owned:
+        return ()
+    return [found("block_count_follows_the_sequence", f"{owned} blocks", f"{counted} blocks")]
 
 
-def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterator[Finding]:
+def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterable[Finding]:
     """A block's free takes from ``live`` what its allocation added, which is at least its size.
 
     Host memory adds nothing where an allocator of its own has it.
     """
-    before, after = best_reading(change.before, Gauge.LIVE), best_reading(change.after, Gauge.LIVE)
+    before, after = best_reading(change.before, _LIVE), best_reading(change.after, _LIVE)
     if before is None or after is None:
-        return
+        return ()
     rose = after - before
     if change.made is not None:
         change.made.claimed_bytes = rose
         if rose < change.made.size_bytes and (rose or change.made.kind not in _HOST):
             size = change.made.size_bytes
-            yield found("live_bytes_return_to_where_they_were", f"live to rise by at least {size}", f"rose by {rose}")
+            return [
+                found("live_bytes_return_to_where_they_were", f"live to rise by at least {size}", f"rose by {rose}")
+            ]
     elif change.freed is not None and isinstance(change.outcome, Done):
         added = change.freed.claimed_bytes
         if added is not None and rose != -added:
-            yield found(
-                "live_bytes_return_to_where_they_were",
-                f"live to fall by the {added} that '{change.freed.slot}' added",
-                f"fell by {-rose}",
-                change.freed.made_by,
-            )
+            expected = f"live to fall by the {added} that '{change.freed.slot}' added"
+            by = change.freed.made_by
+            return [found("live_bytes_return_to_where_they_were", expected, f"fell by {-rose}", by)]
     elif model.memory.live_count == 0 and after != 0 and not model.empty_blocks:
-        yield found("live_bytes_return_to_where_they_were", "live of 0: nothing is owned", f"{after}")
+        return [found("live_bytes_return_to_where_they_were", "live of 0: nothing is owned", f"{after}")]
+    return ()
 
 
 INVARIANTS: Final = (

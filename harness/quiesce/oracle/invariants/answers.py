@@ -12,7 +12,7 @@ from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import certain_room, worst_footprint
 from quiesce.oracle.model import Model
-from quiesce.oracle.permits import Permitted
+from quiesce.oracle.permitted import Permitted
 from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, describe
 
@@ -25,9 +25,7 @@ EXPECTATION_NAMES: Final = (FITS, SERVED, REFUSED, DOCUMENTED, ENFORCED)
 
 
 def judge_answer(operation: Operation, outcome: Outcome, permitted: Permitted) -> Iterator[Finding]:
-    """Compare an outcome with the permitted set, which was taken before the operation ran."""
-    if permitted.permits(outcome):
-        return
+    """Name the rule that an outcome breaks which is not in the permitted set, taken before the operation ran."""
     observed = describe(outcome)
     match outcome:
         case Allocated() | Done():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from quiesce import operations as ops
 from quiesce.findings import Finding
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
@@ -15,6 +14,8 @@ from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Allocated
 
 ADDRESS_SPACE_END: Final = 1 << 64
+_DEVICE: Final = MemoryKind.DEVICE
+_HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
 
 
 def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding]:
@@ -37,64 +38,54 @@ def _distance(offset: int) -> str:
     return f"{abs(offset)} bytes {'behind' if offset > 0 else 'before'}"
 
 
-def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterator[Finding]:
+def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Finding]:
     """A block is not null and does not wrap round the end of the address space."""
     made = change.made
-    if made is not None and (made.address <= 0 or made.end > ADDRESS_SPACE_END):
-        yield found(
-            "blocks_lie_in_the_address_space",
-            f"{made.size_bytes} bytes above 0 and below 2^64",
-            "a block at null"
-            if made.address <= 0
-            else f"a block that ends {made.end - ADDRESS_SPACE_END} bytes beyond it",
-        )
+    if made is None or (made.address > 0 and made.end <= ADDRESS_SPACE_END):
+        return ()
+    beyond = f"a block that ends {made.end - ADDRESS_SPACE_END} bytes beyond it"
+    observed = "a block at null" if made.address <= 0 else beyond
+    return [found("blocks_lie_in_the_address_space", f"{made.size_bytes} bytes above 0 and below 2^64", observed)]
 
 
-def addresses_are_aligned(model: Model, change: Change) -> Iterator[Finding]:
+def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
     """A block's address is a multiple of the alignment asked for, and of the one the backend guarantees."""
-    if change.made is None or not isinstance(change.outcome, Allocated):
-        return
-    asked = change.operation.alignment_bytes if isinstance(change.operation, ops.Allocate) else None
-    alignment = max(asked or 1, model.description.alignment_bytes)
-    if change.made.address % alignment:
-        yield found(
-            "addresses_are_aligned",
-            f"a multiple of {alignment}",
-            f"an address {change.made.address % alignment} beyond one",
-        )
+    if change.made is None:
+        return ()
+    alignment = max(change.made.alignment_bytes, model.description.alignment_bytes, 1)
+    beyond = change.made.address % alignment
+    if not beyond:
+        return ()
+    return [found("addresses_are_aligned", f"a multiple of {alignment}", f"an address {beyond} beyond one")]
 
 
-def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterator[Finding]:
+def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterable[Finding]:
     """Where upstream is observed, every byte of a block belongs to held memory of its kind, and of its device.
 
     Neighbouring upstream allocations may carry one block together, as mapped pages do.
     """
     made = change.made
     if made is None or not model.memory.is_upstream_seen(made.kind):
-        return
-    holding = list(model.memory.holding(made))
-    reached = max((held.address + held.size_bytes for held in holding), default=made.address)
+        return ()
+    holding = model.memory.holding(made)
+    reached = holding[-1].address + holding[-1].size_bytes if holding else made.address
     if reached < made.end:
         where = f"{reached - made.address} of them" if holding else "none of them"
-        yield found(
-            "blocks_lie_within_upstream_memory",
-            f"{made.size_bytes} bytes inside upstream memory",
-            f"{where} are inside",
-        )
-    elif wrong := [held for held in holding if not _may_carry(held, made)]:
-        yield found(
-            "blocks_lie_within_upstream_memory",
-            f"{made.kind} memory of device {made.device}",
-            f"{wrong[0].kind} memory of device {wrong[0].device}",
-        )
+        expected = f"{made.size_bytes} bytes inside upstream memory"
+        return [found("blocks_lie_within_upstream_memory", expected, f"{where} are inside")]
+    for held in holding:
+        if not _may_carry(held, made):
+            expected = f"{made.kind} memory of device {made.device}"
+            observed = f"{held.kind} memory of device {held.device}"
+            return [found("blocks_lie_within_upstream_memory", expected, observed)]
+    return ()
 
 
 def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
-    if block.kind is MemoryKind.DEVICE and held.kind is MemoryKind.DEVICE:
+    if block.kind is _DEVICE and held.kind is _DEVICE:
         # A stream's memory may be that of the stream's device.
         return held.device == block.device or block.stream.device != block.device
-    host = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
-    return held.kind is block.kind or (held.kind in host and block.kind in host)
+    return held.kind is block.kind or (held.kind in _HOST and block.kind in _HOST)
 
 
 def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:

@@ -147,17 +147,17 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
     made = change.made
     if made is None or made.kind is not MemoryKind.PINNED or not model.promises(Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO):
         return
-    held = next(model.memory.holding(made), None) if model.memory.is_upstream_seen(made.kind) else None
-    if held is None or held.address != made.address or made.alignment_bytes:
+    holding = model.memory.holding(made) if model.memory.is_upstream_seen(made.kind) else []
+    if not holding or holding[0].address != made.address or made.alignment_bytes:
         return
     units = -(-made.size_bytes // _PINNED_UNIT_BYTES)
     granularity = model.profile.granularity_bytes
     expected = -(-(_PINNED_UNIT_BYTES << (units - 1).bit_length()) // granularity) * granularity
-    if held.size_bytes != expected:
+    if holding[0].size_bytes != expected:
         yield found(
             "pinned_sizes_are_powers_of_two",
             f"{expected} bytes held for a pinned block of {made.size_bytes}",
-            f"{held.size_bytes} bytes held",
+            f"{holding[0].size_bytes} bytes held",
             made.made_by,
         )
 
@@ -190,6 +190,7 @@ INVARIANTS: Final = (
         "RETRY",
         growth_starts_over_after_squeeze,
         (ops.Allocate,),
+        "asks",
     ),
     Invariant(
         "pool_falls_back_to_a_smaller_chunk",
@@ -197,6 +198,7 @@ INVARIANTS: Final = (
         "RETRY",
         pool_falls_back_to_a_smaller_chunk,
         (ops.Allocate,),
+        "asks",
     ),
     Invariant(
         "trim_returns_what_nobody_uses", "Trim returns the unused.", "UP", trim_returns_what_nobody_uses, (ops.Trim,)

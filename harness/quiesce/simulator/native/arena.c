@@ -52,64 +52,56 @@ static bool grow(struct arena *arena, struct arena_class *class, uint64_t slot_b
     uint32_t *uses = calloc(slots, sizeof *uses);
     if (!uses) return false;
     uint64_t granules = slot_bytes / ARENA_GRANULE;
+    uint32_t number = (uint32_t)(class - arena->classes);
     uint64_t reciprocal = chunks > 1 ? 0 : (1ull << ARENA_RECIPROCAL_BITS) / granules + 1;
     for (uint64_t i = 0; i < chunks; i++)
-        arena->chunks[first + i] = (struct arena_chunk){(uint32_t)granules, first, (uint32_t)slots, reciprocal, uses};
+        arena->chunks[first + i] =
+            (struct arena_chunk){(uint32_t)granules, first, (uint32_t)slots, number, reciprocal, uses};
     arena->chunks_used += (uint32_t)chunks;
-    class->next = arena->base + first * ARENA_CHUNK;
-    class->end = class->next + slots * slot_bytes;
+    class->next = (struct arena_slot){arena->base + first * ARENA_CHUNK, uses};
+    class->end = class->next.start + slots * slot_bytes;
     return true;
 }
 
-static uint32_t *use_of(const struct arena *arena, uint64_t address, uint64_t *slot) {
-    uint64_t offset = address - arena->base;
-    const struct arena_chunk *chunk = &arena->chunks[offset / ARENA_CHUNK];
-    if (!chunk->slot_granules) return NULL;
-    uint64_t start = chunk->first * ARENA_CHUNK;
-    uint64_t number = (offset - start) / ARENA_GRANULE * chunk->reciprocal >> ARENA_RECIPROCAL_BITS;
-    if (number >= chunk->slots) return NULL;  // behind the last
-    *slot = arena->base + start + number * chunk->slot_granules * ARENA_GRANULE;
-    return &chunk->uses[number];
-}
-
 uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) {
-    uint64_t slot_bytes, slot;
+    uint64_t slot_bytes;
     if (size_bytes > ARENA_BYTES) return 0;
     struct arena_class *class = &arena->classes[class_of(size_bytes, &slot_bytes)];
-    uint64_t address;
+    struct arena_slot slot;
     if (class->free_count) {
-        address = class->free[--class->free_count];
+        slot = class->free[--class->free_count];
     } else {
-        if (class->next == class->end && !grow(arena, class, slot_bytes)) return 0;
-        address = class->next;
-        class->next += slot_bytes;
+        if (class->next.start == class->end && !grow(arena, class, slot_bytes)) return 0;
+        slot = class->next;
+        class->next.start += slot_bytes;
+        class->next.use++;
     }
-    *use_of(arena, address, &slot) = use;
-    return address;
+    *slot.use = use;
+    return slot.start;
 }
 
-void arena_end(struct arena *arena, uint64_t address) {
-    uint64_t slot;
-    *use_of(arena, address, &slot) = ARENA_DEAD;
+struct arena_slot arena_find(const struct arena *arena, uint64_t address) {
+    uint64_t offset = address - arena->base;
+    if (!arena->base || offset >= ARENA_BYTES) return (struct arena_slot){0};
+    const struct arena_chunk *chunk = &arena->chunks[offset / ARENA_CHUNK];
+    if (!chunk->slot_granules) return (struct arena_slot){0};
+    uint64_t start = chunk->first * ARENA_CHUNK;
+    uint64_t number = (offset - start) / ARENA_GRANULE * chunk->reciprocal >> ARENA_RECIPROCAL_BITS;
+    if (number >= chunk->slots) return (struct arena_slot){0};  // behind the last
+    uint64_t begin = arena->base + start + number * chunk->slot_granules * ARENA_GRANULE;
+    return (struct arena_slot){begin, &chunk->uses[number]};
 }
 
-void arena_give(struct arena *arena, uint64_t address, bool reusable) {
-    arena_end(arena, address);
+void arena_give(struct arena *arena, struct arena_slot slot, bool reusable) {
+    arena_end(slot);
     if (!reusable) return;
-    uint64_t slot_bytes = arena->chunks[(address - arena->base) / ARENA_CHUNK].slot_granules * ARENA_GRANULE;
-    struct arena_class *class = &arena->classes[class_of(slot_bytes, &slot_bytes)];
+    struct arena_class *class = &arena->classes[arena->chunks[(slot.start - arena->base) / ARENA_CHUNK].class];
     if (class->free_count == class->free_capacity) {
         uint32_t capacity = class->free_capacity ? 2 * class->free_capacity : 64;
-        uint64_t *free_slots = realloc(class->free, capacity * sizeof *free_slots);
+        struct arena_slot *free_slots = realloc(class->free, capacity * sizeof *free_slots);
         if (!free_slots) return;  // this slot is never used again
         class->free = free_slots;
         class->free_capacity = capacity;
     }
-    class->free[class->free_count++] = address;
-}
-
-uint32_t arena_find(const struct arena *arena, uint64_t address, uint64_t *slot) {
-    if (!arena->base || address - arena->base >= ARENA_BYTES) return 0;
-    const uint32_t *use = use_of(arena, address, slot);
-    return use ? *use : 0;
+    class->free[class->free_count++] = slot;
 }

@@ -25,17 +25,25 @@ struct arena_chunk {
     uint32_t slot_granules;
     uint32_t first;  // the chunk in which the first slot begins
     uint32_t slots;
+    uint32_t class;
     uint64_t reciprocal;  // of slot_granules, for a division that every call would wait for
     uint32_t *uses;  // of that chunk, for each slot: 0 never used, ARENA_DEAD not any more, else what take() was given
+};
+
+// A slot: where it begins, and its use (NULL where no slot is). Who has looked it up once does not divide again.
+struct arena_slot {
+    uint64_t start;
+    uint32_t *use;
 };
 
 struct arena {
     uint64_t base;
     uint32_t chunks_used;
     struct arena_class {
-        uint64_t *free;  // a stack: the slot given back last is taken first
+        struct arena_slot *free;  // a stack: the slot given back last is taken first
         uint32_t free_count, free_capacity;
-        uint64_t next, end;  // slots that were never used
+        struct arena_slot next;  // slots that were never used
+        uint64_t end;
     } classes[ARENA_CLASSES];
     struct arena_chunk chunks[ARENA_CHUNKS];
 };
@@ -47,11 +55,11 @@ void arena_close(struct arena *arena);
 // Takes a slot of at least size_bytes. Returns its address, or 0 where address space or memory runs out.
 uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use);
 
+// The slot in which an address lies.
+struct arena_slot arena_find(const struct arena *arena, uint64_t address);
+
 // Ends the use of a slot, which is not taken again before it is given back.
-void arena_end(struct arena *arena, uint64_t address);
+static inline void arena_end(struct arena_slot slot) { *slot.use = ARENA_DEAD; }
 
 // Gives a slot back; a `reusable` one may be taken again.
-void arena_give(struct arena *arena, uint64_t address, bool reusable);
-
-// What lies at an address: the use of the slot (0, ARENA_DEAD or what take() was given) and where the slot begins.
-uint32_t arena_find(const struct arena *arena, uint64_t address, uint64_t *slot);
+void arena_give(struct arena *arena, struct arena_slot slot, bool reusable);

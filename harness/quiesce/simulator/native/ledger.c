@@ -21,6 +21,7 @@ struct ledger_place ledger_place;
 static char (*names)[LEDGER_NAME_BYTES];
 static uint32_t free_entry;  // a list through `address` of the entries that were used
 static const char *entered;  // a literal
+static uint16_t entered_index;  // 0: nobody has asked for it yet
 static _Thread_local uint32_t thread;
 
 // Literals whose index is known: a call is named by its literal's address.
@@ -61,6 +62,7 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
     ledger_place = (struct ledger_place){ring, ring, ring + ring_entries};
     names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
     memset(cache, 0, sizeof cache);
+    entered_index = 0;
     free_entry = 0;
     *ledger = (struct ledger_header){
         .layout = LEDGER_LAYOUT,
@@ -98,16 +100,20 @@ uint16_t ledger_name(const char *name) {
     return (uint16_t)count;
 }
 
-void ledger_enter(const char *literal) { entered = literal; }
+void ledger_enter(const char *literal) {
+    entered = literal;
+    entered_index = 0;
+}
 
 uint16_t ledger_function(void) {
-    if (!entered) return 0;
+    if (entered_index || !entered) return entered_index;
     size_t place = ((uintptr_t)entered >> 3) % CACHED;
     if (cache[place].literal != entered) {
         cache[place].literal = entered;
         cache[place].index = ledger_name(entered);
     }
-    return cache[place].index;
+    entered_index = cache[place].index;
+    return entered_index;
 }
 
 uint32_t ledger_take(void) {

@@ -154,15 +154,20 @@ void memory_refuse(uint64_t address) {
         .seen = SEEN_FREED_FOREIGN, .thing = THING_DEVICE, .stack = stack_of_call(), .address = address});
 }
 
-// Finds the live block that begins at an address, of one of two kinds. What is wrong with it is observed.
-static uint32_t owned(uint64_t address, enum thing thing, enum thing other) {
-    uint64_t slot;
+static struct arena_slot slot_at(uint64_t address) {
     const struct arena *arena = arena_at(address);
-    uint32_t use = arena ? arena_find(arena, address, &slot) : 0;
-    bool fits = use && use != ARENA_DEAD && slot == address &&
+    return arena ? arena_find(arena, address) : (struct arena_slot){0};
+}
+
+static uint32_t use_of(struct arena_slot slot) { return slot.use ? *slot.use : 0; }
+
+// Returns the live block that begins at an address, of one of two kinds, given its slot. What is wrong is observed.
+static uint32_t owned(uint64_t address, struct arena_slot slot, enum thing thing, enum thing other) {
+    uint32_t use = use_of(slot);
+    bool fits = use && use != ARENA_DEAD && slot.start == address &&
                 (ledger_live(use)->thing == thing || ledger_live(use)->thing == other);
     if (fits) return use;
-    bool twice = use == ARENA_DEAD && slot == address;
+    bool twice = use == ARENA_DEAD && slot.start == address;
     ledger_see((struct observation){.seen = twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN,
                                     .thing = (uint8_t)thing,
                                     .stack = stack_of_call(),
@@ -196,7 +201,8 @@ enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_byt
 enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     enum status status = capture_forbid_unsafe();
     if (status || !address) return status;
-    uint32_t live = owned(address, thing, other);
+    struct arena_slot slot = slot_at(address);
+    uint32_t live = owned(address, slot, thing, other);
     if (!live) return INVALID_VALUE;
     struct block block = blocks[live];
     enum thing freed = (enum thing)ledger_live(live)->thing;
@@ -207,14 +213,15 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
-        live = owned(address, thing, other);  // host functions ran without the lock: somebody else may have freed it
+        slot = slot_at(address);  // host functions ran without the lock: somebody else may have freed it
+        live = owned(address, slot, thing, other);
         if (!live) return INVALID_VALUE;
         block = blocks[live];
     }
     uint64_t size_bytes = ledger_live(live)->size_bytes;
     disown(live, NULL);
     poison(address, size_bytes);
-    arena_give(arena_at(address), address, settings.recycle == RECYCLE_EAGER);
+    arena_give(arena_at(address), slot, settings.recycle == RECYCLE_EAGER);
     if (block.pool) {
         pool_free(block.pool, block.size_bytes);
         pool_reuse(block.pool, block.size_bytes);
@@ -255,32 +262,34 @@ enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_
 }
 
 enum status memory_end(uint64_t address) {
-    uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
+    struct arena_slot slot = slot_at(address);
+    uint32_t live = owned(address, slot, THING_DEVICE, THING_DEVICE);
     if (!live) return INVALID_VALUE;
     struct block block = blocks[live];
     disown(live, NULL);
     pool_free(block.pool, block.size_bytes);
     pool_reuse(block.pool, block.size_bytes);
-    arena_end(arena_at(address), address);
+    arena_end(slot);
     return OK;
 }
 
 enum status memory_free_ordered(uint64_t address, struct stream *stream) {
     if (!address) return OK;
     if (stream->capture) return graph_memory_free(address, stream);
-    uint32_t live = owned(address, THING_DEVICE, THING_DEVICE);
+    struct arena_slot slot = slot_at(address);
+    uint32_t live = owned(address, slot, THING_DEVICE, THING_DEVICE);
     if (!live) return INVALID_VALUE;
     struct freed freed = {address, ledger_live(live)->size_bytes, blocks[live].size_bytes, ledger_live(live)->device,
                           blocks[live].pool};
     disown(live, stream);
     if (freed.pool) pool_free(freed.pool, freed.footprint_bytes);
-    arena_end(arena_at(address), address);
+    arena_end(slot);
     return stream_enqueue(stream, &(struct work){.kind = WORK_FREE, .freed = freed});
 }
 
 void memory_finish_free(const struct freed *freed) {
     poison(freed->address, freed->size_bytes);
-    arena_give(arena_at(freed->address), freed->address, settings.recycle == RECYCLE_EAGER);
+    arena_give(arena_at(freed->address), slot_at(freed->address), settings.recycle == RECYCLE_EAGER);
     if (freed->pool)
         pool_reuse(freed->pool, freed->footprint_bytes);
     else
@@ -292,13 +301,13 @@ void memory_finish_free(const struct freed *freed) {
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
     if (!arena) return registered_find(address);
-    uint64_t slot = 0;
-    uint32_t use = arena_find(arena, address, &slot);
+    struct arena_slot slot = arena_find(arena, address);
+    uint32_t use = use_of(slot);
     unsigned bank = (unsigned)(arena - arenas);
     enum thing thing = bank == BANK_PINNED ? THING_PINNED : bank == BANK_MANAGED ? THING_MANAGED : THING_DEVICE;
-    if (!use || use == ARENA_DEAD) return (struct span){thing, bank < DEVICES_MAX ? bank : 0, slot, 0, 0, true};
+    if (!use || use == ARENA_DEAD) return (struct span){thing, bank < DEVICES_MAX ? bank : 0, slot.start, 0, 0, true};
     const struct live *live = ledger_live(use);
-    return (struct span){thing, live->device, slot, live->size_bytes, blocks[use].flags, false};
+    return (struct span){thing, live->device, slot.start, live->size_bytes, blocks[use].flags, false};
 }
 
 enum status memory_check(uint64_t address, uint64_t size_bytes) {
@@ -318,9 +327,7 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
 }
 
 uint32_t memory_live_at(uint64_t address) {
-    uint64_t slot;
-    const struct arena *arena = arena_at(address);
-    uint32_t use = arena ? arena_find(arena, address, &slot) : 0;
+    uint32_t use = use_of(slot_at(address));
     return use == ARENA_DEAD ? 0 : use;
 }
 

@@ -1,0 +1,170 @@
+"""Which outcomes a request on memory, pools, runtimes and tapes may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Initialization
+from quiesce.operations import MemoryKind, Operation
+from quiesce.oracle.model import Model
+from quiesce.oracle.permits_order import Rule, beside_captures, enqueue, on_stream, while_capturing
+from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted
+from quiesce.outcomes import CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED
+
+_ALWAYS_SERVED_ALIGNMENT_BYTES: Final = 256
+_ALWAYS_REFUSED_BYTES: Final = 1 << 47
+"""A request beyond the address space of a process: refused in any words (CUDA: invalid value, or out of memory)."""
+
+
+def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
+    if operation.pool is not None and operation.pool not in model.pools:
+        return REFUSED
+    if operation.stream is not None and operation.stream not in model.streams:
+        return ANYTHING
+    limit = model.pools.get(operation.pool) if operation.pool is not None else None
+    may_be_invalid = (
+        operation.size_bytes == 0
+        or operation.size_bytes >= _ALWAYS_REFUSED_BYTES
+        or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
+        or (limit is not None and operation.size_bytes > limit)
+    )
+    forbidden = model.captures.forbids_unsafe_calls
+    if not may_be_invalid and not forbidden:
+        return MEMORY
+    codes = {ANY} if may_be_invalid else set()
+    codes |= {CAPTURE_UNSUPPORTED} if forbidden else set()
+    return Permitted(out_of_memory=True, codes=frozenset(codes))
+
+
+def _stage(model: Model, operation: ops.Stage) -> Permitted:
+    source = operation.source
+    if source not in model.blocks:
+        return ANYTHING if source in model.empty_blocks else REFUSED
+    if model.blocks[source].kind is MemoryKind.DEVICE:
+        return ANYTHING  # some libraries copy it, some refuse it
+    state = model.stream(operation.stream)
+    if state is not None and model.captures.of(state) is not None:
+        return Permitted(out_of_memory=True, codes=frozenset({CAPTURE_UNSUPPORTED, CAPTURE_INVALIDATED}))
+    return on_stream(model, operation.stream, MEMORY)
+
+
+def _free(model: Model, operation: ops.Free) -> Permitted:
+    slot = operation.slot
+    if slot in model.empty_blocks:
+        return ANYTHING  # a block of zero bytes may or may not exist
+    if slot not in model.blocks:
+        return REFUSED
+    if model.stream(operation.stream) is None:
+        return ANYTHING  # the stream is gone: the block may go all the same
+    return while_capturing(model, SUCCESS)
+
+
+def _trim(model: Model, operation: ops.Trim) -> Permitted:
+    return SUCCESS if operation.pool is None or operation.pool in model.pools else REFUSED
+
+
+def _copy(model: Model, operation: ops.Copy) -> Permitted:
+    source, destination = operation.source, operation.destination
+    if source not in model.blocks or destination not in model.blocks:
+        return ANYTHING if {source, destination} & model.empty_blocks.keys() else REFUSED
+    smaller = min(model.blocks[source].size_bytes, model.blocks[destination].size_bytes)
+    if source == destination or (operation.size_bytes is not None and operation.size_bytes > smaller):
+        return ANYTHING  # a block may be larger than it was asked for
+    return on_stream(model, operation.stream, SUCCESS)
+
+
+def _fill(model: Model, operation: ops.Fill) -> Permitted:
+    if operation.slot not in model.blocks:
+        return ANYTHING if operation.slot in model.empty_blocks else REFUSED
+    return on_stream(model, operation.stream, SUCCESS)
+
+
+def _launch(model: Model, operation: ops.Launch) -> Permitted:
+    some_empty = False
+    for slot in (*operation.reads, *operation.writes):
+        if slot in model.empty_blocks:
+            some_empty = True
+        elif slot not in model.blocks:
+            return REFUSED
+    stream = model.launch_stream(operation)
+    if stream is not None and model.is_dead(stream):
+        return ANYTHING  # an instance outlived the stream that it was given
+    verdict = enqueue(model, stream)
+    return replace(verdict, codes=verdict.codes | {ANY}) if some_empty else verdict
+
+
+def _create_pool(model: Model, operation: ops.CreatePool) -> Permitted:
+    return Permitted(out_of_memory=True, codes=frozenset({ANY} if operation.limit_bytes == 0 else ()))
+
+
+def _destroy_pool(model: Model, operation: ops.DestroyPool) -> Permitted:
+    slot = operation.slot
+    if model.empty_blocks or any(block.pool == slot for block in model.blocks.values()):
+        return Permitted(codes=frozenset({ANY}))  # some pools refuse while their blocks are owned
+    return beside_captures(model) if slot in model.pools else REFUSED
+
+
+def _initialize(model: Model, operation: ops.Initialize) -> Permitted:
+    once = model.profile.initialization is Initialization.ONCE
+    return REFUSED if model.initialized or (once and model.finalized) else SUCCESS
+
+
+def _finalize(model: Model, operation: ops.Finalize) -> Permitted:
+    return SUCCESS if model.initialized else REFUSED
+
+
+def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
+    known = operation.instance is None or operation.instance in model.instances
+    return SUCCESS if known and model.initialized else REFUSED
+
+
+def _partition(model: Model, operation: ops.Partition) -> Permitted:
+    known = model.initialized if operation.instance is None else operation.instance in model.instances
+    return SUCCESS if known else REFUSED
+
+
+def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
+    return SUCCESS if operation.stream is None else on_stream(model, operation.stream, SUCCESS)
+
+
+def _destroy_instance(model: Model, operation: ops.DestroyInstance) -> Permitted:
+    return beside_captures(model) if operation.slot in model.instances else REFUSED
+
+
+def _node(model: Model, operation: ops.Node) -> Permitted:
+    return SUCCESS if model.tape.held.keys() >= set(operation.parents) else REFUSED
+
+
+def _of_held_node(model: Model, operation: ops.Hold | ops.Drop | ops.Backward) -> Permitted:
+    return SUCCESS if operation.slot in model.tape.held else REFUSED
+
+
+def _select_device(model: Model, operation: ops.SelectDevice) -> Permitted:
+    return SUCCESS if 0 <= operation.ordinal < model.profile.devices else REFUSED
+
+
+RULES: Final[Mapping[type[Operation], Rule]] = {
+    ops.Allocate: _allocate,
+    ops.Stage: _stage,
+    ops.Free: _free,
+    ops.Trim: _trim,
+    ops.Copy: _copy,
+    ops.Fill: _fill,
+    ops.Launch: _launch,
+    ops.CreatePool: _create_pool,
+    ops.DestroyPool: _destroy_pool,
+    ops.Initialize: _initialize,
+    ops.Finalize: _finalize,
+    ops.CreatePolicy: _create_policy,
+    ops.Partition: _partition,
+    ops.CreateInstance: _create_instance,
+    ops.DestroyInstance: _destroy_instance,
+    ops.Node: _node,
+    ops.Hold: _of_held_node,
+    ops.Drop: _of_held_node,
+    ops.Backward: _of_held_node,
+    ops.SelectDevice: _select_device,
+}

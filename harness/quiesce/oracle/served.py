@@ -1,0 +1,230 @@
+"""What a request that was served changes, by the kind of request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from quiesce import operations as ops
+from quiesce.operations import Operation, Slot
+from quiesce.oracle import reuse
+from quiesce.oracle.change import Change
+from quiesce.oracle.facts import EventState, Facts
+from quiesce.oracle.failures import ArmedFailure
+from quiesce.outcomes import Allocated
+
+_Effect: TypeAlias = Callable[[Facts, Any, Change], None]  # each takes the one operation type it is filed under
+
+
+def enter(facts: Facts, operation: Operation, change: Change) -> None:
+    """Enter what ``operation``, which was served, changed beyond what is entered before its observations."""
+    effect = _EFFECTS.get(type(operation))
+    if effect is not None:
+        effect(facts, operation, change)
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def _allocate(facts: Facts, operation: ops.Allocate, change: Change) -> None:
+    if isinstance(change.outcome, Allocated):
+        reuse.allocate(facts, operation, change.outcome, change)
+
+
+def _stage(facts: Facts, operation: ops.Stage, change: Change) -> None:
+    if isinstance(change.outcome, Allocated):
+        reuse.stage(facts, operation, change.outcome, change)
+
+
+def _fill(facts: Facts, operation: ops.Fill, change: Change) -> None:
+    reuse.use(facts, (operation.slot,), facts.stream(operation.stream), change)
+
+
+def _launch(facts: Facts, operation: ops.Launch, change: Change) -> None:
+    reuse.use(facts, (*operation.reads, *operation.writes), facts.launch_stream(operation), change)
+
+
+def _create_pool(facts: Facts, operation: ops.CreatePool, change: Change) -> None:
+    facts.pools[operation.slot], facts.pool_devices[operation.slot] = operation.limit_bytes, facts.device
+
+
+def _inject(facts: Facts, operation: ops.InjectFailure, change: Change) -> None:
+    facts.failures[operation.point] = ArmedFailure(operation.error, operation.nth)
+
+
+# -- runtimes and tapes ------------------------------------------------------------------------------------------------
+
+
+def _select_device(facts: Facts, operation: ops.SelectDevice, change: Change) -> None:
+    facts.device = operation.ordinal
+
+
+def _initialize(facts: Facts, operation: ops.Initialize, change: Change) -> None:
+    facts.initialized = True
+
+
+def _finalize(facts: Facts, operation: ops.Finalize, change: Change) -> None:
+    facts.initialized, facts.finalized = False, True
+
+
+def _partition(facts: Facts, operation: ops.Partition, change: Change) -> None:
+    for slot in operation.slots:
+        _make_instance(facts, slot, None)
+
+
+def _create_instance(facts: Facts, operation: ops.CreateInstance, change: Change) -> None:
+    _make_instance(facts, operation.slot, operation.stream)
+
+
+def _make_instance(facts: Facts, slot: Slot, stream: Slot | None) -> None:
+    given = facts.stream(stream) if stream is not None else None
+    facts.instances[slot] = given or facts.order.new_stream(f"internal:{slot}", facts.device)
+
+
+def _destroy_instance(facts: Facts, operation: ops.DestroyInstance, change: Change) -> None:
+    state = facts.instances.pop(operation.slot, None)
+    if state is not None:
+        facts.order.complete(dict(state.clock))
+        facts.order.note_sure(state.certain)
+
+
+def _of_tape(facts: Facts, operation: Operation, change: Change) -> None:
+    facts.tape.apply(operation)
+
+
+# -- streams and events ------------------------------------------------------------------------------------------------
+
+
+def _create_stream(facts: Facts, operation: ops.CreateStream, change: Change) -> None:
+    slot = operation.slot
+    facts.streams[slot] = facts.order.new_stream(slot, facts.device, nonblocking=operation.nonblocking)
+
+
+def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) -> None:
+    state = facts.streams.pop(operation.slot, None)
+    if state is not None:
+        facts.order.doubt_stall(state)  # nobody could release it any more: the backend may have
+
+
+def _create_event(facts: Facts, operation: ops.CreateEvent, change: Change) -> None:
+    facts.events[operation.slot] = EventState(operation.slot, facts.device)
+
+
+def _destroy_event(facts: Facts, operation: ops.DestroyEvent, change: Change) -> None:
+    facts.events.pop(operation.slot, None)
+
+
+def _record(facts: Facts, operation: ops.RecordEvent, change: Change) -> None:
+    event, state = facts.events.get(operation.slot), facts.stream(operation.stream)
+    if event is None or state is None:
+        return
+    event.recorded, event.stream = True, state
+    event.capture = facts.captures.of(state)
+    event.clock = facts.order.record(state) if event.capture is None else event.capture.snapshot(state)
+    event.certain = dict(state.certain)
+
+
+def _wait(facts: Facts, operation: ops.WaitEvent, change: Change) -> None:
+    event, state = facts.events.get(operation.slot), facts.stream(operation.stream)
+    if event is None or state is None:
+        return
+    if event.capture is None:
+        facts.order.disturb(state)
+        if event.recorded:
+            facts.order.wait(state, event.clock, event.certain)
+        return
+    facts.captures.join(state, event.capture, event.clock)
+
+
+def _synchronize_stream(facts: Facts, operation: ops.SynchronizeStream, change: Change) -> None:
+    state = facts.stream(operation.slot)
+    if state is not None:
+        facts.order.complete(facts.order.encompassed(state))
+        facts.order.note_sure(state.certain)
+        facts.order.release(state)
+    facts.order.doubt_stalls()  # nobody is forbidden to wait for more
+
+
+def _synchronize_event(facts: Facts, operation: ops.SynchronizeEvent, change: Change) -> None:
+    event = facts.events.get(operation.slot)
+    if event is not None and event.capture is None:
+        facts.order.complete(event.clock)
+        facts.order.note_sure(event.certain)
+    facts.order.doubt_stalls()  # nobody is forbidden to wait for more
+
+
+def _synchronize_device(facts: Facts, operation: ops.SynchronizeDevice, change: Change) -> None:
+    facts.order.complete_device(facts.device)
+    facts.waits_unseen = facts.waits_unseen and facts.profile.devices > 1
+
+
+def _stall(facts: Facts, operation: ops.Stall, change: Change) -> None:
+    if operation.slot in facts.streams:
+        facts.order.stall(facts.streams[operation.slot])
+
+
+def _release(facts: Facts, operation: ops.Release, change: Change) -> None:
+    if operation.slot in facts.streams:
+        facts.order.release(facts.streams[operation.slot])
+
+
+# -- captures and graphs -----------------------------------------------------------------------------------------------
+
+
+def _begin_capture(facts: Facts, operation: ops.BeginCapture, change: Change) -> None:
+    if operation.stream in facts.streams:
+        facts.captures.begin(facts.streams[operation.stream], operation.mode)
+
+
+def _launch_graph(facts: Facts, operation: ops.LaunchGraph, change: Change) -> None:
+    graph, state = facts.graphs.get(operation.slot), facts.stream(operation.stream)
+    if graph is None or state is None:
+        return
+    capture = facts.captures.of(state)
+    for blocks in graph.uses or [()]:  # an empty graph is an action all the same
+        if capture is not None:
+            capture.add(state, blocks)
+            continue
+        facts.order.enqueue(state)
+        for block in blocks:
+            block.uses.update(state.clock)
+
+
+def _destroy_graph(facts: Facts, operation: ops.DestroyGraph, change: Change) -> None:
+    facts.graphs.pop(operation.slot, None)
+
+
+_EFFECTS: Final[Mapping[type[Operation], _Effect]] = {
+    ops.Allocate: _allocate,
+    ops.Stage: _stage,
+    ops.Copy: reuse.copy,
+    ops.Fill: _fill,
+    ops.Launch: _launch,
+    ops.CreatePool: _create_pool,
+    ops.InjectFailure: _inject,
+    ops.SelectDevice: _select_device,
+    ops.Initialize: _initialize,
+    ops.Finalize: _finalize,
+    ops.Partition: _partition,
+    ops.CreateInstance: _create_instance,
+    ops.DestroyInstance: _destroy_instance,
+    ops.Node: _of_tape,
+    ops.Hold: _of_tape,
+    ops.Drop: _of_tape,
+    ops.Backward: _of_tape,
+    ops.CreateStream: _create_stream,
+    ops.DestroyStream: _destroy_stream,
+    ops.CreateEvent: _create_event,
+    ops.DestroyEvent: _destroy_event,
+    ops.RecordEvent: _record,
+    ops.WaitEvent: _wait,
+    ops.SynchronizeEvent: _synchronize_event,
+    ops.SynchronizeStream: _synchronize_stream,
+    ops.SynchronizeDevice: _synchronize_device,
+    ops.Stall: _stall,
+    ops.Release: _release,
+    ops.BeginCapture: _begin_capture,
+    ops.LaunchGraph: _launch_graph,
+    ops.DestroyGraph: _destroy_graph,
+}
+"""Free, the destruction of a pool and the end of a capture are entered by the model before the observations."""

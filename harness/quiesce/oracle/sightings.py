@@ -1,0 +1,126 @@
+"""What observations say: records, waits, completions and the traffic with upstream that an independent ledger saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from quiesce.observations import (
+    DeviceSynchronized,
+    EventCompleted,
+    EventRecorded,
+    EventWaited,
+    HandleDestroyed,
+    HandleKind,
+    Observation,
+    StreamSynchronized,
+    UpstreamAllocated,
+    UpstreamFreed,
+    UpstreamRefused,
+)
+from quiesce.operations import Slot
+from quiesce.oracle.change import Ask, Change
+from quiesce.oracle.clocks import Clock, merge
+from quiesce.oracle.evidence import Suspect
+from quiesce.oracle.facts import Facts
+
+_Sighting: TypeAlias = Callable[[Facts, Any], None]  # each takes the one observation type it is filed under
+
+
+def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, change: Change) -> None:
+    """Enter observations, in order; what is taken from upstream is for ``pool``."""
+    for observation in observations:
+        if isinstance(observation, _OF_UPSTREAM):
+            _see_upstream(facts, observation, pool, change)
+        elif (sighting := _SIGHTINGS.get(type(observation))) is not None:
+            sighting(facts, observation)
+
+
+def needless_waits(facts: Facts, observations: tuple[Observation, ...]) -> tuple[EventWaited, ...]:
+    """Return the waits of a library for events of dead streams: HIP reads the stream, CUDA allows them.
+
+    A wait for an event of the sequence is one that it asked for.
+    """
+    waits = (seen for seen in observations if isinstance(seen, EventWaited) and not seen.stream_alive)
+    return tuple(wait for wait in waits if wait.event not in facts.events)
+
+
+def _see_wait(facts: Facts, seen: EventWaited) -> None:
+    if seen.waiter is None:
+        _complete(facts, seen.event, forced=True)
+    elif seen.event not in facts.events:  # or the operation itself says the same
+        if facts.is_ambiguous(seen.waiter):
+            facts.order.doubt_stalls()  # some device's default stream was not made to wait
+        for state in facts.observed_streams(seen.waiter):
+            facts.order.wait(state, facts.observed_event(seen.event).clock)
+
+
+def _see_complete(facts: Facts, seen: EventCompleted) -> None:
+    _complete(facts, seen.event, forced=False)
+
+
+def _complete(facts: Facts, name: str, *, forced: bool) -> None:
+    event = facts.observed_event(name)
+    facts.order.note_sure(event.certain)
+    facts.completion_in_doubt |= event.ambiguous
+    if forced:
+        facts.order.complete(event.clock)
+    else:
+        facts.order.complete(event.clock, asked=event.stream or facts.default_streams[facts.device])
+
+
+def _see_record(facts: Facts, seen: EventRecorded) -> None:
+    if seen.event in facts.events:
+        return  # the operation itself says the same
+    clock: Clock = {}
+    event = facts.observed_event(seen.event)
+    ambiguous = facts.is_ambiguous(seen.stream)
+    for state in facts.observed_streams(seen.stream):
+        if facts.captures.of(state) is not None:
+            return
+        merge(clock, facts.order.record(state))
+        event.stream = state
+        event.certain = {} if ambiguous else dict(state.certain)
+    event.clock, event.ambiguous = clock, ambiguous
+
+
+def _see_stream_synchronized(facts: Facts, seen: StreamSynchronized) -> None:
+    facts.completion_in_doubt |= facts.is_ambiguous(seen.stream)
+    for state in facts.observed_streams(seen.stream):
+        facts.order.complete(facts.order.encompassed(state))
+        facts.order.release(state)
+
+
+def _see_device_synchronized(facts: Facts, seen: DeviceSynchronized) -> None:
+    facts.order.complete_device(seen.device)
+
+
+def _see_destroyed(facts: Facts, seen: HandleDestroyed) -> None:
+    if seen.kind is HandleKind.EVENT:
+        facts.internal_events.pop(seen.name, None)
+
+
+def _see_upstream(
+    facts: Facts, seen: UpstreamAllocated | UpstreamRefused | UpstreamFreed, pool: Slot | None, change: Change
+) -> None:
+    if not isinstance(seen, UpstreamFreed):
+        change.asks += (Ask(seen, facts.memory.held_bytes),)
+    for returned in facts.memory.see_upstream(seen, pool):
+        if returned.guard is None:
+            change.returned += (returned,)
+        elif not facts.order.is_ordered(returned.guard, None):
+            if facts.sees_order:
+                change.returned += (returned,)
+            else:
+                facts.evidence.suspect(Suspect(returned, facts.order.work(returned.guard)))
+
+
+_OF_UPSTREAM: Final = (UpstreamAllocated, UpstreamRefused, UpstreamFreed)
+_SIGHTINGS: Final[Mapping[type[Observation], _Sighting]] = {
+    EventRecorded: _see_record,
+    EventWaited: _see_wait,
+    EventCompleted: _see_complete,
+    StreamSynchronized: _see_stream_synchronized,
+    DeviceSynchronized: _see_device_synchronized,
+    HandleDestroyed: _see_destroyed,
+}
