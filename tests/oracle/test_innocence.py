@@ -86,6 +86,27 @@ free a
 destroy stream s
 trim
 """
+STALL_BEHIND_THE_DEFAULT = """\
+s = create stream
+stall s
+t = create stream
+launch
+stall t
+launch on s
+destroy stream t
+launch
+query stream
+"""
+STALLED_AGAIN = """\
+s = create stream
+a = allocate 128MiB
+launch writes=a
+stall s
+free a
+stall s
+b = allocate 1
+query stream
+"""
 FIRST_CHUNK_AT_CREATION = """\
 p = create pool limit=64MiB
 trim
@@ -130,8 +151,16 @@ def test_a_correct_allocator_is_not_accused(name: str, title: str, body: str) ->
     assert result.verdict is Verdict.PASSED
 
 
-def test_a_capture_is_over_once_its_stream_is_destroyed() -> None:
-    text = HEADER.format(title="A capture may be abandoned", needs="memory, capture") + ABANDONED_CAPTURE
+REFERENCE = (
+    ("a capture may be abandoned", "", ABANDONED_CAPTURE),
+    ("a stall of its own waits for what the default stream waits for", " flavour=hip", STALL_BEHIND_THE_DEFAULT),
+    ("a second stall may outlive the first", "", STALLED_AGAIN),
+)
+
+
+@pytest.mark.parametrize(("title", "device", "body"), REFERENCE, ids=[title for title, _, _ in REFERENCE])
+def test_the_reference_is_not_accused(title: str, device: str, body: str) -> None:
+    text = HEADER.format(title=title, needs="memory, capture").replace("128MiB", f"128MiB{device}") + body
     assert Capability.ORDER_LEDGER in reference().describe().capabilities
     result = run_case(parse_text(text, "x.case", "x"), reference())
     assert result.findings == ()
