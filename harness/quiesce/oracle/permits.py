@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Initialization
+from quiesce.backend import Initialization, Promise
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.facts import OF_ORDER
@@ -219,7 +219,7 @@ def _permits_allocation(model: Model, operation: ops.Allocate) -> Permitted:
         or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
         or (limit is not None and operation.size_bytes > limit)
     )
-    forbidden = model.captures.forbids_unsafe_calls
+    forbidden = model.captures.forbids_unsafe_calls and not model.promises(Promise.ALLOCATES_IN_CAPTURES)
     if not may_be_invalid and not forbidden:
         return _MEMORY
     codes = {ANY} if may_be_invalid else set()
