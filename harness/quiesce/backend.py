@@ -59,7 +59,7 @@ class Capability(enum.StrEnum):
     CAPTURE = "capture"
     """Stream capture and graphs."""
     DEVICES = "devices"
-    """More than one device."""
+    """More than one device. Each works on its own device memory, and all of them on host and managed memory."""
     LIFECYCLE = "lifecycle"
     """``initialize``, ``finalize``, ``partition``, policies."""
     INSTANCES = "instances"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Capability
+from quiesce.backend import Backend, Capability
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
 from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
+from .strangers.correct import CORRECT as STRANGERS
 
-BY_NAME = {trial.name: trial for trial in CORRECT}
+ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS)
+BY_NAME = {each.describe().name: each for each in ALLOCATORS}
 
 HEADER = """\
 title: {title}
@@ -123,6 +125,12 @@ free a
 trim
 b = allocate 2048
 """
+EIGHT_OF_ITS_CLASS = """\
+a = allocate 9216
+free a
+trim
+b = allocate 15360
+"""
 RETURNED_IN_TURN = """\
 s = create stream
 a = allocate 1 on s
@@ -140,6 +148,7 @@ INNOCENT = (
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
     ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
+    ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
 )
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Closing, Description, DeviceProfile, Flavour, Promise, Reply
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import CopyEnqueued
+from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.outcomes import (
-    CAPTURE_IMPLICIT,
     CAPTURE_UNSUPPORTED,
-    CAPTURED_EVENT,
     ILLEGAL_STATE,
     INVALID_HANDLE,
     INVALID_VALUE,
-    NOT_READY,
     UPSTREAM_ERROR,
     Allocated,
     Done,
@@ -27,10 +24,11 @@ from quiesce.outcomes import (
     Unsupported,
 )
 
-from .captures import Capture, Captures, Refused
-from .device import Broken, NoRoom, Point, Queue, Runtime, Store
+from .captures import Refused
+from .device import Broken, NoRoom, Queue, Runtime, Store
 from .host_pool import ManagedPool, PinnedPool
-from .pool import Piece, Pool
+from .pool import Pool
+from .work import Block, Work
 
 MakePool = Callable[[Runtime, Store, int, "int | None"], Pool]
 
@@ -100,37 +98,13 @@ class Stranger:
         return Promise.TRACKS_USES in self.promises
 
 
-@dataclass(eq=False, slots=True)
-class Block:
-    """What a slot stands for. A block of no bytes has neither piece nor pool."""
-
-    size: int
-    kind: MemoryKind
-    queue: Queue
-    piece: Piece | None = None
-    pool: Pool | None = None
-    touched: dict[Queue, None] = field(default_factory=dict)
-
-
-@dataclass(eq=False, slots=True)
-class Event:
-    """An event of the sequence: a point in a queue, or in a capture."""
-
-    device: int
-    point: Point | None = None
-    capture: Capture | None = None
-    known: dict[Queue, int] = field(default_factory=dict)
-
-
-class Session:
+class Session(Work):
     """One opened stranger."""
 
     def __init__(self, stranger: Stranger, profile: DeviceProfile) -> None:
-        self.stranger, self.profile = stranger, profile
         legacy = Capability.LEGACY_DEFAULT_STREAM in stranger.also
-        self.runtime = Runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy)
-        self.captures = Captures()
-        self.device = 0
+        super().__init__(Runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy), profile)
+        self.stranger = stranger
         self.live_bytes = 0
         self.unit = max(256, profile.alignment_bytes)
         self.stores = [self.make_store(MemoryKind.DEVICE, device) for device in range(profile.devices)]
@@ -138,9 +112,6 @@ class Session:
         self.managed = ManagedPool(self.runtime, self.make_store(MemoryKind.MANAGED, 0), self.unit, None)
         self.defaults = [self.make_pool(device, None) for device in range(profile.devices)]
         self.pools: dict[Slot, Pool] = {}
-        self.blocks: dict[Slot, Block] = {}
-        self.queues: dict[Slot, Queue] = {}
-        self.events: dict[Slot, Event] = {}
         self.graphs: dict[Slot, list[tuple[Slot, ...]]] = {}
         self.deferred: list[tuple[Block, Queue]] = []
         self.is_closed = False
@@ -171,7 +142,7 @@ class Session:
             outcome = Rejected(str(refused))
         return Reply(outcome, self.take_log())
 
-    def take_log(self) -> tuple[object, ...]:
+    def take_log(self) -> tuple[Observation, ...]:
         taken = tuple(self.runtime.log)
         self.runtime.log.clear()
         return taken
@@ -238,44 +209,6 @@ class Session:
                 return self.answer_order(operation)
         return Done()
 
-    def answer_order(self, operation: Operation) -> Outcome:
-        runtime = self.runtime
-        match operation:
-            case ops.CreateStream(slot, nonblocking):
-                queue = self.queues[slot] = Queue(slot, self.device, blocking=not nonblocking)
-                runtime.queues.append(queue)
-            case ops.DestroyStream(slot):
-                self.destroy_queue(slot)
-            case ops.SynchronizeStream(slot):
-                runtime.synchronize(self.asked(slot))
-            case ops.QueryStream(slot):
-                return Done() if self.asked(slot).last.is_done else Rejected(NOT_READY)
-            case ops.CreateEvent(slot):
-                self.events[slot] = Event(self.device)
-            case ops.DestroyEvent(slot):
-                self.event(slot)
-                del self.events[slot]
-            case ops.RecordEvent(slot, stream):
-                self.record(self.event(slot), self.queue(stream))
-            case ops.WaitEvent(slot, stream):
-                self.wait(self.queue(stream), self.event(slot))
-            case ops.QueryEvent(slot):
-                point = self.asked_event(slot)
-                return Done() if point is None or point.is_done else Rejected(NOT_READY)
-            case ops.SynchronizeEvent(slot):
-                point = self.asked_event(slot)
-                if point is not None:
-                    point.queue.force(point.number)
-            case ops.SynchronizeDevice():
-                self.synchronize_device()
-            case ops.Stall(slot):
-                self.named_queue(slot).stall()
-            case ops.Release(slot):
-                self.named_queue(slot).release()
-            case _:
-                return Unsupported(type(operation).__name__)
-        return Done()
-
     def answer_capture(self, operation: Operation) -> Outcome:
         if Capability.CAPTURE not in self.stranger.also:
             return Unsupported("no captures")
@@ -297,41 +230,6 @@ class Session:
                     raise Refused(INVALID_HANDLE)
         return Done()
 
-    # -- look-ups --------------------------------------------------------------------------------------------------
-
-    def named_queue(self, slot: Slot) -> Queue:
-        if slot not in self.queues:
-            raise Refused(INVALID_HANDLE)
-        return self.queues[slot]
-
-    def queue(self, slot: Slot | None) -> Queue:
-        return self.runtime.defaults[self.device] if slot is None else self.named_queue(slot)
-
-    def asked(self, slot: Slot | None) -> Queue:
-        """Return a queue that is asked about, or waited for, which no capture allows for its streams."""
-        queue = self.queue(slot)
-        if queue in self.captures.of or (slot is None and self.captures.involve_blocking(self.device)):
-            self.captures.invalidate()
-            raise Refused(CAPTURE_UNSUPPORTED)
-        return queue
-
-    def event(self, slot: Slot) -> Event:
-        if slot not in self.events:
-            raise Refused(INVALID_HANDLE)
-        return self.events[slot]
-
-    def asked_event(self, slot: Slot) -> Point | None:
-        event = self.event(slot)
-        if event.capture is not None or self.captures.any_strict:
-            self.captures.invalidate()
-            raise Refused(CAPTURED_EVENT if event.capture is not None else CAPTURE_UNSUPPORTED)
-        return event.point
-
-    def block(self, slot: Slot) -> Block:
-        if slot not in self.blocks:
-            raise Refused(INVALID_VALUE)
-        return self.blocks[slot]
-
     def pool(self, kind: MemoryKind, slot: Slot | None) -> Pool:
         if slot is not None:
             if slot not in self.pools:
@@ -339,7 +237,8 @@ class Session:
             return self.pools[slot]
         if kind is MemoryKind.PAGEABLE:
             raise Refused(INVALID_VALUE)
-        return {MemoryKind.PINNED: self.pinned, MemoryKind.MANAGED: self.managed}.get(kind) or self.defaults[self.device]
+        elsewhere = {MemoryKind.PINNED: self.pinned, MemoryKind.MANAGED: self.managed}
+        return elsewhere.get(kind) or self.defaults[self.device]
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -411,22 +310,6 @@ class Session:
 
     # -- work ------------------------------------------------------------------------------------------------------
 
-    def enqueue(self, slots: tuple[Slot, ...], queue: Queue) -> None:
-        blocks = [self.block(slot) for slot in slots]
-        if queue.name == "" and self.captures.involve_blocking(queue.device):
-            self.captures.invalidate()
-            raise Refused(CAPTURE_IMPLICIT)
-        capture = self.captures.of.get(queue)
-        if capture is not None:
-            capture.add(queue, slots)
-            return
-        self.runtime.issue(queue)
-        for block in blocks:
-            block.touched[queue] = None
-
-    def launch(self, slots: tuple[Slot, ...], stream: Slot | None) -> None:
-        self.enqueue(slots, self.queue(stream))
-
     def copy(self, source: Slot, destination: Slot, size: int | None, stream: Slot | None) -> None:
         first, second = self.block(source), self.block(destination)
         length = min(first.size, second.size) if size is None else size
@@ -437,35 +320,6 @@ class Session:
         queue = self.queue(stream)
         self.enqueue((source, destination), queue)
         self.runtime.log.append(CopyEnqueued(first.piece.address, second.piece.address, length, queue.name))
-
-    def record(self, event: Event, queue: Queue) -> None:
-        if event.device != queue.device:
-            raise Refused(INVALID_HANDLE)
-        capture = self.captures.of.get(queue)
-        if capture is None:
-            self.enqueue((), queue)
-            event.point, event.capture = queue.last, None
-        else:
-            capture.require_valid()
-            event.capture, event.known = capture, dict(capture.progress[queue])
-
-    def wait(self, queue: Queue, event: Event) -> None:
-        capture = self.captures.of.get(queue)
-        if event.capture is not None:
-            if queue.name == "":
-                event.capture.is_invalid = True
-                raise Refused(CAPTURE_IMPLICIT)
-            self.captures.join(queue, event.capture, event.known)
-        elif capture is not None:
-            capture.require_valid()
-            if event.point is not None:
-                capture.is_invalid = True
-                raise Refused(CAPTURE_UNSUPPORTED)
-        elif queue.name == "" and self.captures.involve_blocking(queue.device):
-            self.captures.invalidate()
-            raise Refused(CAPTURE_IMPLICIT)
-        elif event.point is not None:
-            self.runtime.issue(queue, event.point)
 
     def synchronize_device(self) -> None:
         if self.captures.any_active:

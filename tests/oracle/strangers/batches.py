@@ -1,4 +1,4 @@
-"""Stream-ordered like ``cudaMallocAsync``: frees are batched by stream, and a stream's own memory comes back at once."""
+"""Stream-ordered like ``cudaMallocAsync``: frees are batched by stream, and a stream's own memory comes back soon."""
 
 from __future__ import annotations
 

@@ -124,13 +124,15 @@ class DecayingRuns(Pool):
         self.purge(self.tick)
         for runs in self.runs.values():
             for run in list(runs):
-                if not run.owned and all([self.is_idle(piece) for piece in run.slots.values()]):
+                busy = [piece for piece in run.slots.values() if not self.is_idle(piece)]
+                if not run.owned and not busy:
                     runs.remove(run)
                     del self.run_at[run.address]
                     self.drop(run.address)
 
     def forget(self) -> None:
-        for piece in [*(piece for _, piece in self.dirty), *(p for r in self.run_at.values() for p in r.slots.values())]:
+        slots = [piece for run in self.run_at.values() for piece in run.slots.values()]
+        for piece in [*(piece for _, piece in self.dirty), *slots]:
             self.settle(piece)
         self.dirty.clear()
         self.runs.clear()

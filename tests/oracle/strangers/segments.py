@@ -103,7 +103,7 @@ class StreamSegments(Pool):
 
     def poll(self) -> None:
         for part in list(self.waiting):
-            if self.is_idle(part.piece):
+            if part.state == "waits" and self.is_idle(part.piece):
                 self.waiting.remove(part)
                 self.join(part)
 
