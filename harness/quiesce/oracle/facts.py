@@ -105,7 +105,7 @@ class Facts:
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
         self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
-        """By pool, kind and class: what was asked of upstream first with nothing held, and for a request of what size."""
+        """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
 
