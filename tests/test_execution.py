@@ -199,7 +199,7 @@ def test_a_case_whose_requests_were_left_out_is_inconclusive() -> None:
     )
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.skipped == 1
-    assert result.reason == "1 requests were left out, because what they name could not be made"
+    assert result.reason == "1 request was left out, because what it names could not be made"
 
 
 def test_a_case_that_cannot_be_expanded_is_broken() -> None:
@@ -500,7 +500,7 @@ def test_a_case_that_is_red_on_its_fault_proves_itself() -> None:
             "its fault breaks request_fits_but_out_of_memory, not",
         ),
         ("41MiB", "65MiB -> allocated", "failed on the reference: request_fits_but_out_of_memory"),
-        ("41MiB", "65MiB", "inconclusive on the reference: 1 requests were left out"),
+        ("41MiB", "65MiB", "inconclusive on the reference: 1 request was left out"),
     ],
 )
 def test_a_case_that_proves_nothing_is_broken(old: str, new: str, reason: str) -> None:

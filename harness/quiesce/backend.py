@@ -59,7 +59,7 @@ class Capability(enum.StrEnum):
     CAPTURE = "capture"
     """Stream capture and graphs."""
     DEVICES = "devices"
-    """More than one device."""
+    """More than one device. Each works on its own device memory, and all of them on host and managed memory."""
     LIFECYCLE = "lifecycle"
     """``initialize``, ``finalize``, ``partition``, policies."""
     INSTANCES = "instances"
@@ -79,6 +79,8 @@ class Promise(enum.StrEnum):
 
     RECLAIMS_BEFORE_OOM = "reclaims-before-oom"
     """Cached memory goes back upstream before a request fails."""
+    WAITS_BEFORE_OOM = "waits-before-oom"
+    """Work that is in flight on freed memory is waited for before a request fails, where no capture forbids that."""
     RETRIES_SMALLER = "retries-smaller"
     """A pool that cannot grow by its usual chunk tries a smaller one."""
     GROWTH_RESETS = "growth-resets"
@@ -103,6 +105,8 @@ class Promise(enum.StrEnum):
     """``initialize`` works again after ``finalize``."""
     INITIALIZES_ONCE = "initializes-once"
     """A second ``initialize`` is refused, also after ``finalize``."""
+    ALLOCATES_IN_CAPTURES = "allocates-in-captures"
+    """``allocate`` is served while a stream is captured: unsafe calls below it are made in the relaxed mode."""
     COLLECTS_AT_ONCE = "collects-at-once"
     """One ``collect`` frees all that nobody can reach."""
 

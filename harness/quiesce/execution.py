@@ -62,6 +62,12 @@ def _known(case: Case, description: Description) -> tuple[Known, ...]:
     )
 
 
+def _left_out(skipped: int) -> str:
+    if skipped == 1:
+        return "1 request was left out, because what it names could not be made"
+    return f"{skipped} requests were left out, because what they name could not be made"
+
+
 def _judge(case: Case, backend: str, trial: Trial, known: tuple[Known, ...]) -> Result:
     numbers = ", ".join(line.number for line in known)
     if trial.findings:
@@ -70,8 +76,7 @@ def _judge(case: Case, backend: str, trial: Trial, known: tuple[Known, ...]) -> 
     if trial.unsupported:
         return _result(case, backend, Verdict.UNSUPPORTED, reason=trial.unsupported, trial=trial)
     if trial.skipped:
-        reason = f"{trial.skipped} requests were left out, because what they name could not be made"
-        return _result(case, backend, Verdict.INCONCLUSIVE, reason=reason, trial=trial)
+        return _result(case, backend, Verdict.INCONCLUSIVE, reason=_left_out(trial.skipped), trial=trial)
     if known:
         advice = "the known: line no longer holds: remove or narrow it"
         gone = found(KNOWN_STILL_THERE, f"the failure of {numbers}", f"the case passed; {advice}")

@@ -22,7 +22,7 @@ from quiesce.results import Verdict
 
 FOUND = (
     ("pool.no_squeeze", {"request_fits_but_out_of_memory"}, 6),
-    ("pool.reuse_without_unlink", {"live_blocks_do_not_overlap"}, 8),
+    ("pool.reuse_without_unlink", {"live_blocks_do_not_overlap", "blocks_lie_within_upstream_memory"}, 8),
     ("pool.ignores_alignment", {"addresses_are_aligned"}, 4),
     ("reuse.ignores_guards", {"memory_is_reused_only_after_its_last_use", "memory_in_flight_stays_upstream"}, 12),
     ("pinned.extra_buffer", {"pinned_source_is_copied_directly"}, 3),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from quiesce.backend import Backend
 from quiesce.conformance import run_conformance
 
-from .allocators.bench import Trial
 from .allocators.correct import CORRECT
+from .strangers.correct import CORRECT as STRANGERS
 
 
-@pytest.mark.parametrize("allocator", CORRECT, ids=lambda allocator: allocator.name)
-def test_a_correct_allocator_conforms(allocator: Trial) -> None:
+@pytest.mark.parametrize("allocator", [*CORRECT, *STRANGERS], ids=lambda allocator: allocator.describe().name)
+def test_a_correct_allocator_conforms(allocator: Backend) -> None:
     conformance = run_conformance(allocator, operations=500)
     assert conformance.conforms, conformance.text()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Capability
+from quiesce.backend import Backend, Capability
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
 from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
+from .strangers.correct import CORRECT as STRANGERS
 
-BY_NAME = {trial.name: trial for trial in CORRECT}
+ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS)
+BY_NAME = {each.describe().name: each for each in ALLOCATORS}
 
 HEADER = """\
 title: {title}
@@ -86,6 +88,27 @@ free a
 destroy stream s
 trim
 """
+STALL_BEHIND_THE_DEFAULT = """\
+s = create stream
+stall s
+t = create stream
+launch
+stall t
+launch on s
+destroy stream t
+launch
+query stream
+"""
+STALLED_AGAIN = """\
+s = create stream
+a = allocate 128MiB
+launch writes=a
+stall s
+free a
+stall s
+b = allocate 1
+query stream
+"""
 FIRST_CHUNK_AT_CREATION = """\
 p = create pool limit=64MiB
 trim
@@ -101,6 +124,12 @@ a = allocate 1536
 free a
 trim
 b = allocate 2048
+"""
+EIGHT_OF_ITS_CLASS = """\
+a = allocate 9216
+free a
+trim
+b = allocate 15360
 """
 RETURNED_IN_TURN = """\
 s = create stream
@@ -119,6 +148,7 @@ INNOCENT = (
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
     ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
+    ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
 )
 
@@ -130,8 +160,16 @@ def test_a_correct_allocator_is_not_accused(name: str, title: str, body: str) ->
     assert result.verdict is Verdict.PASSED
 
 
-def test_a_capture_is_over_once_its_stream_is_destroyed() -> None:
-    text = HEADER.format(title="A capture may be abandoned", needs="memory, capture") + ABANDONED_CAPTURE
+REFERENCE = (
+    ("a capture may be abandoned", "", ABANDONED_CAPTURE),
+    ("a stall of its own waits for what the default stream waits for", " flavour=hip", STALL_BEHIND_THE_DEFAULT),
+    ("a second stall may outlive the first", "", STALLED_AGAIN),
+)
+
+
+@pytest.mark.parametrize(("title", "device", "body"), REFERENCE, ids=[title for title, _, _ in REFERENCE])
+def test_the_reference_is_not_accused(title: str, device: str, body: str) -> None:
+    text = HEADER.format(title=title, needs="memory, capture").replace("128MiB", f"128MiB{device}") + body
     assert Capability.ORDER_LEDGER in reference().describe().capabilities
     result = run_case(parse_text(text, "x.case", "x"), reference())
     assert result.findings == ()

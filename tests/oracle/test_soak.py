@@ -13,12 +13,15 @@ from quiesce.generation.campaign import run_campaign
 
 from .allocators.correct import CORRECT
 from .allocators.faulty import FAULTY, Faulty
+from .strangers.correct import CORRECT as STRANGERS
+from .strangers.faulty import FAULTY as FAULTY_STRANGERS
+from .strangers.faulty import Faulty as FaultyStranger
 
 OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "1500"))
 """In each mode."""
 SEED = int(os.environ.get("QUIESCE_SOAK_SEED", "17"))
 SOAKING = OPERATIONS >= 100_000
-BACKENDS: tuple[Backend, ...] = (*CORRECT, reference(), host())
+BACKENDS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, reference(), host())
 
 
 @pytest.mark.parametrize("hostile", [False, True], ids=["valid", "hostile"])
@@ -35,3 +38,15 @@ def test_a_rare_fault_is_caught(faulty: Faulty) -> None:
     result = run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS, hostile=faulty.hostile)
     assert result.discovery is not None
     assert result.discovery.finding.invariant in faulty.accusations
+
+
+@pytest.mark.skipif(not SOAKING, reason="takes tens of thousands of operations; tox -e soak")
+@pytest.mark.parametrize("faulty", [each for each in FAULTY_STRANGERS if each.rare], ids=lambda faulty: faulty.name)
+def test_a_rare_fault_of_a_stranger_is_caught(faulty: FaultyStranger) -> None:
+    results = (
+        run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS, hostile=hostile)
+        for hostile in (False, True)
+    )
+    discovery = next((result.discovery for result in results if result.discovery is not None), None)
+    assert discovery is not None
+    assert discovery.finding.invariant in faulty.accusations

@@ -69,6 +69,8 @@ _CAPABILITIES: Final[Mapping[Capability, frozenset[Capability]]] = {
     Capability.CAPTURE: frozenset({Capability.STREAMS}),
 }
 _PROMISES: Final[Mapping[Promise, frozenset[Capability]]] = {
+    Promise.WAITS_BEFORE_OOM: frozenset({Capability.STREAMS}),
+    Promise.ALLOCATES_IN_CAPTURES: frozenset({Capability.CAPTURE}),
     Promise.SHARES_UPSTREAM: frozenset({Capability.POOLS}),
     Promise.CAPACITY_LIMIT: frozenset({Capability.CAPACITY}),
     Promise.TRACKS_USES: frozenset({Capability.STREAMS}),

@@ -27,6 +27,8 @@ _LOOP_CAPACITY_BYTES: Final = 256 << 20
 _CHUNK_BYTES_MIN: Final = 8 << 20
 _CHUNK_BYTES_MAX: Final = 64 << 20
 _SMALL: Final = (1024, 64, 512, 1, 4096, 100, 2048, 8192, 65536, 513, 10000, 32768, 300000, 1 << 20, 4097, 700)
+_MULTIPLES: Final = (1, 1, 1, 3, 1, 5, 1, 7)
+"""A small size is that many times one of those: size classes lie between the powers of two as well."""
 _LARGE_PARTS: Final = (8, 4, 16, 3, 2, 32, 5, 64)
 """A large size is this part of the capacity, or a little more or less."""
 _LOOPS: Final = 8
@@ -89,7 +91,7 @@ def _sizes(header: bytes, device: DeviceProfile, description: Description) -> tu
             whole = device.capacity_bytes if limited else 16 << 20
             sizes.append(whole // _LARGE_PARTS[byte & 7] + (0, 512, -512, 1)[byte >> 3 & 3])
         else:
-            sizes.append(_SMALL[byte & 15])
+            sizes.append(_SMALL[byte & 15] * _MULTIPLES[byte >> 4 & 7])
     return tuple(sizes)
 
 

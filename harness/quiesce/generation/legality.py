@@ -106,7 +106,7 @@ def _work(state: State, blocks: Iterable[Block], stream: Stream) -> Legality:
         return Legality.MISUSE
     if stream.capture is not None and (stream.capture.spoiled or any(not block.alive for block in blocks)):
         return Legality.MISUSE
-    if any(block.device != stream.device for block in blocks):
+    if any(block.device != stream.device and block.kind is MemoryKind.DEVICE for block in blocks):
         return Legality.RACE
     if stream.capture is None and not all(may_use(state, block, stream) for block in blocks):
         return Legality.RACE

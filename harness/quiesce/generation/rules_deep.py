@@ -10,12 +10,13 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import free_block, pool_slot
+from quiesce.generation.rules_memory import free_block, free_on, pool_slot
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, pick
 from quiesce.operations import MemoryKind, Slot
 
 _EXHAUSTING_BLOCKS_MAX: Final = 24
+_EXHAUSTED_IN_FLIGHT: Final = (1, 4)
 _CHURNS_MAX: Final = 6
 _UNIT_BYTES: Final = 512
 _SMALL_COPY_BYTES: Final = 4096
@@ -24,16 +25,20 @@ _UNLIMITED_BYTES: Final = 16 << 20
 
 
 def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
-    """Free a block with work on one stream or two, on a stalled one where that can be had."""
+    """Free a block with work on up to three streams, on a stalled one where that can be had; ask for as much again."""
     stream = _streams(writer, 1 + (c >> 3 & 1), b)[-1]
     pinned = c & 4 and writer.can(Capability.PINNED, Capability.COPY)
     block = _allocate(writer, writer.size(a), stream, kind=MemoryKind.PINNED if pinned else MemoryKind.DEVICE)
     if c & 1 and writer.can(Capability.STALL) and stream.slot is not None:
         writer.write(ops.Stall(stream.slot))
     _work(writer, block, stream)
-    if c & 2:
-        _work(writer, block, _streams(writer, 2, b)[1])
-    free_block(writer, block)
+    others = _streams(writer, 3 if c & 16 else 2, b)[1:] if c & 18 else []
+    for other in others:
+        _work(writer, block, other)
+    free_on(writer, block, others[-1] if c & 128 and others and not pinned else None)
+    if c & 32:
+        next_owner = _streams(writer, 1 + (c >> 6 & 1), b)[-1]
+        _work(writer, _allocate(writer, block.size_bytes, next_owner, kind=block.kind), next_owner)
 
 
 def reshape(writer: Writer, a: int, b: int, c: int) -> None:
@@ -57,7 +62,7 @@ def reshape(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
-    """Destroy a stream with work on memory that is freed before or after, and ask for as much on a new one.
+    """Destroy a stream with work on blocks that are freed before or after, and ask for as much on a new one.
 
     The new stream may have the old one's handle.
     """
@@ -67,19 +72,22 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     assert old.slot is not None
     size = writer.size(a)
     outlives = bool(c & 4)
-    block = _allocate(writer, size, writer.stream(b) if outlives else old)
+    count = 1 + (c >> 3 & 3)
+    blocks = [_allocate(writer, size, writer.stream(b) if outlives else old) for _ in range(count)]
     if c & 1 and writer.can(Capability.STALL):
         writer.write(ops.Stall(old.slot))
-    _work(writer, block, old)
-    if not outlives:
+    for block in blocks:
+        _work(writer, block, old)
+    for block in () if outlives else blocks:
         free_block(writer, block)
     if not writer.state.is_needed(old):
         writer.write(ops.DestroyStream(old.slot))
         writer.dead_streams.append(old.slot)
-    if outlives:
+    for block in blocks if outlives else ():
         free_block(writer, block)
     new = _create(writer, nonblocking=bool(b & 1))
-    _work(writer, _allocate(writer, size, new), new)
+    for _ in range(count):
+        _work(writer, _allocate(writer, size, new), new)
 
 
 def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
@@ -98,7 +106,7 @@ def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
-    """Take all there is in blocks of one size, free them or every other one, and ask for another size."""
+    """Take all there is in blocks of one size, free them or every other one, idle or not, and ask for another size."""
     if c >= 224:  # from an empty device: whoever runs out then has nobody else to blame
         for block in list(writer.state.blocks.values()):
             free_block(writer, block)
@@ -111,6 +119,11 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     stream = writer.stream(b)
     size = max(writer.size(a), whole // _EXHAUSTING_BLOCKS_MAX)
     blocks = [_allocate(writer, size, stream, kind=kind, pool=pool) for _ in range(whole // size + c % 2)]
+    if c >> 5 in _EXHAUSTED_IN_FLIGHT:
+        if writer.can(Capability.STALL) and stream.slot is not None:
+            writer.write(ops.Stall(stream.slot))
+        for block in blocks[-2:]:
+            _work(writer, block, stream)
     for block in blocks[:: 2 if c & 2 else 1]:
         free_block(writer, block)
     _allocate(writer, whole // (2, 3, 4, 8)[c >> 2 & 3], stream, kind=kind, pool=pool)

@@ -10,6 +10,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Initialization, Promise
 from quiesce.cases.effects import FOREIGN_SLOT
+from quiesce.generation.rules_memory import free_block
 from quiesce.generation.things import Block
 from quiesce.generation.writer import Writer, newest, pick
 from quiesce.operations import MemoryKind
@@ -195,8 +196,11 @@ def misuse_capture(writer: Writer, a: int, b: int, c: int) -> None:
     if writer.can(Capability.LEGACY_DEFAULT_STREAM) and state.device == capture.origin.device:
         requests.append(ops.Launch())
     operation = requests[c % len(requests)]
-    if isinstance(operation, ops.DestroyStream) and state.is_needed(capture.origin):
-        return
+    if isinstance(operation, ops.DestroyStream):
+        for block in [block for block in state.blocks.values() if block.stream is capture.origin]:
+            free_block(writer, block)
+        if state.is_needed(capture.origin):
+            return
     if isinstance(operation, ops.Launch):
         state.spoil_captures()
     writer.write(operation)

@@ -6,7 +6,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.things import Block
+from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer, newest, pick
 from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Slot
 
@@ -15,6 +15,8 @@ TOUCHED_BYTES_MAX: Final = 1 << 20
 """A fill or copy touches no more: real memory is slow, and the rest of a block is like its beginning."""
 BURST_MAX: Final = 20
 """Allocations of one size at once: more than the first chunk of any pool of the catalogue holds (Thrust's: 16)."""
+_LONG: Final = 244
+"""From this byte on a burst is a long one, of up to a hundred: it fills what is cut into many small parts."""
 _LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
 _ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
 _INJECTIONS: Final = (
@@ -54,7 +56,7 @@ def allocate_burst(writer: Writer, a: int, b: int, c: int) -> None:
     size = writer.size(a)
     stream = writer.stream(b).slot
     pool = pool_slot(writer, c >> 2)
-    for _ in range(2 + c % BURST_MAX):
+    for _ in range(2 + c % BURST_MAX if c < _LONG else 8 * (c - _LONG) + BURST_MAX):
         writer.write(ops.Allocate(writer.fresh("b"), size, stream=stream, pool=pool))
         if writer.state.live_bytes > writer.full_bytes:
             return
@@ -81,7 +83,7 @@ def free(writer: Writer, a: int, b: int, c: int) -> None:
     if block is None:
         allocate(writer, a, 0, 0)
     elif c % 3 == 2 and block.kind is MemoryKind.DEVICE and block.device == writer.state.device:
-        free_on_stream(writer, block, c // 3)
+        free_on(writer, block, writer.named_stream(c // 3))
     else:
         free_block(writer, block)
 
@@ -94,10 +96,9 @@ def free_block(writer: Writer, block: Block) -> None:
         writer.dead_blocks.append(block.slot)
 
 
-def free_on_stream(writer: Writer, block: Block, byte: int) -> None:
-    """Free a block on a stream of the sequence's own, if that can be legal."""
-    stream = writer.named_stream(byte)
-    if stream is None:
+def free_on(writer: Writer, block: Block, stream: Stream | None) -> None:
+    """Free a block on a stream of the sequence's own, if that can be legal; without one, on the block's."""
+    if stream is None or stream.slot is None:
         free_block(writer, block)
     elif writer.order_free(block, stream):
         writer.write(ops.Free(block.slot, stream.slot))

@@ -60,6 +60,8 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }
 """The promise behind each invariant of policy."""
+_WORK: Final = frozenset({ops.Copy, ops.Fill, ops.Launch, ops.LaunchGraph, ops.Stage})
+"""Requests that leave work in flight: whether memory counts as free may then depend on who waits for it."""
 
 
 def named_case(case: Case, finding: Finding, description: Description, *, found_by: str, name: str) -> Case:
@@ -70,6 +72,11 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     body = with_short_names(case.body)
     operations = [step.operation for step in expand(replace(case, body=body)) if isinstance(step, PerformStep)]
     promises = {_PROMISES[finding.invariant]} if finding.invariant in _PROMISES else set()
+    kinds = {type(operation) for operation in operations}
+    if Promise.RECLAIMS_BEFORE_OOM in promises and kinds & _WORK:
+        promises.add(Promise.WAITS_BEFORE_OOM)
+    if kinds >= {ops.BeginCapture, ops.Allocate} and isinstance(operations[-1], ops.Allocate):
+        promises.add(Promise.ALLOCATES_IN_CAPTURES)
     if Promise.TRACKS_USES in description.promises and _relies_on_tracking(description, case.device, operations):
         promises.add(Promise.TRACKS_USES)
     count = sum(1 for _ in leaves(body))

@@ -60,7 +60,11 @@ class Writer:
     def _among(self, blocks: Mapping[Slot, Block], byte: int) -> Block | None:
         if self.state.profile.devices == 1:
             return newest(blocks.values(), byte)
-        return newest([block for block in blocks.values() if block.device == self.state.device], byte)
+        return newest([block for block in blocks.values() if self._is_within_reach(block)], byte)
+
+    def _is_within_reach(self, block: Block) -> bool:
+        """Whether work on the current device can use a block: its own memory, and what is no device's."""
+        return block.device == self.state.device or block.kind is not MemoryKind.DEVICE
 
     def kernel_block(self, byte: int) -> Block | None:
         """Return a block that a kernel can use."""
@@ -68,7 +72,7 @@ class Writer:
         if block is None or block.kind is not MemoryKind.PAGEABLE:
             return block
         usable = [each for each in self.state.blocks.values() if each.kind is not MemoryKind.PAGEABLE]
-        return newest([each for each in usable if each.device == self.state.device], byte)
+        return newest([each for each in usable if self._is_within_reach(each)], byte)
 
     def stream(self, byte: int) -> Stream:
         """Return a stream of the current device that is not being captured, the default one for 0."""

@@ -242,10 +242,15 @@ class HappensBefore:
     # -- stalls ----------------------------------------------------------------------------------------------------
 
     def stall(self, stream: StreamState) -> None:
-        """Note that work enqueued on the stream from now on certainly stays pending."""
+        """Note that work enqueued on the stream from now on certainly stays pending.
+
+        A stall may count as work, as a kernel that spins does: then it comes behind the default stream, and a second
+        one outlives the first.
+        """
+        stream.clock = self._behind_default(stream)
+        mark = self.mark(stream)
         if stream.stalled_from is None:
             stream.stalled_from = stream.enqueued
-            mark = self.mark(stream)  # it may count as work, as a kernel that spins does
             if stream.stall_mark is None:
                 stream.stall_mark, stream.stall_work = mark, stream.enqueued
             self.disturb(stream)

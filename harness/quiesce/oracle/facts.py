@@ -82,7 +82,8 @@ class Facts:
         """The kinds that were asked for, served or not."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
-        self.first_chunk_bytes: dict[tuple[Slot | None, MemoryKind, int], int] = {}
+        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
+        """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
 

@@ -53,8 +53,8 @@ def _scale(model: Model, rounded_bytes: int) -> int:
 def certain_room(model: Model, kind: MemoryKind, pool: Slot | None) -> int:
     """Return the largest contiguous room that is certainly free once everything cached went back upstream.
 
-    n pinned ranges leave at least one hole of a (n+1)-th of the rest. What is in flight counts as taken: a pool may
-    wait for it, and need not.
+    n pinned ranges leave at least one hole of a (n+1)-th of the rest. What is in flight counts as taken unless the
+    backend promises to wait for it.
     """
     capacity = model.profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else model.profile.capacity_bytes
     if model.memory.is_upstream_seen(kind):
@@ -74,13 +74,14 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
     if kind is MemoryKind.PINNED and model.staged:
         return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_UPSTREAM)
+    must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
     pinned = count = 0
     for start, end, held in model.memory.upstream:
         if held.kind not in kinds:
             continue
         foreign = held.kind is not kind or (held.pool != pool and not shared)
-        if foreign or is_in_use(model, start, end, held):
+        if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1
     return pinned, count
@@ -88,14 +89,18 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
-    memory = model.memory
-    if memory.live.overlapping(start, end) or _may_be_pending(model, held.freed_behind):
+    if _is_owned(model, start, end, held) or _may_be_pending(model, held.freed_behind):
         return True
     if _is_any_busy(model, held.freed_on):
         return True
-    if any(start <= address < end for address in model.empty_blocks.values()):
-        return True
-    return any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded.overlapping(start, end))
+    return any(_may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded.overlapping(start, end))
+
+
+def _is_owned(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
+    """Whether a block is in an upstream range, which then has to stay whatever else is waited for."""
+    return bool(model.memory.live.overlapping(start, end)) or any(
+        start <= address < end for address in model.empty_blocks.values()
+    )
 
 
 def is_anything_in_flight(model: Model) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Initialization
+from quiesce.backend import Initialization, Promise
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.model import Model
 from quiesce.oracle.permits_order import Rule, beside_captures, enqueue, on_stream, while_capturing
@@ -31,7 +31,7 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
         or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
         or (limit is not None and operation.size_bytes > limit)
     )
-    forbidden = model.captures.forbids_unsafe_calls
+    forbidden = model.captures.forbids_unsafe_calls and not model.promises(Promise.ALLOCATES_IN_CAPTURES)
     if not may_be_invalid and not forbidden:
         return MEMORY
     codes = {ANY} if may_be_invalid else set()

@@ -17,6 +17,8 @@ _KEYS: Final = {
 }
 """The keys of a plan: what stands for its value, its help, and an example."""
 
+LEAK_INI_KEYS: Final = tuple(f"quiesce_leak_{key}" for key in _KEYS)
+
 
 @dataclass(frozen=True, slots=True)
 class LeakSettings:

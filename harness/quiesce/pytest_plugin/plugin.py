@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
+from quiesce.pytest_plugin.ini_keys import reject_unknown_keys
 from quiesce.pytest_plugin.keys import FOREIGN_FILES, LEAK_FIXTURE, LEAK_MARKER, LEAK_SETTINGS, SETTINGS
 from quiesce.pytest_plugin.leak_options import add_leak_options, read_leak_settings
 from quiesce.pytest_plugin.options import add_options, read_settings
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges): the test may leave nothing behind")
     words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
     config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")
+    reject_unknown_keys(config)
     config.stash[SETTINGS] = settings = read_settings(config)
     config.stash[LEAK_SETTINGS] = read_leak_settings(config)
     from quiesce.pytest_plugin import fixtures

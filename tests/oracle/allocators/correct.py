@@ -31,6 +31,7 @@ _CLAIMS = dict.fromkeys(_COUNTS, CLAIM)
 _HELD = {Gauge.RESERVED: BOTH, Gauge.PINNED: CLAIM}
 
 _POOL = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO, Promise.GROWTH_RESETS})
+_POOL |= {Promise.WAITS_BEFORE_OOM}
 _TRACKED = _POOL | {Promise.TRACKS_USES}
 
 CORRECT: Final[tuple[Trial, ...]] = (

@@ -104,6 +104,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("polled events", returning.StopsAtTheFirstPending, "PEND", TRIM),
     _policy("best fit, addresses never again", returning.NeverSqueezes, "RETRY", FITS),
     _policy("powers of two", returning.SqueezesTheLargeOnly, "RETRY", FITS),
+    _policy("powers of two", returning.SqueezesTheIdleOnly, "RETRY", FITS),
     _policy("powers of two", returning.CachedCountsAgainstTheLimit, "LIM", FITS),
     _policy("exact sizes from the top down", returning.LimitIsCheckedBehind, "LIM", LIMIT),
     _policy("coarse chunks", returning.NeverASmallerChunk, "RETRY", SMALLER, FITS),

@@ -102,6 +102,13 @@ class SqueezesTheLargeOnly(PowersOfTwo):
             raise
 
 
+class SqueezesTheIdleOnly(PowersOfTwo):
+    """When memory runs out, what is in flight is not waited for, and stays."""
+
+    def squeeze(self) -> None:
+        self.trim()
+
+
 class CachedCountsAgainstTheLimit(PowersOfTwo):
     """A pool's limit is checked against what it holds, cached bytes included, and nothing is given back for it."""
 

@@ -81,14 +81,16 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
     operation = change.operation
     if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
         return
-    size_class = max(operation.size_bytes - 1, (operation.alignment_bytes or 1) - 1, 0).bit_length()
+    size = max(operation.size_bytes, operation.alignment_bytes or 1)
+    size_class = (size - 1).bit_length()
     key = (operation.pool, operation.kind, size_class)
     for ask in change.asks:
         seen = ask.observation
         if seen.kind is not operation.kind or ask.held_bytes:
             continue  # what others hold may make the first chunk a small one
-        first = model.first_chunk_bytes.setdefault(key, seen.size_bytes)
-        most = first + (2 << size_class)  # the first request may have been the smallest of the class, this the largest
+        first, smallest = model.first_chunks.setdefault(key, (seen.size_bytes, size))
+        # The first request may have been the smallest of the class and this the largest: a chunk of n blocks doubles.
+        most = (first if size <= smallest else 2 * first) + (2 << size_class)
         if seen.size_bytes > most:
             yield found(
                 "growth_starts_over_after_squeeze",

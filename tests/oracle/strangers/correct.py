@@ -1,0 +1,40 @@
+"""Strangers that keep the contract. No finding on any of them is legal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.backend import Capability, Promise
+
+from .adapter import Stranger
+from .arenas import StealingArenas
+from .batches import DeferredBatches
+from .epochs import EpochRegions
+from .runs import DecayingRuns
+from .segments import StreamSegments
+from .spans import SegregatedFit
+
+_POOL: Final = frozenset(
+    {Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO}
+)
+_TRACKS: Final = _POOL | {Promise.TRACKS_USES}
+_ORDER: Final = frozenset({Capability.ORDER_LEDGER})
+_LEGACY: Final = frozenset({Capability.LEGACY_DEFAULT_STREAM})
+_CAPTURE: Final = frozenset({Capability.CAPTURE})
+
+CORRECT: Final[tuple[Stranger, ...]] = (
+    Stranger(
+        "segregated fit",
+        SegregatedFit,
+        _TRACKS | {Promise.RETRIES_SMALLER, Promise.GROWTH_RESETS},
+        _ORDER | _LEGACY,
+        keeps_spares=True,
+    ),
+    Stranger("decaying runs", DecayingRuns, _TRACKS | {Promise.GROWTH_RESETS}, _ORDER, chunk_bytes=512 << 10),
+    Stranger("deferred batches", DeferredBatches, _POOL, _ORDER | _CAPTURE, chunk_bytes=0, keeps_spares=True),
+    Stranger("deferred batches, untold", DeferredBatches, _POOL, _LEGACY | _CAPTURE, chunk_bytes=0),
+    Stranger("epochs", EpochRegions, _TRACKS - {Promise.TRIMS_TO_ZERO}, _ORDER | _LEGACY, chunk_bytes=4 << 20),
+    Stranger("segments of streams", StreamSegments, _TRACKS, _ORDER | _LEGACY | _CAPTURE, chunk_bytes=20 << 20),
+    Stranger("segments of streams, untold", StreamSegments, _TRACKS, chunk_bytes=20 << 20),
+    Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
+)

@@ -1,0 +1,127 @@
+"""Every faulty stranger, the correct one that it is a variant of, and which accusations name its fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from . import faulty_order as order
+from . import faulty_spans as spans
+from .adapter import Stranger
+from .correct import CORRECT
+
+_BY_NAME: Final = {stranger.name: stranger for stranger in CORRECT}
+
+OVERLAP: Final = "live_blocks_do_not_overlap"
+ALIGNED: Final = "addresses_are_aligned"
+WITHIN: Final = "blocks_lie_within_upstream_memory"
+OWNED: Final = "owned_memory_stays_upstream"
+REUSE: Final = "memory_is_reused_only_after_its_last_use"
+IN_FLIGHT: Final = "memory_in_flight_stays_upstream"
+TRIM: Final = "trim_returns_what_nobody_uses"
+LEFT: Final = "nothing_is_left_at_quiescence"
+HANDLES: Final = "handles_are_destroyed_at_quiescence"
+POOLS: Final = "destroyed_pools_own_nothing"
+FITS: Final = "request_fits_but_out_of_memory"
+LIVE: Final = "live_bytes_return_to_where_they_were"
+NEGATIVE: Final = "gauges_are_not_negative"
+CLAIMS: Final = "claims_agree_with_the_ledger"
+RAISES: Final = "backend_answers_without_raising"
+EARLY: Final = "completion_is_not_reported_early"
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """A faulty stranger."""
+
+    name: str
+    backend: Stranger
+    correct: Stranger
+    accusations: frozenset[str]
+
+    @property
+    def seed(self) -> int:
+        """A seed that finds the fault soon."""
+        return _SEEDS.get(self.name, 1)
+
+    @property
+    def rare(self) -> bool:
+        """Whether it takes many thousands of operations, or misuse."""
+        return self.name in _RARE
+
+
+def _pool(sibling: str, pool: type, *accusations: str) -> Faulty:
+    correct = _BY_NAME[sibling]
+    name = pool.__name__
+    return Faulty(name, replace(correct, name=name, make_pool=pool), correct, frozenset(accusations))
+
+
+def _session(sibling: str, session: type, *accusations: str) -> Faulty:
+    correct = _BY_NAME[sibling]
+    name = session.__name__
+    return Faulty(name, replace(correct, name=name, make_session=session), correct, frozenset(accusations))
+
+
+FAULTY: Final[tuple[Faulty, ...]] = (
+    _pool("segregated fit", spans.TailBeginsEarly, OVERLAP, REUSE, IN_FLIGHT),
+    _pool("segregated fit", spans.HeadIsDropped, TRIM, FITS),
+    _pool("segregated fit", spans.MergesTwiceInTheList, OVERLAP, OWNED, WITHIN, RAISES),
+    _pool("segregated fit", spans.SmallChunksStay, TRIM, FITS),
+    _pool("segregated fit", order.HigherNeighboursAreDone, REUSE, IN_FLIGHT),
+    _pool("stealing arenas", spans.WalksWhileItRemoves, TRIM, FITS),
+    _pool("stealing arenas", spans.StolenIsKeptToo, OVERLAP, OWNED, RAISES),
+    _pool("stealing arenas", spans.FitsByAStepLess, OVERLAP, WITHIN),
+    _pool("stealing arenas", spans.OrphansAreLeftBehind, POOLS, LEFT, CLAIMS),
+    _pool("stealing arenas", spans.CountsWhatItDidNotGet, CLAIMS),
+    _pool("stealing arenas", order.OrphansAreIdle, REUSE, IN_FLIGHT),
+    _pool("stealing arenas", order.HandlesComeAgain, REUSE),
+    _pool("stealing arenas", order.WaitsForTheNewest, REUSE),
+    _pool("decaying runs", spans.SlotsAreRoundedUp, OVERLAP, WITHIN),
+    _pool("decaying runs", spans.TrimmedRunsAreRemembered, OVERLAP, WITHIN, RAISES),
+    _pool("decaying runs", spans.SlotsCollide, HANDLES, TRIM, FITS),
+    _pool("decaying runs", spans.DirtyOfAnyAlignment, ALIGNED),
+    _pool("decaying runs", order.DecaysInFlight, IN_FLIGHT),
+    _pool("decaying runs", order.AsksTheFirstMarker, REUSE, IN_FLIGHT),
+    _pool("deferred batches", order.MarksWhenItOpens, REUSE, IN_FLIGHT),
+    _pool("deferred batches", order.DeadStreamsMarkElsewhere, REUSE, IN_FLIGHT),
+    _pool("epochs", order.EveryEpochByItself, REUSE, IN_FLIGHT),
+    _pool("epochs", order.OnlyWhoFreesIsMarked, REUSE, IN_FLIGHT),
+    _pool("epochs", order.EpochsEndUnmarked, REUSE, IN_FLIGHT),
+    _pool("segments of streams", spans.MarkersGoWithTheSegment, HANDLES),
+    _pool("segments of streams", spans.JoinsWhatIsOwned, REUSE, IN_FLIGHT, TRIM),
+    _pool("segments of streams", spans.FailedSegmentsCount, FITS),
+    _pool("segments of streams", order.FreedElsewhereIsAtHome, REUSE),
+    _session("segregated fit", spans.AlignedBlocksShrink, LIVE, NEGATIVE),
+    _session("stealing arenas", spans.FailedRequestsKeepTheirSlot, LIVE),
+    _session("decaying runs", order.OneCopy, REUSE, IN_FLIGHT),
+    _session("deferred batches", order.BadCapturesLoseFrees, TRIM, LEFT, FITS),
+    _session("segments of streams", order.AbandonedCapturesStay, TRIM, LEFT, FITS),
+    _session("epochs", order.ManagedDrainsOneDevice, IN_FLIGHT),
+    _session("deferred batches", order.StallsAreDone, EARLY),
+)
+
+_SEEDS: Final = {
+    "BadCapturesLoseFrees": 3,
+    "DirtyOfAnyAlignment": 3,
+    "EpochsEndUnmarked": 2,
+    "FreedElsewhereIsAtHome": 2,
+    "HeadIsDropped": 2,
+    "HigherNeighboursAreDone": 2,
+    "ManagedDrainsOneDevice": 3,
+    "OrphansAreIdle": 2,
+    "SlotsAreRoundedUp": 3,
+    "SmallChunksStay": 2,
+    "StallsAreDone": 3,
+}
+"""Where the first seed needs many more operations."""
+_RARE: Final = frozenset(
+    {
+        "AbandonedCapturesStay",
+        "DecaysInFlight",
+        "FailedSegmentsCount",
+        "HandlesComeAgain",
+        "JoinsWhatIsOwned",
+        "ManagedDrainsOneDevice",
+        "WaitsForTheNewest",
+    }
+)
