@@ -162,8 +162,12 @@ def _permits_memory(model: Model, operation: Operation) -> Permitted:
             return _beside_captures(model) if slot in model.instances else _REFUSED
         case ops.Node(_, parents):
             return _SUCCESS if set(parents) <= model.tape.held.keys() else _REFUSED
-        case ops.Hold(slot) | ops.Drop(slot) | ops.Backward(slot):
+        case ops.Hold(slot) | ops.Drop(slot):
             return _SUCCESS if slot in model.tape.held else _REFUSED
+        case ops.Backward(slot):
+            if slot not in model.tape.held:
+                return _REFUSED
+            return Permitted(codes=frozenset({ANY})) if model.tape.may_refuse(slot) else _SUCCESS
         case ops.SelectDevice(ordinal):
             return _SUCCESS if 0 <= ordinal < model.profile.devices else _REFUSED
         case _:
