@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -104,3 +105,11 @@ def test_growth_of_one_unit_in_two_iterations_is_growth() -> None:
 def test_cumulative_gauges_are_judged_on_what_each_iteration_adds() -> None:
     assert grows_as_expected([100 * number for number in range(40)], 0, cumulative=True)
     assert not grows_as_expected([100 * number + number * number for number in range(400)], 0, cumulative=True)
+
+
+@pytest.mark.parametrize(("adds_per_iteration", "is_flat"), [(0, True), (95, False)])
+def test_a_table_that_doubles_now_and_then_hides_no_growing_work(adds_per_iteration: int, is_flat: bool) -> None:
+    """What burn-autodiff 0.15 showed: a leap in the second quarter was higher than all of the third."""
+    leaps = {11: 1_500, 37: 3_300, 88: 6_900}
+    work = [14_000 + adds_per_iteration * number + leaps.get(number, 0) for number in range(89)]
+    assert grows_as_expected(list(accumulate(work)), 0, cumulative=True) is is_flat

@@ -138,8 +138,14 @@ def _node(model: Model, operation: ops.Node) -> Permitted:
     return SUCCESS if model.tape.held.keys() >= set(operation.parents) else REFUSED
 
 
-def _of_held_node(model: Model, operation: ops.Hold | ops.Drop | ops.Backward) -> Permitted:
+def _of_held_node(model: Model, operation: ops.Hold | ops.Drop) -> Permitted:
     return SUCCESS if operation.slot in model.tape.held else REFUSED
+
+
+def _backward(model: Model, operation: ops.Backward) -> Permitted:
+    if operation.slot not in model.tape.held:
+        return REFUSED
+    return Permitted(codes=frozenset({ANY})) if model.tape.may_refuse(operation.slot) else SUCCESS
 
 
 def _select_device(model: Model, operation: ops.SelectDevice) -> Permitted:
@@ -165,6 +171,6 @@ RULES: Final[Mapping[type[Operation], Rule]] = {
     ops.Node: _node,
     ops.Hold: _of_held_node,
     ops.Drop: _of_held_node,
-    ops.Backward: _of_held_node,
+    ops.Backward: _backward,
     ops.SelectDevice: _select_device,
 }

@@ -115,11 +115,11 @@ class _OrphansWithParents(_SweepingTape):
 
 
 class _LongLivedParent(_SweepingTape):
-    """burn 0.16 and later: an orphan is freed once no parent is present, and a tracked tensor's never is absent."""
+    """burn 0.16: an orphan is freed once no parent is present, and a tracked tensor's never is absent."""
 
 
 class _DrainsOneLevel(_SweepingTape):
-    """burn 0.16 and later: a dead chain that no leaf reaches loses one level for each call."""
+    """burn 0.15 and 0.16: a dead chain that no leaf reaches loses one level for each call."""
 
     def collect(self) -> None:
         for node in list(self.parents):
@@ -129,7 +129,7 @@ class _DrainsOneLevel(_SweepingTape):
 
 
 class _ScansEverything(CountingTape):
-    """burn to this day: each backward pass scans all nodes."""
+    """burn up to 0.16: each backward pass scans all nodes."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger)
