@@ -16,11 +16,9 @@ from quiesce.outcomes import Done
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
 from quiesce.traces.at_exit import AtExit
+from quiesce.traces.bounding import bounded
 from quiesce.traces.marks import Marks
 from quiesce.traces.races import Race, RaceDetector
-
-SHOWN_MAX: Final = 20
-"""How many findings of one rule are shown; the last one says how many there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def judge(ledger: Ledger, at_exit: AtExit) -> Judgement:
         findings.extend(_leak_findings(accused))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         notes.extend(f"held at exit: {text}" for text in _by_origin(thing for thing in left if thing.serial in kept))
-    return Judgement(tuple(_bounded(findings)), tuple(notes))
+    return Judgement(tuple(bounded(findings)), tuple(notes))
 
 
 def _description() -> Description:
@@ -200,18 +198,3 @@ def _by_origin(things: Iterable[LiveThing]) -> Iterator[str]:
 
 def _origin(thing: LiveThing) -> str:
     return f"{thing.thing.name.lower().replace('_', ' ')} from {thing.function} on device {thing.device}"
-
-
-def _bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first findings of each rule and place, and say on the last one shown how many there are."""
-    kept = list(findings)
-    totals = Counter(finding.invariant for finding in kept)
-    shown: Counter[str] = Counter()
-    for finding in kept:
-        name = finding.invariant
-        shown[name] += 1
-        if shown[name] < SHOWN_MAX or totals[name] <= SHOWN_MAX:
-            yield finding
-        elif shown[name] == SHOWN_MAX:
-            more = totals[name] - SHOWN_MAX
-            yield replace(finding, evidence=f"{more} more findings of this rule are not shown")
