@@ -16,6 +16,7 @@
 #include "runtime.h"
 #include "status.h"
 #include "stream.h"
+#include "symbol.h"
 #include "transfer.h"
 
 #define CALL(function)                            \

@@ -16,6 +16,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "symbol_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -31,6 +32,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "symbol_calls.inc"
 
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL("cudaRuntimeGetVersion");
@@ -138,8 +140,4 @@ EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 EXPORT char __cudaInitModule(void **handle) {
     (void)handle;
     return 1;
-}
-EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external,
-                              size_t bytes, int constant, int global) {
-    (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
 }

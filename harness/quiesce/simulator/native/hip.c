@@ -16,6 +16,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "symbol_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -31,6 +32,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "symbol_calls.inc"
 
 EXPORT int hipInit(unsigned flags) {
     CALL("hipInit");

@@ -12,6 +12,7 @@ static const struct {
     {INVALID_VALUE, "cudaErrorInvalidValue", "hipErrorInvalidValue", "invalid argument"},
     {OUT_OF_MEMORY, "cudaErrorMemoryAllocation", "hipErrorOutOfMemory", "out of memory"},
     {NOT_INITIALIZED, "cudaErrorInitializationError", "hipErrorNotInitialized", "initialization error"},
+    {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "hipErrorInvalidSymbol", "invalid device symbol"},
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},

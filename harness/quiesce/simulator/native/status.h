@@ -8,6 +8,7 @@ enum status {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,  // also the answer in a child of fork(): a device context is not inherited
+    INVALID_SYMBOL = 13,
     INVALID_COPY_DIRECTION = 21,
     INVALID_DEVICE = 101,
     UNSUPPORTED_LIMIT = 215,
