@@ -106,6 +106,23 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
     ANSWER(OK);
 }
 
+// -- kernels ---------------------------------------------------------------------------------------------------------
+
+struct function_attributes {  // cudaFuncAttributes, as far as it is the same since CUDA 11
+    size_t shared_bytes, constant_bytes, local_bytes;
+    int block_threads_max, registers, ptx_version, binary_version, cache_mode, dynamic_shared_bytes_max;
+    int preferred_shared_percent;
+};
+
+// Kernels do not compute, and so need next to nothing.
+EXPORT int cudaFuncGetAttributes(struct function_attributes *attributes, const void *function) {
+    CALL("cudaFuncGetAttributes");
+    NEED(attributes, INVALID_VALUE);
+    NEED(function, INVALID_DEVICE_FUNCTION);
+    *attributes = (struct function_attributes){.block_threads_max = BLOCK_THREADS_MAX, .registers = 1};
+    ANSWER(OK);
+}
+
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
 // Until CUDA 12 the function of this name has three arguments; since CUDA 13 those of _v2, and one for edges.

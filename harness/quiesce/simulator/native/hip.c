@@ -133,6 +133,24 @@ EXPORT int hipPointerGetAttributes(void *attributes, const void *address) {
     ANSWER(OK);
 }
 
+// -- kernels ---------------------------------------------------------------------------------------------------------
+
+struct function_attributes {  // hipFuncAttributes
+    int binary_version, cache_mode;
+    size_t constant_bytes, local_bytes;
+    int dynamic_shared_bytes_max, block_threads_max, registers, preferred_shared_percent, ptx_version;
+    size_t shared_bytes;
+};
+
+// Kernels do not compute, and so need next to nothing.
+EXPORT int hipFuncGetAttributes(struct function_attributes *attributes, const void *function) {
+    CALL("hipFuncGetAttributes");
+    NEED(attributes, INVALID_VALUE);
+    NEED(function, INVALID_DEVICE_FUNCTION);
+    *attributes = (struct function_attributes){.block_threads_max = BLOCK_THREADS_MAX, .registers = 1};
+    ANSWER(OK);
+}
+
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
 EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
