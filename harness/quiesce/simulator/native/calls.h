@@ -26,8 +26,6 @@
 #define NEED(condition, otherwise) \
     if (!(condition)) return runtime_leave(otherwise)
 
-#define BLOCK_THREADS_MAX 1024  // what device.c says of every device
-
 struct dim3 {
     unsigned x, y, z;
 };

@@ -138,16 +138,15 @@ EXPORT int hipPointerGetAttributes(void *attributes, const void *address) {
 struct function_attributes {  // hipFuncAttributes
     int binary_version, cache_mode;
     size_t constant_bytes, local_bytes;
-    int dynamic_shared_bytes_max, block_threads_max, registers, preferred_shared_percent, ptx_version;
+    int dynamic_shared_bytes, threads_per_block, registers, carveout, ptx_version;
     size_t shared_bytes;
 };
 
-// Kernels do not compute, and so need next to nothing.
+// Nothing is known of a kernel but that it would run.
 EXPORT int hipFuncGetAttributes(struct function_attributes *attributes, const void *function) {
     CALL("hipFuncGetAttributes");
-    NEED(attributes, INVALID_VALUE);
-    NEED(function, INVALID_DEVICE_FUNCTION);
-    *attributes = (struct function_attributes){.block_threads_max = BLOCK_THREADS_MAX, .registers = 1};
+    NEED(attributes && function, INVALID_VALUE);
+    *attributes = (struct function_attributes){.threads_per_block = 1024, .registers = 32};
     ANSWER(OK);
 }
 

@@ -15,8 +15,6 @@ static const struct {
     {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "hipErrorInvalidSymbol", "invalid device symbol"},
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
-    {INVALID_DEVICE_FUNCTION, "cudaErrorInvalidDeviceFunction", "hipErrorInvalidDeviceFunction",
-     "invalid device function"},
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},
     {UNSUPPORTED_LIMIT, "cudaErrorUnsupportedLimit", "hipErrorUnsupportedLimit",
      "limit is not supported on this architecture"},

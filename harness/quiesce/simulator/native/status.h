@@ -10,7 +10,6 @@ enum status {
     NOT_INITIALIZED = 3,  // also the answer in a child of fork(): a device context is not inherited
     INVALID_SYMBOL = 13,
     INVALID_COPY_DIRECTION = 21,
-    INVALID_DEVICE_FUNCTION = 98,
     INVALID_DEVICE = 101,
     UNSUPPORTED_LIMIT = 215,
     INVALID_HANDLE = 400,
