@@ -1,7 +1,8 @@
-// A runtime that is not Kokkos, behind the same interface: what it leaves on the heap is chosen when it is compiled.
+// A runtime that is not Kokkos, behind the same interface: LEAVES says what it leaves on the heap.
 #include "runtime.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <new>
@@ -14,10 +15,12 @@ struct Singleton {
     char state[176] = {};
 };
 
-Singleton *pointed_to;
+Singleton *volatile pointed_to; // volatile: nobody reads it, and what nobody reads is not made
 std::unique_ptr<Singleton> owned_by_a_static_object; // freed at the exit, as Kokkos' maps are
 std::map<int, std::string> configuration;
 std::vector<std::unique_ptr<Singleton>> instances_seen;
+
+bool leaves(const char *what) { return std::strcmp(std::getenv("LEAVES"), what) == 0; }
 
 } // namespace
 
@@ -30,24 +33,17 @@ bool has_instances() { return true; }
 
 void initialize() {
     for (int i = 0; i < 20; i++) configuration[i] = std::string(100, 'x');
-#if defined(LEAKS_SINGLETON)
-    if (pointed_to == nullptr) pointed_to = new Singleton;
-#elif defined(LEAKS_BY_MALLOC)
-    if (pointed_to == nullptr) pointed_to = static_cast<Singleton *>(std::malloc(sizeof(Singleton)));
-#elif defined(LEAKS_ARRAY)
-    pointed_to = new Singleton[3];
-#elif defined(LEAKS_EACH_TIME)
-    pointed_to = new Singleton;
-#else
+    if (leaves("singleton") && pointed_to == nullptr) pointed_to = new Singleton;
+    if (leaves("malloc") && pointed_to == nullptr)
+        pointed_to = static_cast<Singleton *>(std::malloc(sizeof(Singleton)));
+    if (leaves("array")) pointed_to = new Singleton[3];
+    if (leaves("one each time")) pointed_to = new Singleton;
     if (!owned_by_a_static_object) owned_by_a_static_object = std::make_unique<Singleton>();
-#endif
 }
 
 void finalize() {
-#ifdef LEAKS_ALIGNED
     struct alignas(64) Wide { char state[64]; };
-    pointed_to = reinterpret_cast<Singleton *>(new Wide);
-#endif
+    if (leaves("aligned")) pointed_to = reinterpret_cast<Singleton *>(new Wide);
 }
 
 void partition(const Instance *, unsigned count, Instance *const *made) {
@@ -56,20 +52,14 @@ void partition(const Instance *, unsigned count, Instance *const *made) {
 
 void destroy(Instance &instance) {
     Singleton *held = *reinterpret_cast<Singleton **>(instance.room);
-#ifndef LEAKS_INSTANCES
-    delete held;
-#else
-    pointed_to = held;
-#endif
+    if (leaves("instances")) pointed_to = held;
+    else delete held;
 }
 
 void create_policy(const Instance *) {
-#ifdef LEAKS_POLICIES
-    pointed_to = new Singleton;
-#else
+    if (leaves("policies")) pointed_to = new Singleton;
     instances_seen.push_back(std::make_unique<Singleton>());
     instances_seen.clear();
-#endif
 }
 
 } // namespace runtime
