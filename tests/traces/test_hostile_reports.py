@@ -20,6 +20,7 @@ from quiesce.traces.native_leaks import UnreadableReport
 BEGIN = "==1==ERROR: LeakSanitizer: detected memory leaks\n"
 LEAK = "Direct leak of 8 byte(s) in 1 object(s) allocated from:\n    #0 0x1 in malloc a.c:1\n    #1 0x2 in f a.c:2\n\n"
 END = "SUMMARY: LeakSanitizer: {} byte(s) leaked in {} allocation(s).\n"
+ERROR = "==1==ERROR: AddressSanitizer: "
 ENTITIES = """<?xml version="1.0"?>
 <!DOCTYPE valgrindoutput [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
 <valgrindoutput><error><kind>&b;</kind></error></valgrindoutput>
@@ -52,6 +53,14 @@ XML_LEAK = (
         (BEGIN + LEAK, ":1: the report that begins here has no SUMMARY line"),
         (BEGIN + LEAK + BEGIN + LEAK + END.format(8, 1), ":1: the report that begins here has no SUMMARY line"),
         (BEGIN + LEAK + LEAK + END.format(8, 1), ":10: the sum is 8 bytes in 1 blocks, the leaks above have 16 in 2"),
+        (
+            ERROR + "heap-use-after-free on address 0x1\n    #0 0x1 in f a.c:1\n",
+            ":1: the error that begins here has no",
+        ),
+        (
+            ERROR + "SEGV on unknown address 0x8\nSUMMARY: AddressSanitizer: SEGV\n",
+            "ended with AddressSanitizer's 'SEGV'",
+        ),
         ("==1==LeakSanitizer has encountered a fatal error.\n", "LeakSanitizer could not check"),
         (
             "Detected memory leaks!\nDumping objects ->\n",
@@ -69,13 +78,17 @@ def test_what_is_wrong_is_said_in_a_line(text: str, said: str, tmp_path: Path) -
     assert "; " in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["leaky.valgrind.xml", "leaky.leak-sanitizer.log", "singleton.msvc.log"])
+@pytest.mark.parametrize(
+    "name", ["leaky.valgrind.xml", "leaky.leak-sanitizer.log", "ended-0.address-sanitizer.log", "singleton.msvc.log"]
+)
 def test_every_truncation_is_refused_or_reported_as_none(name: str, tmp_path: Path) -> None:
     whole = (REPORTS / name).read_bytes()
     path = tmp_path / name
     complete = len(whole.rstrip())
     if name.endswith("msvc.log"):
         complete = whole.index(b"Object dump complete.") + len(b"Object dump complete.")
+    elif name.startswith("ended"):
+        complete = whole.index(b"SUMMARY: AddressSanitizer: ") + len(b"SUMMARY: AddressSanitizer: ")
     elif name.endswith("sanitizer.log"):
         complete = whole.index(b"allocation(s)", whole.index(b"SUMMARY")) + len(b"allocation(s)")
     for length in range(0, complete, 37):

@@ -144,3 +144,20 @@ def test_valgrind_is_run_and_imported(tmp_path: Path) -> None:
     words = [valgrind, "--xml=yes", f"--xml-file={report}", "--show-leak-kinds=all", str(program)]
     subprocess.run(words, check=True, capture_output=True)
     assert amounts(judged(report, AtExit.ALL).findings) == sorted([*LOST, "176 bytes in 1 block"])
+
+
+@pytest.mark.parametrize(
+    ("number", "invariant"),
+    [
+        (0, "freed_memory_is_not_used"),
+        (1, "memory_is_freed_once"),
+        (2, "uses_stay_inside_their_block"),
+        (3, "only_own_memory_is_freed"),
+        (4, "only_own_memory_is_freed"),
+    ],
+)
+def test_an_error_that_ended_the_program_is_found_by_its_rule(number: int, invariant: str) -> None:
+    (finding,) = judged(REPORTS / f"ended-{number}.address-sanitizer.log").findings
+    assert finding.invariant == invariant
+    assert "main (ended.c:" in finding.evidence
+    assert finding.line == 2

@@ -2,7 +2,7 @@
 
 A report begins with ``==PID==ERROR: LeakSanitizer: detected memory leaks`` and ends with a ``SUMMARY:`` line, whose
 sums must not be below those of the leaks above it: the format of compiler-rt's ``lsan_common.cpp``. The runtime prints
-nothing where nothing leaked.
+nothing where nothing leaked. An error of AddressSanitizer's, after which it does not look for leaks, is read as well.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Final
 
+from quiesce.traces.address_sanitizer import ERROR, ErrorSection
 from quiesce.traces.log_lines import log_lines
 from quiesce.traces.native_leaks import (
     FRAMES_MAX,
@@ -25,14 +25,13 @@ from quiesce.traces.native_leaks import (
     Record,
     UnreadableReport,
 )
+from quiesce.traces.sanitizer_frames import frame_in
 
 TOOL: Final = "leak-sanitizer"
 _BEGIN: Final = "ERROR: LeakSanitizer: detected memory leaks"
 _FATAL: Final = "LeakSanitizer has encountered a fatal error"
 
 _LEAK: Final = re.compile(r"(Direct|Indirect) leak of (\d{1,20}) byte\(s\) in (\d{1,20}) object\(s\) allocated from:")
-_FRAME: Final = re.compile(r"\s*#\d+ 0x[0-9a-f]+ +(?:in )?(.*)")
-_MODULE: Final = re.compile(r"\(([^()]*\+0x[0-9a-f]+)\)(?: \(BuildId: [0-9a-f]+\))?$")
 _SUMMARY: Final = re.compile(
     r"SUMMARY: (?:Leak|Address|HWAddress|Memory)Sanitizer: (\d{1,20}) byte\(s\) leaked in (\d{1,20}) allocation\(s\)"
 )
@@ -73,9 +72,9 @@ class _Section:
         self._blocks += blocks
         self._leak = NativeLeak(Reach.LOST, size_bytes, blocks, number, match[0].removesuffix(" allocated from:"))
 
-    def frame(self, text: str) -> None:
+    def frame(self, frame: Frame) -> None:
         if self._leak is not None and len(self._frames) < FRAMES_MAX:
-            self._frames.append(_frame(text))
+            self._frames.append(frame)
 
     def flush(self) -> Iterator[Record]:
         if self._leak is not None:
@@ -100,36 +99,38 @@ class _Section:
 def records(path: str) -> Iterator[Record]:
     """Yield what a log says, as it is read. Raises as :class:`quiesce.traces.native_leaks.Format` says."""
     section = _Section(path)
+    error: ErrorSection | None = None
     for number, line in log_lines(path):
         if _FATAL in line:
             raise UnreadableReport(path, number, "LeakSanitizer could not check", "run the program without a debugger")
-        if _BEGIN in line:
+        if error is not None:
+            misuse = error.see(line)
+            if misuse is not None:
+                yield misuse
+                error = None
+        elif ERROR in line:
+            error = ErrorSection(path, number, line)
+        elif _BEGIN in line:
             section.begin(number)
-        elif section.begun is None:
-            continue
-        elif match := _LEAK.search(line):
-            yield from section.leak(number, match)
-        elif match := _SUMMARY.search(line):
-            yield from section.end(number, match)
-        elif match := _FRAME.match(line):
-            section.frame(match[1])
-        elif not line.strip():
-            yield from section.flush()
+        elif section.begun is not None:
+            yield from _read(section, number, line)
+    if error is not None:
+        raise error.unfinished()
     if section.begun is not None:
         raise section.unfinished()
     if section.hidden_bytes:
         yield Note(f"{section.hidden_bytes} bytes more leaked, of which the report shows no stack")
 
 
-def _frame(text: str) -> Frame:
-    """Return ``make /src/leaky.c:4``, ``make (/lib/liblsan.so.0+0x1)`` or the latter without a name as a frame."""
-    text = text.strip()
-    if module := _MODULE.search(text):
-        return Frame(text[: module.start()].strip(), PurePath(module[1]).name)
-    function, space, place = text.rpartition(" ")
-    if not space:
-        return Frame(text, "")
-    return Frame(function, PurePath(place).name)
+def _read(section: _Section, number: int, line: str) -> Iterator[Record]:
+    if match := _LEAK.search(line):
+        yield from section.leak(number, match)
+    elif match := _SUMMARY.search(line):
+        yield from section.end(number, match)
+    elif frame := frame_in(line):
+        section.frame(frame)
+    elif not line.strip():
+        yield from section.flush()
 
 
-FORMAT: Final = Format(TOOL, records, (_BEGIN, _FATAL))
+FORMAT: Final = Format(TOOL, records, (_BEGIN, _FATAL, ERROR))
