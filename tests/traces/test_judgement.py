@@ -15,7 +15,8 @@ from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
 from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import SHOWN_MAX, Judgement, judge
+from quiesce.traces.bounding import SHOWN_MAX
+from quiesce.traces.judgement import Judgement, judge
 
 BEGIN = """
     void *p, *q, *s, *t, *e;

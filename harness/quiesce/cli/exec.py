@@ -11,6 +11,7 @@ import shlex
 import signal
 from pathlib import Path
 
+from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.errors import ConfigurationError
@@ -42,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error. Kinds: "
         "device, pinned, managed, stream, event, graph, copy, launch, synchronize",
     )
-    parser.add_argument(
-        "--at-exit",
-        type=AtExit,
-        choices=list(AtExit),
-        default=AtExit.LOST,
-        help="which of what lives at exit is a finding: lost (nobody can reach it, the default), all, none",
-    )
+    add_at_exit(parser)
     parser.add_argument(
         "--stacks", action="store_true", help="keep call stacks, native and Python, and say where blocks came from"
     )

@@ -26,9 +26,12 @@ COMMANDS: Final = {
     "prove": "show that every case is red on its fault and green without it",
     "doctor": "say which backends work here, and what to do about those that don't",
     "lint": "check case files against the rules of the corpus",
+    "import": "take the reports of Valgrind, LeakSanitizer and MSVC's debug runtime as findings",
     "report": "write the reports of a killed run from its journal",
 }
 """The commands in the order of the help text; each is the module of that name beside this one."""
+MODULES: Final = {"import": "import_reports"}
+"""Those whose name can't be a module's."""
 
 
 class _ShowVersion(argparse.Action):
@@ -56,7 +59,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         subparser = commands.add_parser(name, help=text, description=text)
         if name == command:
-            module = importlib.import_module(f"quiesce.cli.{name}")
+            module = importlib.import_module(f"quiesce.cli.{MODULES.get(name, name)}")
             module.add_arguments(subparser)
             subparser.set_defaults(function=module.command)
     return parser

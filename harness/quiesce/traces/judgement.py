@@ -18,12 +18,10 @@ from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.at_exit import AtExit
+from quiesce.traces.bounding import bounded
 from quiesce.traces.marks import Marks
 from quiesce.traces.origins import Origins
 from quiesce.traces.races import Race, RaceDetector
-
-SHOWN_MAX: Final = 20
-"""How many findings of one rule are shown; the last one says how many there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,18 +236,3 @@ def _by_origin(things: Iterable[LiveThing]) -> Iterator[str]:
 
 def _origin(thing: LiveThing) -> str:
     return f"{thing.thing.name.lower().replace('_', ' ')} from {thing.function} on device {thing.device}"
-
-
-def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first findings of each rule and place, and say on the last one shown how many there are."""
-    kept = list(findings)
-    totals = Counter(finding.invariant for finding in kept)
-    shown: Counter[str] = Counter()
-    for finding in kept:
-        name = finding.invariant
-        shown[name] += 1
-        if shown[name] < SHOWN_MAX or totals[name] <= SHOWN_MAX:
-            yield finding
-        elif shown[name] == SHOWN_MAX:
-            more = totals[name] - SHOWN_MAX
-            yield replace(finding, evidence=f"{more} more findings of this rule are not shown")

@@ -21,6 +21,7 @@
 #include "runtime.h"
 #include "status.h"
 #include "stream.h"
+#include "symbol.h"
 #include "transfer.h"
 #include "unsimulated.h"
 #include "value.h"

@@ -22,6 +22,7 @@
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
 #include "array_stream_calls.inc"
+#include "symbol_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -38,6 +39,7 @@
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
 #include "array_stream_calls.inc"
+#include "symbol_calls.inc"
 
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL("cudaRuntimeGetVersion");
@@ -146,11 +148,6 @@ EXPORT char __cudaInitModule(void **handle) {
     (void)handle;
     return 1;
 }
-EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, const char *name, int external,
-                              size_t bytes, int constant, int global) {
-    (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
-}
-
 // CUDA 13's compilers launch by a handle that they ask for first: the function's own address here.
 EXPORT int __cudaGetKernel(const void **kernel, const void *function) {
     *kernel = function;

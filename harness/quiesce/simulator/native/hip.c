@@ -22,6 +22,7 @@
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
 #include "array_stream_calls.inc"
+#include "symbol_calls.inc"
 #undef ON
 #undef BY
 #undef NAME_ON
@@ -38,6 +39,7 @@
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
 #include "array_stream_calls.inc"
+#include "symbol_calls.inc"
 
 EXPORT int hipInit(unsigned flags) {
     CALL("hipInit");

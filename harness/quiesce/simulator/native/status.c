@@ -15,6 +15,7 @@ static const struct {
     {UNLOADING, "cudaErrorCudartUnloading", "hipErrorDeinitialized", "driver shutting down"},
     {INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration", "hipErrorInvalidConfiguration",
      "invalid configuration argument"},
+    {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "hipErrorInvalidSymbol", "invalid device symbol"},
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},

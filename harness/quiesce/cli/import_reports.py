@@ -1,0 +1,82 @@
+"""``quiesce import``: take the reports of native leak checkers as findings."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from quiesce.cli.at_exit import add_at_exit
+from quiesce.cli.console import Console
+from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.version import version
+from quiesce.findings import Finding, Grade
+from quiesce.reporting.folder import ReportFolder
+from quiesce.reporting.html import why_unavailable
+from quiesce.reporting.terminal import render_summary
+from quiesce.reporting.text import clean_line
+from quiesce.results import Result, Verdict
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.native_formats import FORMATS, detect
+from quiesce.traces.native_judgement import judge_report
+from quiesce.traces.native_leaks import UnreadableReport
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="Valgrind's XML, or a log with a report of LeakSanitizer or MSVC's CRT"
+    )
+    parser.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        help="whose reports they are (default: each says so itself); a log without one then says that nothing leaked",
+    )
+    add_at_exit(parser)
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write report.json, report.html and junit.xml here")
+
+
+def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
+    """Read, judge and report each file; one that can't be read leaves the others their results."""
+    results: list[Result] = []
+    unread = False
+    for path in arguments.files:
+        try:
+            results.append(_result(path, arguments.format, arguments.at_exit, console))
+        except (UnreadableReport, OSError) as error:
+            unread = True
+            console.complain(str(error))
+    if arguments.report:
+        with ReportFolder(arguments.report, seed=0, run={"version of quiesce": version()}) as folder:
+            for result in results:
+                folder.add(result)
+        if note := why_unavailable():
+            console.complain(note)
+    console.write(render_summary(results, palette=console.palette))
+    return exit_code(results, incomplete=unread)
+
+
+def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> Result:
+    chosen = FORMATS[tool] if tool else detect(path)
+    judgement = judge_report(chosen.records(path), at_exit)
+    for note in judgement.notes:
+        console.complain(f"{clean_line(path)}: {clean_line(note)}")
+    verdict = _verdict(judgement.findings)
+    words = ["quiesce", "import", *(["--format", tool] if tool else [])]
+    return Result(
+        case=path,
+        title="",
+        path=path,
+        backend=chosen.tool,
+        verdict=verdict,
+        reason="only a pointer into the middle of each block is left" if verdict is Verdict.INCONCLUSIVE else "",
+        findings=judgement.findings,
+        reproduce=shlex.join([*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), path]),
+    )
+
+
+def _verdict(findings: tuple[Finding, ...]) -> Verdict:
+    if not findings:
+        return Verdict.PASSED
+    doubtful = all(finding.grade is Grade.INCONCLUSIVE for finding in findings)
+    return Verdict.INCONCLUSIVE if doubtful else Verdict.FAILED

@@ -1,0 +1,63 @@
+"""AddressSanitizer's errors, which end most programs before anybody looks for leaks."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from quiesce.traces.native_leaks import FRAMES_MAX, Frame, NativeMisuse, UnreadableReport
+from quiesce.traces.sanitizer_frames import frame_in
+
+ERROR: Final = "ERROR: AddressSanitizer: "
+_SUMMARY: Final = "SUMMARY: AddressSanitizer: "
+_ADDRESSES: Final = re.compile(r" (?:on address|at pc|on unknown address) ?.*")
+
+_RULES: Final = {
+    "heap-use-after-free": ("freed_memory_is_not_used", "TEAR", "live memory"),
+    "heap-buffer-overflow": ("uses_stay_inside_their_block", "OVL", "a use inside of a live block"),
+    "attempting double-free": ("memory_is_freed_once", "DBL", "one free of each block"),
+    "attempting free on address which was not malloc()-ed": (
+        "only_own_memory_is_freed",
+        "DBL",
+        "an address that was allocated",
+    ),
+    "alloc-dealloc-mismatch": ("only_own_memory_is_freed", "DBL", "the free that belongs to the allocation"),
+}
+"""The errors about blocks of the heap, by their beginnings, and the rules that they break."""
+
+
+class ErrorSection:
+    """One error, from its first line to its ``SUMMARY:``; the first of its stacks is the use."""
+
+    def __init__(self, path: str, number: int, line: str) -> None:
+        self._path = path
+        self._number = number
+        self._text = line.partition(ERROR)[2].strip()
+        self._frames: list[Frame] = []
+        self._first_stack = True
+
+    def see(self, line: str) -> NativeMisuse | None:
+        """Enter a line, and return the error where the line ends it.
+
+        Raises :class:`UnreadableReport` for an error that is not about a block of the heap.
+        """
+        if _SUMMARY in line:
+            return self._misuse()
+        frame = frame_in(line)
+        if frame is not None and self._first_stack and len(self._frames) < FRAMES_MAX:
+            self._frames.append(frame)
+        elif frame is None and self._frames:
+            self._first_stack = False
+        return None
+
+    def unfinished(self) -> UnreadableReport:
+        """Return the error of a log that ends within it."""
+        what = "the error that begins here has no SUMMARY line"
+        return UnreadableReport(self._path, self._number, what, "keep the program's whole output")
+
+    def _misuse(self) -> NativeMisuse:
+        rule = next((rule for kind, rule in _RULES.items() if self._text.startswith(kind)), None)
+        if rule is None:
+            what = f"the program ended with AddressSanitizer's '{_ADDRESSES.sub('', self._text)[:80]}'"
+            raise UnreadableReport(self._path, self._number, what, "repair that first: nobody looked for leaks")
+        return NativeMisuse(*rule, self._number, self._text, tuple(self._frames))

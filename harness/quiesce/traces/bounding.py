@@ -1,0 +1,32 @@
+"""Findings in a number that a reader can take in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from quiesce.findings import Finding
+
+SHOWN_MAX: Final = 20
+"""How many findings of one rule are shown; the last one says how many there were."""
+
+
+def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the first findings of each rule, and say on the last one shown how many there are."""
+    totals: Counter[str] = Counter()
+    kept: list[Finding] = []
+    for finding in findings:
+        totals[finding.invariant] += 1
+        if totals[finding.invariant] <= SHOWN_MAX:
+            kept.append(finding)
+    shown: Counter[str] = Counter()
+    for finding in kept:
+        shown[finding.invariant] += 1
+        more = totals[finding.invariant] - SHOWN_MAX
+        if more > 0 and shown[finding.invariant] == SHOWN_MAX:
+            note = f"{more} more findings of this rule are not shown"
+            yield replace(finding, evidence=f"{finding.evidence}\n{note}" if finding.evidence else note)
+        else:
+            yield finding

@@ -1,0 +1,90 @@
+"""What the leak checkers of native code report, in one form: values that every importer makes and one judge reads."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.errors import QuiesceError
+
+FRAMES_MAX: Final = 32
+"""How many frames of a stack are kept, the innermost first."""
+RECORDS_MAX: Final = 1_000_000
+"""A report of more records than this is refused: reading it would say no more, and never end."""
+
+
+class Reach(enum.Enum):
+    """What a checker knows of who can still reach a block when the program exits."""
+
+    LOST = "which nobody can reach any more"
+    DOUBTFUL = "which only a pointer into its middle reaches"
+    REACHABLE = "which the program can still reach"
+    UNKNOWN = "whether anybody can reach it is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a stack. ``function`` is '' where there are no symbols; ``place`` is a file and line or a module."""
+
+    function: str
+    place: str
+
+    def __str__(self) -> str:
+        if self.function and self.place:
+            return f"{self.function} ({self.place})"
+        return self.function or self.place
+
+
+@dataclass(frozen=True, slots=True)
+class NativeLeak:
+    """Blocks of one origin that were live at the exit. ``line`` is where the report says so, ``text`` its own words."""
+
+    reach: Reach
+    size_bytes: int
+    blocks: int
+    line: int
+    text: str
+    stack: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NativeMisuse:
+    """Memory that was used or freed as it may not be; ``invariant`` is the rule that says so."""
+
+    invariant: str
+    fault_class: str
+    expected: str
+    line: int
+    text: str
+    stack: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a report says that is no finding."""
+
+    text: str
+
+
+Record = NativeLeak | NativeMisuse | Note
+
+
+class UnreadableReport(QuiesceError):
+    """A report cannot be read. The text is ``file:line: what is wrong; what to do instead``."""
+
+    def __init__(self, path: str, line: int | None, what: str, instead: str) -> None:
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {what}; {instead}")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format of reports. ``tool`` names the checker, as results and ``--format`` do."""
+
+    tool: str
+    records: Callable[[str], Iterator[Record]]
+    """What the file of a path reports. Raises :class:`UnreadableReport` and :class:`OSError`."""
+    marks: tuple[str, ...]
+    """What only reports of this format hold: the beginning of the file, or a part of one of its lines."""
