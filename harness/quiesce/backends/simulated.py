@@ -53,22 +53,30 @@ _CODES: Final = {
     903: ILLEGAL_STATE,  # a capture that is ended on another stream than it began on: the vocabulary has no word for it
 }
 _MODES: Final = {CaptureMode.GLOBAL: 0, CaptureMode.THREAD_LOCAL: 1, CaptureMode.RELAXED: 2}
+_DESTROYS: Final = {Thing.GRAPH_EXEC: "GraphExecDestroy", Thing.EVENT: "EventDestroy", Thing.STREAM: "StreamDestroy"}
 _LEDGER: Final = frozenset({Source.LEDGER})
 _CLAIM: Final = frozenset({Source.CLAIM})
 _GUARANTEED_ALIGNMENT_BYTES: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """What a slot owns."""
+
     address: int
     size_bytes: int
     kind: MemoryKind
 
 
+def code_of(status: int) -> str:
+    """Return the word for an error of the runtime."""
+    return _CODES.get(status, f"status-{status}")
+
+
 def _outcome(status: int) -> Outcome:
     if status == 0:
         return Done()
-    return OutOfMemory() if status == _OUT_OF_MEMORY else Rejected(_CODES.get(status, f"status-{status}"))
+    return OutOfMemory() if status == _OUT_OF_MEMORY else Rejected(code_of(status))
 
 
 class SimulatedContext:
@@ -76,7 +84,7 @@ class SimulatedContext:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._blocks: dict[Slot, _Block] = {}
+        self._blocks: dict[Slot, Block] = {}
         self._handles: dict[tuple[Thing, Slot], int] = {}
         self._names: dict[int, Slot] = {}
         self._stream_serials: dict[Slot, int] = {}
@@ -139,7 +147,7 @@ class SimulatedContext:
                 return Unsupported("pageable memory is the host's own")
         if status:
             return _outcome(status)
-        self._blocks[request.slot] = _Block(made.value or 0, request.size_bytes, request.kind)
+        self._blocks[request.slot] = Block(made.value or 0, request.size_bytes, request.kind)
         self._live_bytes += request.size_bytes
         return Allocated(made.value or 0)
 
@@ -314,19 +322,17 @@ class SimulatedContext:
     def close(self) -> Closing:
         """Give everything back that the sequence still owns, read the gauges and end the machine."""
         if self._closing is None:
-            destroys = {
-                Thing.GRAPH_EXEC: "GraphExecDestroy",
-                Thing.EVENT: "EventDestroy",
-                Thing.STREAM: "StreamDestroy",
-            }
-            for thing, function in destroys.items():  # a stream takes a capture with it that would forbid to free
-                for slot in [slot for kind, slot in self._handles if kind is thing]:
-                    self._destroy(thing, slot, function)
-            for slot in list(self._blocks):
-                self._free(slot)
+            self._release_all()
             self._closing = Closing(self._observe(), self.readings())
             self._machine.close()
         return self._closing
+
+    def _release_all(self) -> None:
+        for thing, function in _DESTROYS.items():  # a stream takes a capture with it that would forbid to free
+            for slot in [slot for kind, slot in self._handles if kind is thing]:
+                self._destroy(thing, slot, function)
+        for slot in list(self._blocks):
+            self._free(slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +352,7 @@ class Simulator:
             promises=frozenset(
                 {Promise.RECLAIMS_BEFORE_OOM, Promise.EXACT_FOOTPRINT, Promise.CAPACITY_LIMIT, Promise.TRACKS_USES}
             ),
-            gauges=_GAUGES,
+            gauges=GAUGES,
             alignment_bytes=256,
             chunk_bytes=0,
             footprint_factor=1,
@@ -383,7 +389,7 @@ _CAPABILITIES: Final = frozenset(
         Capability.UPSTREAM_LEDGER,
     }
 )
-_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
+GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.LIVE: _CLAIM,
     Gauge.BLOCKS: _CLAIM,
     Gauge.RESERVED: _LEDGER,

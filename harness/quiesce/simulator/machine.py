@@ -55,6 +55,13 @@ class Machine:
         status: int = getattr(self._library, "quiesce_" + function)(*arguments)
         return status
 
+    def text_of(self, status: int) -> str:
+        """Return how the vendor's runtime describes an error."""
+        describe = getattr(self._library, self._prefix + "GetErrorString")
+        describe.restype = ctypes.c_char_p
+        text: bytes = describe(status)
+        return text.decode()
+
     def news(self) -> Iterator[Record]:
         """Yield what was observed since the last time."""
         first, self._seen = self._seen, self.ledger.observations
