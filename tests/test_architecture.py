@@ -68,9 +68,11 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "leaks": VALUES | _rooms("backend cases"),
     "reporting": VALUES | _rooms("oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
+    "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
-        "backend backends.registry cases conformance execution generation oracle reference reporting simulator traces"
+        "backend backends.registry cases conformance execution generation oracle reference reporting simulator "
+        "subjects traces"
     ),
     "pytest_plugin": VALUES
     | _rooms("backend backends.registry cases execution generation generation.strategies leaks reporting"),

@@ -4,7 +4,8 @@
     ├── CaseError                a case file is wrong: file, line, what, and what to write instead
     ├── ConfigurationError       an option, an ini key or an argument is wrong
     ├── BackendUnavailable       a backend cannot work on this machine; says what to install
-    └── UnreadableObject         a program or library is no ELF file that could run here
+    ├── UnreadableObject         a program or library is no ELF file that could run here
+    └── SubjectNotBuilt          a release under test could not be fetched or built; its output is kept
 
 A misbehaving backend is never an exception: it is a finding.
 """
@@ -50,3 +51,13 @@ class UnreadableObject(QuiesceError):
         super().__init__(f"{path}: not a readable ELF file for x86-64: {what}; name a program or a shared library")
         self.path = path
         self.what = what
+
+
+class SubjectNotBuilt(QuiesceError):
+    """A command that fetches or builds a subject failed. ``output`` is what it wrote, ``log`` where all of it is."""
+
+    def __init__(self, command: str, status: str, output: str, log: Path) -> None:
+        super().__init__(f"'{command}' ended with {status}; see {log}")
+        self.command = command
+        self.output = output
+        self.log = log

@@ -76,6 +76,14 @@ def load(paths: Sequence[Path]) -> Catalogue:
     return Catalogue(tuple(cases.values()), tuple(errors))
 
 
+def below_here(path: Path) -> Path:
+    """Return the path relative to the working directory where it lies below, so that reports are equal everywhere."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
 def _files_of(path: Path) -> list[Path]:
     place = path if path.exists() else _in_corpus(path)
     if place is None:

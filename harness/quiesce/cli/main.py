@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "exec": "run a program on the simulated CUDA or HIP runtime and judge what it left",
     "explore": "run generated sequences on a backend and shrink what fails to a case file",
     "conformance": "examine a backend: its contract, the corpus, failures below it, generated sequences",
+    "subjects": "build upstream releases, run the cases on them, and hold them to what is expected of each",
     "shrink": "shorten a case file that fails on a backend",
     "prove": "show that every case is red on its fault and green without it",
     "doctor": "say which backends work here, and what to do about those that don't",

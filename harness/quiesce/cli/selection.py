@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
 from quiesce.cases.case import Case
-from quiesce.cases.catalogue import Catalogue, find_cases, load
+from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
 from quiesce.cases.wording import instead_of
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
@@ -61,14 +61,6 @@ def select_cases(targets: Sequence[str], topics: Sequence[str] = ()) -> Catalogu
     files = find_cases([Path(target) for target in targets])
     catalogue = load([below_here(file) for file in files])
     return Catalogue(in_topics(catalogue.cases, topics), catalogue.errors) if topics else catalogue
-
-
-def below_here(path: Path) -> Path:
-    """Return the path relative to the working directory where it lies below, so that reports are equal everywhere."""
-    try:
-        return path.resolve().relative_to(Path.cwd())
-    except ValueError:
-        return path
 
 
 def topic_of(case: Case) -> str:

@@ -93,19 +93,28 @@ class AttentiveContext:
         self._book = Book(description, notebook)
         self._last: Readings = {}
         self._operation: Operation | None = None
+        self._failed = False
 
     def perform(self, operation: Operation) -> Reply:
         """Pass an operation on, and look at the reply."""
         self._operation = operation
         self._book.make(tuple(making.slot for making in makes_of(operation)))
-        reply = self._context.perform(operation)
+        try:
+            reply = self._context.perform(operation)
+        except BackendFault:
+            self._failed = True
+            raise
         self._look(operation, reply.outcome)
         self._book.enter(reply.observations, operation)
         return reply
 
     def readings(self) -> Readings:
         """Read the gauges, and look at them."""
-        readings = self._context.readings()
+        try:
+            readings = self._context.readings()
+        except BackendFault:
+            self._failed = True
+            raise
         self._read(readings)
         return readings
 
@@ -114,7 +123,8 @@ class AttentiveContext:
         self._operation = None
         closing = self._context.close()
         self._book.enter(closing.observations, None)
-        self._read(closing.readings)
+        if not self._failed:  # a dead subject has no gauges any more
+            self._read(closing.readings)
         return closing
 
     def _look(self, operation: Operation, outcome: Outcome) -> None:

@@ -59,15 +59,26 @@ def _process(path: Path) -> tuple[int, int]:
     return int(number), int(again or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A folder with the look-alike libraries of one program, which may be started more than once."""
+
+    folder: Path
+    program: Path
+    _environment: Mapping[str, str]
+
+    def environment(self, settings: MachineSettings) -> dict[str, str]:
+        """Return the environment in which the program finds the runtime, set up as ``settings`` say."""
+        return {**self._environment, SETTINGS_VARIABLE: settings.text(self.folder)}
+
+    def ledgers(self) -> tuple[Path, ...]:
+        """Return the ledgers that processes have left so far, in the order of their numbers."""
+        return tuple(sorted(self.folder.glob("*.ledger"), key=_process))
+
+
 @contextmanager
-def run_program(
-    words: Sequence[str],
-    settings: MachineSettings,
-    environment: Mapping[str, str],
-    *,
-    meanwhile: Callable[[], None] | None = None,
-) -> Iterator[Ended]:
-    """Run a program to its end; its ledgers exist inside the ``with``. ``meanwhile`` is called once it runs.
+def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str, str]) -> Iterator[Prepared]:
+    """Write the libraries that a program needs, for as long as the ``with`` lasts.
 
     Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
     :class:`quiesce.errors.UnreadableObject` where it can't be loaded on this machine, and
@@ -79,13 +90,28 @@ def run_program(
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, settings.simulated.libraries, program, environment)
+        write_lookalikes(libraries, runtime, simulated.libraries, program, environment)
         path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
-        changed = {"LD_LIBRARY_PATH": path, SETTINGS_VARIABLE: settings.text(folder)}
-        status = _run(words, program, {**environment, **changed}, meanwhile)
-        yield Ended(status, tuple(sorted(folder.glob("*.ledger"), key=_process)))
+        yield Prepared(folder, program, {**environment, "LD_LIBRARY_PATH": path})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def run_program(
+    words: Sequence[str],
+    settings: MachineSettings,
+    environment: Mapping[str, str],
+    *,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[Ended]:
+    """Run a program to its end; its ledgers exist inside the ``with``. ``meanwhile`` is called once it runs.
+
+    Raises what :func:`prepare` raises.
+    """
+    with prepare(words, settings.simulated, environment) as prepared:
+        status = _run(words, prepared.program, prepared.environment(settings), meanwhile)
+        yield Ended(status, prepared.ledgers())
 
 
 def _run(

@@ -50,11 +50,20 @@ class ProcessBackend:
         self._environment = None if environment is None else dict(environment)
         self._description: Description | None = None
 
+    def with_environment(self, environment: Mapping[str, str]) -> ProcessBackend:
+        """Return the same driver in another environment; it is not asked again what it is."""
+        changed = ProcessBackend(
+            self.command, name=self.name, watchdog_seconds=self._watchdog_seconds, environment=environment
+        )
+        changed._description = self._description
+        return changed
+
     def describe(self) -> Description:
         """Start the driver once, ask it, and let it go; the answer is kept.
 
         Raises :class:`~quiesce.errors.BackendUnavailable` for a driver that cannot be started, or that says no
-        proper hello and goodbye: there is nothing yet that a finding could be about.
+        proper hello and goodbye: there is nothing yet that a finding could be about. Where it was started, the cause
+        of that error is the :class:`~quiesce.backend.BackendFault`.
         """
         if self._description is None:
             program = self._start()
@@ -62,7 +71,7 @@ class ProcessBackend:
                 description = self._hello(program)
                 program.finish()
             except BackendFault as fault:
-                raise self._unavailable(fault) from None
+                raise self._unavailable(fault) from fault
             finally:
                 program.end()
             self._description = description

@@ -1,0 +1,208 @@
+"""From the text of a ``subject.toml`` to a :class:`~quiesce.subjects.manifest.Subject`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from quiesce.errors import ConfigurationError
+from quiesce.requests import RequestError, evaluate_size
+from quiesce.simulator.flavours import Simulated, parse_flavour
+from quiesce.subjects.manifest import (
+    BASE,
+    OPERATIONS_DEFAULT,
+    Build,
+    Expectation,
+    Needs,
+    PackageKind,
+    Packages,
+    Program,
+    Release,
+    Run,
+    Subject,
+    SubjectKind,
+    Variant,
+)
+from quiesce.subjects.tables import Table
+from quiesce.traces.at_exit import AtExit
+from quiesce.versions import parse_versions
+
+MANIFEST: Final = "subject.toml"
+_SCHEDULES: Final = ("eager", "lazy", "seeded")
+
+
+def read_manifest(path: Path) -> Subject:
+    """Return what a manifest says. Raises :class:`ConfigurationError`, with the file and the key."""
+    try:
+        value = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: not a TOML file: {error}; see docs/subjects.md for one") from None
+    table = Table(value, path)
+    folder = path.resolve().parent
+    generated = table.table("generated")
+    operations = seed = None
+    if generated is not None:
+        operations, seed = generated.whole("operations", None), generated.whole("seed", None)
+        generated.finish()
+    variants = (Variant(BASE), *_variants(table))
+    subject = Subject(
+        name="/".join(folder.parts[-2:]),
+        folder=folder,
+        title=table.text("title"),
+        upstream=_upstream(table),
+        kind=table.word("kind", SubjectKind, SubjectKind.REAL),
+        cases=table.texts("cases", ()),
+        simulated=_flavour(table),
+        needs=_needs(table.table("needs")),
+        packages=_packages(table.table("packages")),
+        build=_build(table.table("build")),
+        run=_run(table.table("run")),
+        programs=tuple(_program(each) for each in table.tables("programs")),
+        variants=variants,
+        operations=OPERATIONS_DEFAULT if operations is None else operations,
+        seed=seed or 0,
+        releases=_releases(table, {variant.name for variant in variants}),
+    )
+    table.finish()
+    if subject.run is None and not subject.programs:
+        table.refuse("nothing is run", "[run] with the command of a driver, or [[programs]]")
+    if subject.run is not None and not subject.cases:
+        table.refuse("missing", 'cases = ["pool/*", "sizes/*"], what the driver is driven by', "cases")
+    return subject
+
+
+def _upstream(table: Table) -> tuple[str, ...]:
+    numbers = table.text("upstream")
+    return tuple(number.strip() for number in numbers.split(","))
+
+
+def _flavour(table: Table) -> Simulated | None:
+    text = table.optional_text("simulated")
+    if text is None:
+        return None
+    try:
+        return parse_flavour(text)
+    except ConfigurationError as error:
+        what, _, instead = str(error).partition("; write ")
+        table.refuse(what, instead, "simulated")
+
+
+def _needs(table: Table | None) -> Needs:
+    if table is None:
+        return Needs()
+    needs = Needs(
+        table.mapping("programs"), table.mapping("files"), table.mapping("variables"), table.text("python", "*")
+    )
+    try:
+        parse_versions(needs.python)
+    except ValueError as error:
+        table.refuse(str(error), '">=3.11,<3.13"', "python")
+    table.finish()
+    return needs
+
+
+def _packages(table: Table | None) -> Packages | None:
+    if table is None:
+        return None
+    kind = table.word("kind", PackageKind)
+    if kind is PackageKind.FILES and "dependencies" in table:
+        table.refuse("files never bring what they depend on", "what is needed into 'requirements'", "dependencies")
+    packages = Packages(kind, table.texts("requirements"), table.flag("dependencies", default=True))
+    table.finish()
+    return packages
+
+
+def _build(table: Table | None) -> Build:
+    if table is None:
+        return Build(())
+    build = Build(table.lists("steps"), table.texts("shared", ()), table.mapping("environment"))
+    table.finish()
+    return build
+
+
+def _run(table: Table | None) -> Run | None:
+    if table is None:
+        return None
+    run = Run(
+        table.texts("command"),
+        table.mapping("environment"),
+        table.seconds("watchdog_seconds", 60.0),
+        _schedule(table),
+    )
+    table.finish()
+    return run
+
+
+def _schedule(table: Table) -> str:
+    schedule = table.text("schedule", "eager")
+    if schedule not in _SCHEDULES:
+        table.refuse(f"'{schedule}' is no schedule", " or ".join(f'"{word}"' for word in _SCHEDULES), "schedule")
+    return schedule
+
+
+def _program(table: Table) -> Program:
+    program = Program(
+        name=table.text("name"),
+        command=table.texts("command"),
+        environment=table.mapping("environment"),
+        simulated=_flavour(table),
+        schedule=_schedule(table),
+        capacity_bytes=_capacity(table),
+        at_exit=table.word("at_exit", AtExit, AtExit.LOST),
+        watchdog_seconds=table.seconds("watchdog_seconds", 60.0),
+    )
+    table.finish()
+    return program
+
+
+def _capacity(table: Table) -> int | None:
+    text = table.optional_text("capacity")
+    try:
+        return None if text is None else evaluate_size(text, {})
+    except RequestError as error:
+        table.refuse(str(error), 'capacity = "1GiB"', "capacity")
+
+
+def _variants(table: Table) -> tuple[Variant, ...]:
+    variants = []
+    for name, each in table.named_tables("variants"):
+        if name == BASE:
+            each.refuse("that is the driver without a variant's arguments", "another name")
+        cases = each.texts("cases") if "cases" in each else None
+        variants.append(Variant(name, each.texts("arguments"), cases, each.whole("operations", None)))
+        each.finish()
+    return tuple(variants)
+
+
+def _releases(table: Table, variants: set[str]) -> tuple[Release, ...]:
+    everywhere = [_expectation(each, variants) for each in table.tables("expect")]
+    releases: list[Release] = []
+    for each in table.tables("versions"):
+        own = [_expectation(expect, variants) for expect in each.tables("expect")]
+        release = Release(
+            version=each.text("version"),
+            label=each.text("label", ""),
+            requirements=each.texts("requirements") if "requirements" in each else None,
+            is_default=each.flag("default", default=False),
+            needs=_needs(each.table("needs")),
+            expectations=(*everywhere, *own),
+        )
+        each.finish()
+        if any(release.version == other.version for other in releases):
+            each.refuse(f"'{release.version}' is listed twice", "each version once", "version")
+        releases.append(release)
+    if not releases:
+        table.refuse("no release is named", '[[versions]] with version = "1.2.3"', "versions")
+    return tuple(releases)
+
+
+def _expectation(table: Table, variants: set[str]) -> Expectation:
+    expectation = Expectation(
+        table.text("case"), table.text("finds"), table.text("upstream"), table.optional_text("variant")
+    )
+    if expectation.variant not in (None, *variants):
+        known = ", ".join(f'"{name}"' for name in sorted(variants))
+        table.refuse(f"there is no variant '{expectation.variant}'", f"one of {known}", "variant")
+    table.finish()
+    return expectation

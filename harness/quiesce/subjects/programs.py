@@ -1,0 +1,109 @@
+"""Programs of a subject that run to their end, on the simulated runtime or without one, and what they are judged by."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from quiesce.findings import Finding
+from quiesce.results import Result, Verdict
+from quiesce.simulator.launch import MachineSettings, prepare
+from quiesce.simulator.ledger import open_ledger
+from quiesce.subjects.build import Built
+from quiesce.subjects.manifest import Program
+from quiesce.subjects.words import replace_in_values, replace_words
+from quiesce.traces.judgement import judge
+
+TOPIC: Final = "program"
+SUCCEEDS: Final = "program_exits_with_success"
+ENDS: Final = "program_ends_in_time"
+_EVIDENCE_BYTES: Final = 64 << 10
+
+
+def run_judged(program: Program, built: Built, *, seed: int, backend: str) -> Result:
+    """Run a program and judge what it did; one that crashes, fails or hangs is a finding, its output kept.
+
+    Raises what :func:`quiesce.simulator.launch.prepare` raises.
+    """
+    command = replace_words(program.command, built.places)
+    environment = {**built.environment, **replace_in_values(program.environment, built.places)}
+    findings: list[Finding] = []
+    notes: list[str] = []
+    operations = 0
+    if program.simulated is None:
+        findings += _run(command, environment, program.watchdog_seconds)
+    else:
+        options = {} if program.capacity_bytes is None else {"capacity": program.capacity_bytes}
+        settings = MachineSettings(program.simulated, program.schedule, seed, options)
+        with prepare(command, program.simulated, environment) as prepared:
+            findings += _run(command, prepared.environment(settings), program.watchdog_seconds)
+            for path in prepared.ledgers():
+                with open_ledger(path) as ledger:
+                    judgement = judge(ledger, program.at_exit)
+                    findings += judgement.findings
+                    notes += judgement.notes
+                    operations += ledger.observations
+    verdict = Verdict.FAILED if findings else Verdict.PASSED
+    if program.simulated is not None and not operations and not findings:
+        verdict, notes = Verdict.INCONCLUSIVE, ["it never called the simulated runtime"]
+    return Result(
+        case=f"{TOPIC}/{program.name}",
+        title="",
+        path="",
+        backend=backend,
+        verdict=verdict,
+        reason="; ".join(notes),
+        findings=tuple(findings),
+        operations=operations,
+    )
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Iterator[Finding]:
+    """Run a command; yield what its end broke, with the last of what it wrote."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(  # noqa: S603 - a list, no shell
+            list(command),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=sys.platform != "win32",
+        )
+        try:
+            status: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+        if status != 0:
+            written = _tail(output.fileno())
+            if status is None:
+                yield Finding(ENDS, f"an end within {seconds:g} s", "none; it was killed", evidence=written)
+            else:
+                yield Finding(SUCCEEDS, "exit status 0", _ended(status), evidence=written)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the program with what it started, which may outlive it."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _ended(status: int) -> str:
+    return f"exit status {status}" if status > 0 else f"killed by {signal.Signals(-status).name}"
+
+
+def _tail(descriptor: int) -> str:
+    size = os.fstat(descriptor).st_size
+    os.lseek(descriptor, max(0, size - _EVIDENCE_BYTES), os.SEEK_SET)
+    return os.read(descriptor, _EVIDENCE_BYTES).decode(errors="replace")

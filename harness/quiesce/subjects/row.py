@@ -1,0 +1,141 @@
+"""A row of the matrix: one release of one subject in one variant, run, and held to what the manifest expects."""
+
+from __future__ import annotations
+
+import fnmatch
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from quiesce.backend import Backend
+from quiesce.cases.case import Case
+from quiesce.cases.catalogue import below_here, find_cases, load
+from quiesce.conformance import run_conformance
+from quiesce.errors import ConfigurationError
+from quiesce.execution import run_case
+from quiesce.results import Result
+from quiesce.subjects.build import Built
+from quiesce.subjects.driver import open_driver
+from quiesce.subjects.expectations import hold_to
+from quiesce.subjects.manifest import BASE, Release, Subject, Variant
+from quiesce.subjects.programs import TOPIC, run_judged
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One release in one variant."""
+
+    subject: Subject
+    release: Release
+    variant: Variant
+
+    @property
+    def series(self) -> str:
+        """The subject and its variant: what the rows of all releases have in common."""
+        name = self.variant.name
+        return self.subject.name if name == BASE else f"{self.subject.name}[{name}]"
+
+    @property
+    def name(self) -> str:
+        """The name that results carry: ``host/thrust_pool[synchronized] 13.0.85``."""
+        return f"{self.series} {self.release.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """What came of a row: results as the manifest has them, and the sequences that were found and shrunk."""
+
+    row: Row
+    results: tuple[Result, ...]
+    found: tuple[Case, ...] = field(default=())
+
+
+def rows_of(subject: Subject, versions: Sequence[str], variants: Sequence[str], *, all_versions: bool) -> list[Row]:
+    """Return the rows of ``versions`` (none: those of the default matrix) in ``variants`` (none: all).
+
+    Raises :class:`ConfigurationError` for a variant that the subject does not have.
+    """
+    known = [variant.name for variant in subject.variants]
+    for name in variants:
+        if name not in known:
+            what = f"'{subject.name}' has no variant '{name}'"
+            raise ConfigurationError(f"{what}; write one of {', '.join(known)}")
+    chosen = [each for each in subject.variants if not variants or each.name in variants]
+    if versions:
+        releases = [subject.release(version) for version in versions]
+    else:
+        releases = [each for each in subject.releases if each.is_default or all_versions]
+    if subject.run is None:  # nothing but programs, which take no variant's arguments
+        chosen = [each for each in chosen if each.name == BASE]
+    return [Row(subject, release, variant) for release in releases for variant in chosen]
+
+
+def run_row(row: Row, built: Built, only: Sequence[str], progress: Progress) -> RowResult:
+    """Run a row that was built. ``only`` are patterns of results: then those cases and programs alone run.
+
+    Raises :class:`quiesce.errors.QuiesceError` where the driver cannot be started here.
+    """
+    subject, variant = row.subject, row.variant
+    results: list[Result] = []
+    found: tuple[Case, ...] = ()
+    if subject.run is not None:
+        cases = select(subject, variant, only)
+        operations = subject.operations if variant.operations is None else variant.operations
+        with open_driver(row.name, subject, subject.run, variant, built) as driver:
+            if only or not operations:
+                results += _run_cases(driver, cases, progress)
+            else:
+                conformance = run_conformance(
+                    driver, seed=subject.seed, operations=operations, cases=cases, name=row.name, progress=progress
+                )
+                results += conformance.results
+                found = conformance.found
+    if variant.name == BASE:
+        for program in subject.programs:
+            if not only or _matches(f"{TOPIC}/{program.name}", only):
+                results.append(run_judged(program, built, seed=subject.seed, backend=row.name))
+    named = tuple(replace(each, backend=row.name, reproduce=reproduce_command(row, each)) for each in results)
+    expected = row.release.expectations or ()
+    kept = [each for each in expected if not only or any(each.covers(result.case) for result in named)]
+    return RowResult(row, hold_to(kept, variant.name, named), found)
+
+
+def select(subject: Subject, variant: Variant, only: Sequence[str]) -> tuple[Case, ...]:
+    """Return the cases of the corpus, and of the subject's own folder, that a variant is driven by.
+
+    Raises :class:`ConfigurationError` for a pattern without a case, and :class:`quiesce.errors.CaseError`.
+    """
+    own = sorted(subject.folder.glob("*.case"))
+    catalogue = load([below_here(path) for path in (*find_cases([]), *own)])
+    if catalogue.errors:
+        raise catalogue.errors[0]
+    patterns = subject.cases if variant.cases is None else variant.cases
+    names = [case.identifier for case in catalogue.cases]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ConfigurationError(f"{subject.name}: no case is named '{pattern}'; write a TOPIC/* of the corpus")
+    chosen = [case for case in catalogue.cases if _matches(case.identifier, patterns)]
+    return tuple(case for case in chosen if not only or _matches(case.identifier, only))
+
+
+def reproduce_command(row: Row, result: Result) -> str:
+    """Return the command line that shows one result again, quoted for a POSIX shell."""
+    words = ["quiesce", "subjects", row.subject.name, "--version", row.release.version]
+    if row.variant.name != BASE:
+        words += ["--variant", row.variant.name]
+    if result.path or result.case.startswith(f"{TOPIC}/"):
+        words += ["--case", result.case]
+    return shlex.join(words)
+
+
+def _run_cases(driver: Backend, cases: Sequence[Case], progress: Progress) -> Iterator[Result]:
+    for number, case in enumerate(cases, 1):
+        progress(number, len(cases), case.identifier)
+        yield run_case(case, driver)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
