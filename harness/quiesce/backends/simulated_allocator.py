@@ -10,6 +10,7 @@ served by :mod:`quiesce.serving` in a process that ``quiesce.simulator.launch`` 
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -33,7 +34,7 @@ from quiesce.outcomes import (
 )
 from quiesce.requests import SIZE_BYTES_MAX
 from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import MachineSettings
+from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
 from quiesce.simulator.machine import Machine
 
 _DEVICE_CALLS: Final = 0
@@ -87,12 +88,17 @@ def describe_allocator(
     promises: frozenset[Promise],
     claims: frozenset[Gauge],
     *,
+    without: frozenset[Gauge] = frozenset(),
     alignment_bytes: int,
     chunk_bytes: int,
     footprint_factor: int,
 ) -> Description:
-    """Describe an allocator by what it adds to what the runtime does; ``claims`` are the gauges it counts itself."""
-    gauges = {gauge: sources for gauge, sources in GAUGES.items() if Source.LEDGER in sources}
+    """Describe an allocator by what it adds to what the runtime does.
+
+    ``claims`` are the gauges that it counts itself. ``without`` are those of the ledger that say nothing of it, such as
+    the events of a library that keeps them for their next use.
+    """
+    gauges = {gauge: sources for gauge, sources in GAUGES.items() if Source.LEDGER in sources and gauge not in without}
     for gauge in claims:
         gauges[gauge] = gauges.get(gauge, frozenset()) | {Source.CLAIM}
     return Description(
@@ -107,18 +113,23 @@ def describe_allocator(
     )
 
 
-def start_machine(profile: DeviceProfile, simulated: Simulated, *, schedule: str = "eager", seed: int = 0) -> Machine:
-    """Start the machine of ``profile``. Raises :class:`quiesce.errors.BackendUnavailable` for another flavour's."""
+def start_machine(profile: DeviceProfile, simulated: Simulated) -> Machine:
+    """Start the machine of ``profile`` with the schedule and the seed that this process was started with.
+
+    Raises :class:`quiesce.errors.BackendUnavailable` for another flavour's profile.
+    """
     if profile.flavour is not simulated.flavour:
         raise BackendUnavailable(
             "simulated", f"this allocator is built for {simulated.flavour}", "choose cases of that flavour"
         )
+    started = dict(word.split("=", 1) for word in os.environ.get(SETTINGS_VARIABLE, "").split(";") if word)
     options = {
         "capacity": profile.capacity_bytes,
         "pinned": profile.pinned_capacity_bytes,
         "granularity": profile.granularity_bytes,
         "devices": profile.devices,
     }
+    schedule, seed = started.get("schedule", "eager"), int(started.get("seed", "0"))
     return Machine(MachineSettings(simulated, schedule, seed, options))
 
 
@@ -129,8 +140,9 @@ class AllocatorContext(SimulatedContext, abc.ABC):
     :class:`Unable` for what the allocator has no way to do.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, described: Description) -> None:
         super().__init__(machine)
+        self._gauges = described.gauges
         self._shut = False
         self._claims: tuple[Gauge, ...] = ()
 
@@ -157,7 +169,7 @@ class AllocatorContext(SimulatedContext, abc.ABC):
         """Return what the allocator counts itself."""
 
     def use(self, block: Owned, stream: int) -> None:
-        """Tell the allocator that a fill, copy or kernel on ``stream`` will use a block, where it wants to be told."""
+        """Tell the allocator that a copy, fill or kernel on ``stream`` will use a block, where it wants to be told."""
 
     def create_pool(self, slot: Slot, limit_bytes: int | None) -> None:
         """Make an allocator of its own above the same runtime."""
@@ -257,12 +269,21 @@ class AllocatorContext(SimulatedContext, abc.ABC):
         del self._blocks[slot]
         return Done()
 
+    def _copy(self, request: ops.Copy) -> Outcome:
+        for slot in (request.source, request.destination):
+            self.use(self._block(slot), self._handle(request.stream))
+        return super()._copy(request)
+
     def readings(self) -> Readings:
         """Read every gauge: the runtime's ledger, and what the allocator claims."""
         if self._closing is not None:
             return self._closing.readings
         claims = dict.fromkeys(self._claims, 0) if self._shut else self.claims()
-        counted = {key: value for key, value in super().readings().items() if key[1] is Source.LEDGER}
+        counted: dict[tuple[Gauge, Source], int] = {
+            (gauge, source): value
+            for (gauge, source), value in super().readings().items()
+            if source is Source.LEDGER and gauge in self._gauges
+        }
         return {**counted, **{(gauge, Source.CLAIM): value for gauge, value in claims.items()}}
 
     def _release_all(self) -> None:
@@ -278,5 +299,3 @@ def _uses(operation: Operation) -> Iterator[tuple[Slot, Slot | None]]:
             yield from ((slot, stream) for slot in (*reads, *writes))
         case ops.Fill(slot, _, stream):
             yield slot, stream
-        case ops.Copy(source, destination, _, stream):
-            yield from ((source, stream), (destination, stream))

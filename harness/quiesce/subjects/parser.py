@@ -183,6 +183,7 @@ def _releases(table: Table, variants: set[str]) -> tuple[Release, ...]:
         release = Release(
             version=each.text("version"),
             label=each.text("label", ""),
+            simulated=_flavour(each),
             requirements=each.texts("requirements") if "requirements" in each else None,
             is_default=each.flag("default", default=False),
             needs=_needs(each.table("needs")),
