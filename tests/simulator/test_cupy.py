@@ -1,45 +1,17 @@
-"""Stock CuPy wheels on the simulated runtime: red and green as their releases are.
-
-QUIESCE_CUPY names the wheel that has to be there, such as ``cupy-rocm-7-0==14.2.0``; without it this is skipped.
-"""
+"""Stock CuPy wheels on the simulated runtime: red and green as their releases are."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 import pytest
 
-WHEEL: Final = os.environ.get("QUIESCE_CUPY", "")
-pytestmark = pytest.mark.skipif(not WHEEL, reason="it needs a CuPy wheel: tox -e cupy-rocm7-14, and its neighbours")
+from .cupy_wheels import NEEDS_A_WHEEL, Release, release
 
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """A wheel, the flavour that it runs on, and what a pinned and a pageable ``asarray`` come to."""
-
-    flavour: str
-    staged_again: bool
-    """Whether the extra pinned copy can be seen: the program asks what its source is, and does not heed the answer."""
-    refuses_pageable: bool
-    """cupy#8335: it does not expect ROCm 5's answer about unregistered memory."""
-    pinned_blocks: int
-    """Page-locked blocks after a pinned ``asarray``: 2 where it makes another one (cupy#8090)."""
-    hands_out_in_flight: bool = False
-    """cupy#8789: a pinned source is handed out again while its copy is pending, which the lazy schedule turns into
-    other bytes."""
-
-
-RELEASES: Final = {
-    "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2),
-    "cupy-rocm-5-0==13.3.0": Release("hip:5", False, True, 1, hands_out_in_flight=True),
-    "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2),
-    "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
-}
+pytestmark = NEEDS_A_WHEEL
+__all__ = ["release"]
 
 IMPORT: Final = "import numpy, cupy, cupyx, ctypes, sys\n"
 PINNED: Final = IMPORT + (
@@ -49,6 +21,13 @@ PINNED: Final = IMPORT + (
     "assert (b.get() == a).all()\n"
 )
 PAGEABLE: Final = IMPORT + "x = numpy.arange(1000.0)\nassert (cupy.asarray(x).get() == x).all()\n"
+TOLD_APART: Final = IMPORT + (
+    "def says(array):\n"
+    "    try: return cupy.cuda.pinned_memory.is_memory_pinned(array.ctypes.data)\n"
+    "    except cupy.cuda.runtime.CUDARuntimeError: return 'refused'\n"
+    "if not hasattr(cupy.cuda.pinned_memory, 'is_memory_pinned'): sys.exit('it never asks')\n"
+    "print(says(cupyx.empty_pinned((1000,), 'u1')), says(numpy.empty(1000, 'u1')))\n"
+)
 POOLS: Final = IMPORT + (
     "pool = cupy.cuda.MemoryPool()\n"
     "cupy.cuda.set_allocator(pool.malloc)\n"
@@ -86,13 +65,6 @@ OUT_OF_MEMORY: Final = IMPORT + (
 )
 
 
-@pytest.fixture
-def release() -> Release:
-    name, _, version = WHEEL.partition("==")
-    assert importlib.metadata.version(name) == version, f"another release than {WHEEL} is installed"
-    return RELEASES[WHEEL]
-
-
 def run(release: Release, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, *options]
     return subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
@@ -109,6 +81,14 @@ def test_a_pageable_source_is_taken_as_this_release_takes_it(release: Release) -
     done = run(release, PAGEABLE)
     assert ("hipErrorInvalidValue" in done.stderr) is release.refuses_pageable
     assert done.returncode == (2 if release.refuses_pageable else 0), done.stderr
+
+
+def test_kinds_of_memory_are_told_apart_as_this_release_does(release: Release) -> None:
+    done = run(release, TOLD_APART)
+    if release.says_of_memory is None:
+        assert "it never asks" in done.stderr
+    else:
+        assert done.stdout.splitlines()[0] == release.says_of_memory
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-INVALID_VALUE, INVALID_DEVICE = 1, 101
+INVALID_VALUE, INVALID_DEVICE, INVALID_HANDLE = 1, 101, 400
 
 
 def value_of(client: Any, attribute: int, device: int = 0) -> int | None:
@@ -87,15 +87,43 @@ def test_limits_are_kept(start: Any) -> None:
     assert client.call("DeviceGetLimit", ctypes.byref(limit), 3) == 215
 
 
-@pytest.mark.parametrize("function", ["MemAdvise", "MemPrefetchAsync"])
-def test_hints_are_for_live_managed_memory(start: Any, function: str) -> None:
+READ_MOSTLY, PREFERRED_LOCATION, HOST, NO_STREAM = 1, 3, -1, 12345
+
+
+@pytest.mark.parametrize(("function", "rest"), [("MemAdvise", (READ_MOSTLY, 0)), ("MemPrefetchAsync", (0, 0))])
+def test_hints_are_for_live_managed_memory(start: Any, function: str, rest: tuple[int, int]) -> None:
     client = start()
     managed, device = client.make("MallocManaged", 64, 1), client.make("Malloc", 64)
-    client.ok(function, managed, 64, 0, 0)
-    assert client.call(function, device, 64, 0, 0) == INVALID_VALUE
-    assert client.call(function, managed, 65, 0, 0) == INVALID_VALUE
+    client.ok(function, managed, 64, *rest)
+    assert client.call(function, device, 64, *rest) == INVALID_VALUE
+    assert client.call(function, managed, 65, *rest) == INVALID_VALUE
     client.ok("Free", managed)
-    assert client.call(function, managed, 64, 0, 0) == INVALID_VALUE
+    assert client.call(function, managed, 64, *rest) == INVALID_VALUE
+
+
+@pytest.mark.parametrize("flavour", ["cuda:12", "hip:7"])
+def test_hints_name_an_advice_a_place_and_a_stream(start: Any, flavour: str) -> None:
+    client = start(flavour)
+    managed = client.make("MallocManaged", 64, 1)
+    client.ok("MemAdvise", managed, 64, PREFERRED_LOCATION, HOST)
+    client.ok("MemAdvise", managed, 64, READ_MOSTLY, 7)  # its device is ignored
+    assert client.call("MemAdvise", managed, 64, PREFERRED_LOCATION, 7) == INVALID_DEVICE
+    assert client.call("MemAdvise", managed, 64, 0, 0) == INVALID_VALUE
+    assert client.call("MemAdvise", managed, 64, 100, 0) == (0 if flavour == "hip:7" else INVALID_VALUE)
+    client.ok("MemPrefetchAsync", managed, 64, HOST, 0)
+    assert client.call("MemPrefetchAsync", managed, 64, 7, 0) == INVALID_DEVICE
+    assert client.call("MemPrefetchAsync", managed, 64, 0, NO_STREAM) == INVALID_HANDLE
+
+
+def test_places_are_structures_since_cuda_13(start: Any) -> None:
+    client = start("cuda:13")
+    managed, on_a_device, on_the_host = client.make("MallocManaged", 64, 1), 1, ctypes.c_uint64(2)
+    client.ok("MemPrefetchAsync", managed, 64, on_a_device, 0, 0)
+    client.ok("MemPrefetchAsync", managed, 64, on_the_host, 0, 0)
+    second_device = ctypes.c_uint64(on_a_device | 1 << 32)
+    assert client.call("MemPrefetchAsync", managed, 64, second_device, 0, 0) == INVALID_DEVICE
+    assert client.call("MemPrefetchAsync", managed, 64, 0, 0, 0) == INVALID_VALUE
+    assert client.call("MemPrefetchAsync", managed, 64, on_a_device, 0, NO_STREAM) == INVALID_HANDLE
 
 
 @pytest.mark.parametrize(

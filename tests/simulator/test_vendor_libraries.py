@@ -49,6 +49,8 @@ def test_others_are_not(soname: str) -> None:
         ("libcudnn.so.9", "cudnnGetVersion", 0),
         ("libroctx64.so.4", "roctxRangePushA", -1),
         ("libcusparse.so.12", "cusparseGetMatType", None),  # every number is a type
+        ("libamdhip64.so.5", "hiprtcVersion", 11),
+        ("libamdhip64.so.5", "hiprtcGetErrorString", NOT_SIMULATED),
         ("libamdhip64.so.5", "_Z23hipDestroySurfaceObjecty", None),
         ("libcufile.so.0", "cuFileDriverOpen", None),
         ("librocblas.so.5", "strange_name", None),

@@ -84,10 +84,11 @@ def promises(installed: Installation, *, caching: bool) -> frozenset[Promise]:
 
     ``MemoryPool`` frees "all cached blocks that are not split" and retries before it fails, asks for a request's size
     in units of 512 bytes, and its ``free_all_blocks`` "releases free blocks", as the pinned pool's does
-    (``cupy/cuda/memory.pyx``, ``pinned_memory.pyx``). Since 13.0.0 ``asarray`` copies a pinned source directly
-    (cupy/cupy#7939). The runtime's asynchronous pool promises none of this.
+    (``cupy/cuda/memory.pyx``, ``pinned_memory.pyx``). ``asarray`` copies a pinned source directly, which took until
+    13.0.0 (cupy/cupy#8090, #7939): older releases are held to it too, and cases say ``known:`` of them. The runtime's
+    asynchronous pool promises nothing of the caching pool's.
     """
-    found = {Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO}
+    found = {Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO, Promise.STAGES_PINNED_DIRECTLY}
     if caching:
         found |= {
             Promise.RECLAIMS_BEFORE_OOM,
@@ -95,8 +96,6 @@ def promises(installed: Installation, *, caching: bool) -> frozenset[Promise]:
             Promise.CAPACITY_LIMIT,
             Promise.TRIMS_TO_ZERO,
         }
-    if installed.version >= (13,):
-        found.add(Promise.STAGES_PINNED_DIRECTLY)
     return frozenset(found)
 
 

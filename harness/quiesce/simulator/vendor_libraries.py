@@ -88,6 +88,10 @@ _PROPERTY: Final = re.compile(r"(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode
 _CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
 
 
+_TAKEN_IN: Final = {"libamdhip64": "libhiprtc.so"}
+"""Libraries that hold another one's functions as well: HIP's runtime compiler was part of the runtime until ROCm 6."""
+
+
 @cache
 def family_of(soname: str) -> Family | None:
     """Return the family of a vendor's library, or None for any other."""
@@ -114,6 +118,9 @@ def answer(soname: str, function: str) -> int | str | None:
 
     Reporting an error, as its documentation allows, lets a client go on to its own error handling.
     """
+    guest = _TAKEN_IN.get(soname.partition(".so")[0])
+    if guest and owns(guest, function):
+        return answer(guest, function)
     family = family_of(soname)
     if family is None or family.status is None or not owns(soname, function):
         return None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from quiesce.operations import MemoryKind
+from quiesce.outcomes import INVALID_VALUE
 from quiesce.reference.blocks import Block
+from quiesce.reference.calls import CallRejected
 from quiesce.reference.guards import Guard
 from quiesce.reference.museum.fault import Fault
 from quiesce.reference.parts import Parts
@@ -17,6 +20,15 @@ from quiesce.reference.streams import Stream
 class _AlwaysBuffers(Stager):
     def bring(self, source: Block, destination: Block, stream: Stream) -> None:
         self.through_buffer(source, destination, stream)
+
+
+class _RefusesUnregistered(Stager):
+    """It asks the runtime what the source is, and takes "nothing that I know" for an error."""
+
+    def bring(self, source: Block, destination: Block, stream: Stream) -> None:
+        if source.kind is MemoryKind.PAGEABLE:
+            raise CallRejected(INVALID_VALUE)
+        super().bring(source, destination, stream)
 
 
 class _KeepsFailedDestination(Stager):
@@ -65,6 +77,12 @@ class _AsksDuringCapture(PinnedPool):
 
 FAULTS: Final = (
     Fault("pinned.extra_buffer", "cupy/cupy#8090", "A pinned source is staged again.", Parts(stager=_AlwaysBuffers)),
+    Fault(
+        "pinned.refuses_unregistered",
+        "cupy/cupy#8335",
+        "Pageable memory is taken for an invalid pointer.",
+        Parts(stager=_RefusesUnregistered),
+    ),
     Fault(
         "pinned.keeps_failed_destination",
         "ROCm/rocm-systems#11642",

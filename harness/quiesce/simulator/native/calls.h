@@ -17,6 +17,7 @@
 #include "status.h"
 #include "stream.h"
 #include "transfer.h"
+#include "value.h"
 
 #define CALL(function)                            \
     enum status status = runtime_enter(function); \

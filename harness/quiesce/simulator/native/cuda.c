@@ -126,6 +126,26 @@ EXPORT int cuMemFree_v2(uint64_t address) {
     ANSWER(memory_free(THING_DEVICE, THING_MANAGED, address));
 }
 
+// -- waiting for a value ---------------------------------------------------------------------------------------------
+
+static int await_value(void *handle, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags,
+                       const char *function) {
+    CALL(function);
+    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(value_await(stream, address, value, value_bytes == 4 ? UINT32_MAX : UINT64_MAX, value_bytes, flags));
+}
+
+// Headers give the functions of _v2 the old ones' names.
+EXPORT int cuStreamWaitValue32_v2(void *handle, uint64_t address, uint32_t value, unsigned flags) {
+    return await_value(handle, address, value, 4, flags, "cuStreamWaitValue32_v2");
+}
+EXPORT int cuStreamWaitValue64_v2(void *handle, uint64_t address, uint64_t value, unsigned flags) {
+    return await_value(handle, address, value, 8, flags, "cuStreamWaitValue64_v2");
+}
+
+// -- errors ----------------------------------------------------------------------------------------------------------
+
 EXPORT int cuGetErrorName(int error, const char **name) {
     if (!name) return INVALID_VALUE;
     *name = status_name(error, false);

@@ -95,6 +95,14 @@ EXPORT int hipFreeHost(void *address) {
     ANSWER(memory_free(THING_PINNED, THING_PINNED, (uint64_t)address));
 }
 
+// Memory that only its flags tell from hipMalloc's. Signal memory is 8 bytes: "Size must be 8" (hipMallocSignalMemory).
+EXPORT int hipExtMallocWithFlags(void **address, size_t size_bytes, unsigned flags) {
+    CALL("hipExtMallocWithFlags");
+    enum { DEFAULT, FINE_GRAINED, SIGNAL, UNCACHED, CONTIGUOUS };
+    NEED(flags <= CONTIGUOUS && (flags != SIGNAL || size_bytes == 8), INVALID_VALUE);
+    ANSWER(allocate(THING_DEVICE, address, size_bytes, flags));
+}
+
 // -- what lies at an address -----------------------------------------------------------------------------------------
 
 struct pointer_attributes {  // hipPointerAttribute_t
@@ -129,6 +137,23 @@ EXPORT int hipPointerGetAttributes(void *attributes, const void *address) {
         (struct pointer_attributes){memory_type(span.thing), (int)span.device,          (void *)address,
                                     host ? (void *)address : NULL, span.thing == THING_MANAGED, span.flags};
     ANSWER(OK);
+}
+
+// -- waiting for a value ---------------------------------------------------------------------------------------------
+
+static int await_value(void *handle, void *address, uint64_t value, uint64_t mask, unsigned value_bytes, unsigned flags,
+                       const char *function) {
+    CALL(function);
+    struct stream *stream = common_find(handle);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(value_await(stream, (uint64_t)address, value, mask, value_bytes, flags));
+}
+
+EXPORT int hipStreamWaitValue32(void *handle, void *address, uint32_t value, unsigned flags, uint32_t mask) {
+    return await_value(handle, address, value, mask, 4, flags, "hipStreamWaitValue32");
+}
+EXPORT int hipStreamWaitValue64(void *handle, void *address, uint64_t value, unsigned flags, uint64_t mask) {
+    return await_value(handle, address, value, mask, 8, flags, "hipStreamWaitValue64");
 }
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture.h"
@@ -114,6 +115,12 @@ void runtime_unlock(void) { pthread_mutex_unlock(&lock); }
 void runtime_lock(void) { pthread_mutex_lock(&lock); }
 void runtime_wait(void) { pthread_cond_wait(&host_function_returned, &lock); }
 void runtime_wake(void) { pthread_cond_broadcast(&host_function_returned); }
+
+void runtime_pause(void) {
+    pthread_mutex_unlock(&lock);
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    pthread_mutex_lock(&lock);
+}
 
 enum status runtime_last_error(bool reset) {
     enum status error = last_error;

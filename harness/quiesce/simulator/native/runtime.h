@@ -24,5 +24,8 @@ void runtime_lock(void);
 void runtime_wait(void);
 void runtime_wake(void);
 
+// Lets other threads go on for a moment, without the lock.
+void runtime_pause(void);
+
 // The thread's last error; `reset` forgets it.
 enum status runtime_last_error(bool reset);

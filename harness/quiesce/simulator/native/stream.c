@@ -124,14 +124,7 @@ static enum status push(struct stream *stream, const struct work *work) {
 }
 
 static bool is_runnable(const struct stream *stream) {
-    const struct work *head = stream->head;
-    if (!head || stream->running) return false;
-    return head->kind == WORK_GATE ? head->open : head->kind == WORK_WAIT ? head->point->complete : true;
-}
-
-// Whether it is something that a device takes time for. A point is passed when the work before it is complete.
-static bool is_work(const struct work *work) {
-    return work->kind != WORK_POINT && work->kind != WORK_WAIT && work->kind != WORK_GATE;
+    return stream->head && !stream->running && work_is_ready(stream->head);
 }
 
 static void run_host(struct stream *stream, const struct host_call *host) {
@@ -183,7 +176,7 @@ static enum status run_towards(struct stream *stream);
 // Runs everything that nothing holds back, or of that only what takes no time: points, waits that are over.
 static void run_ready(bool work_too) {
     for (struct stream *stream = busy; stream;) {
-        if (is_runnable(stream) && (work_too || !is_work(stream->head))) {
+        if (is_runnable(stream) && (work_too || !work_takes_time(stream->head))) {
             run_head(stream);
             stream = busy;  // it may have let others go, and a host function may have changed everything
         } else {
@@ -274,6 +267,11 @@ static enum status run_towards(struct stream *stream) {
         return OK;
     }
     if (stream->head->kind == WORK_GATE) stream->head->open = true;
+    if (!work_is_ready(stream->head)) {  // a value: another stream writes it, or another thread
+        run_ready(true);
+        runtime_pause();
+        return OK;
+    }
     run_head(stream);
     return OK;
 }

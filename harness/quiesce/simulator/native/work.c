@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "memory.h"
+#include "runtime.h"
 
 static uint64_t steps;
 
@@ -45,6 +46,44 @@ void work_delete(struct work *work) {
     free(work);
 }
 
+// "(int32_t)(*addr - value) >= 0 … a cyclic comparison" (CUstreamWaitValue_flags); hipStreamWaitValueGte's is plain.
+static bool is_reached(uint64_t held, uint64_t wanted, unsigned value_bytes) {
+    if (settings.flavour == FLAVOUR_HIP) return held >= wanted;
+    return value_bytes == 4 ? (int32_t)(uint32_t)(held - wanted) >= 0 : (int64_t)(held - wanted) >= 0;
+}
+
+static bool value_is_there(const struct value_wait *wait) {
+    // The host writes it without any lock of ours.
+    uint64_t held = wait->value_bytes == 4 ? __atomic_load_n((const uint32_t *)wait->address, __ATOMIC_ACQUIRE)
+                                           : __atomic_load_n((const uint64_t *)wait->address, __ATOMIC_ACQUIRE);
+    held &= wait->mask;
+    switch (wait->comparison) {
+        case COMPARE_GREATER_OR_EQUAL: return is_reached(held, wait->value, wait->value_bytes);
+        case COMPARE_EQUAL: return held == wait->value;
+        case COMPARE_AND: return (held & wait->value) != 0;
+        default: return (~(held | wait->value) & wait->mask) != 0;
+    }
+}
+
+bool work_is_ready(const struct work *work) {
+    switch (work->kind) {
+        case WORK_GATE: return work->open;
+        case WORK_WAIT: return work->point->complete;
+        case WORK_VALUE: return value_is_there(&work->value);
+        default: return true;
+    }
+}
+
+bool work_takes_time(const struct work *work) {
+    switch (work->kind) {
+        case WORK_POINT:
+        case WORK_WAIT:
+        case WORK_GATE:
+        case WORK_VALUE: return false;
+        default: return true;
+    }
+}
+
 static void run_copy(const struct copy *copy) {
     for (uint64_t row = 0; row < copy->height; row++) {
         const void *from = copy->staged ? (char *)copy->staged + row * copy->width
@@ -78,6 +117,7 @@ void work_run(struct work *work) {
         case WORK_LAUNCH:  // kernels do not compute
         case WORK_WAIT:
         case WORK_GATE:
+        case WORK_VALUE:
         case WORK_HOST: break;  // run by the stream, without the lock
     }
 }

@@ -42,7 +42,26 @@ struct freed {
     struct pool *pool;  // that it goes back to, or NULL
 };
 
-enum work_kind { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_HOST, WORK_FREE, WORK_POINT, WORK_WAIT, WORK_GATE };
+enum comparison { COMPARE_GREATER_OR_EQUAL, COMPARE_EQUAL, COMPARE_AND, COMPARE_NOR };
+
+// A wait for memory to hold a value, whoever writes it there.
+struct value_wait {
+    uint64_t address, value, mask;
+    unsigned value_bytes;  // 4 or 8
+    enum comparison comparison;
+};
+
+enum work_kind {
+    WORK_COPY,
+    WORK_FILL,
+    WORK_LAUNCH,
+    WORK_HOST,
+    WORK_FREE,
+    WORK_POINT,
+    WORK_WAIT,
+    WORK_GATE,
+    WORK_VALUE,
+};
 
 struct work {
     struct work *next;
@@ -54,12 +73,19 @@ struct work {
         struct freed freed;
         struct point *point;  // WORK_POINT, WORK_WAIT
         bool open;            // WORK_GATE: holds the stream until it is
+        struct value_wait value;
     };
 };
 
 // Returns a copy on the heap (the bytes that were staged included), or NULL.
 struct work *work_new(const struct work *work);
 void work_delete(struct work *work);
+
+// Whether nothing holds it back but its place in the queue.
+bool work_is_ready(const struct work *work);
+
+// Whether it is something that a device takes time for. A point is passed when the work before it is complete.
+bool work_takes_time(const struct work *work);
 
 // Does what can be done under the lock: copies, fills, frees, points.
 void work_run(struct work *work);

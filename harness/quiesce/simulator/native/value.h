@@ -1,0 +1,12 @@
+// Streams that wait until memory holds a value: cuStreamWaitValue32, hipStreamWaitValue32 and their like.
+//
+// Nobody but the writer knows when that is. Whoever waits behind it waits for ever if nobody writes, as on a device.
+#pragma once
+
+#include "status.h"
+#include "stream.h"
+#include "work.h"
+
+// `flags` is the comparison, of those that both flavours number alike. The memory must be known to the runtime.
+enum status value_await(struct stream *stream, uint64_t address, uint64_t value, uint64_t mask, unsigned value_bytes,
+                        unsigned flags);

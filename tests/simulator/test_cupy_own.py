@@ -1,0 +1,137 @@
+"""CuPy's own tests of memory, streams, events and graphs, with the stock wheel on the simulated runtime.
+
+Wheels bring no tests: they are taken from the release's source distribution at run time. ``fixtures/cupy/`` names, for
+each release, the tests that cannot pass and why; all others have to, and those on the list must not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from xml.etree import ElementTree
+
+import pytest
+
+from .cupy_wheels import NEEDS_A_WHEEL, RELEASES, WHEEL, Release, release
+
+pytestmark = NEEDS_A_WHEEL
+__all__ = ["release"]
+
+LISTS: Final = Path(__file__).resolve().parents[2] / "fixtures" / "cupy"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTests:
+    """What ``fixtures/cupy/`` says of one release."""
+
+    source: str
+    folder: str
+    files: tuple[str, ...]
+    devices: int
+    passed: int
+    fails: dict[str, str]
+    """Why each of the tests that cannot pass cannot."""
+    finds: dict[str, str]
+    """The rules that the tests themselves break, and how."""
+
+
+def read_list(path: Path) -> OwnTests:
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))
+    fails = {test: group["because"] for group in listed["cannot_pass"] for test in group["tests"]}
+    count = sum(len(group["tests"]) for group in listed["cannot_pass"])
+    assert count == len(fails), f"{path}: a test is listed twice"
+    finds = {each["invariant"]: each["because"] for each in listed.get("finds", [])}
+    about = (listed["source"], listed["folder"], tuple(listed["files"]), listed["devices"], listed["passed"])
+    return OwnTests(*about, fails, finds)
+
+
+@pytest.fixture(scope="module")
+def own() -> OwnTests:
+    return read_list(LISTS / f"{WHEEL.replace('==', '-')}.toml")
+
+
+@pytest.fixture(scope="module")
+def sources(own: OwnTests, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds the release's tests, as its source distribution has them."""
+    folder = tmp_path_factory.mktemp("sources")
+    # pip asks a source distribution for its metadata, which CuPy's refuses where there is no CUDA, except for this.
+    environment = {**os.environ, "READTHEDOCS": "True"}
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "cupy", own.source]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{own.source} cannot be downloaded, so its tests cannot run:\n{done.stderr}"
+    (archive,) = folder.glob("cupy-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        for member in filter(_is_wanted, opened):
+            content = opened.extractfile(member)
+            assert content is not None
+            target = folder / member.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+def _is_wanted(member: tarfile.TarInfo) -> bool:
+    """Whether it is one of the tests, or says how pytest runs them."""
+    _, *parts = PurePosixPath(member.name).parts
+    return (
+        member.isfile() and ".." not in parts and (parts[0] == "tests" or parts in (["setup.cfg"], ["pyproject.toml"]))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the tests, by their names for pytest, and the rules that were broken, each once."""
+
+    tests: dict[str, str]
+    invariants: set[str]
+
+
+def run_own_tests(release: Release, own: OwnTests, sources: Path, folder: Path, schedule: str) -> Outcome:
+    python = [sys.executable, "-m"]
+    command = [*python, "quiesce.cli.main", "exec", "--flavour", release.flavour, "--devices", str(own.devices)]
+    command += ["--schedule", schedule, "--report", str(folder / "report"), "--"]
+    command += [*python, "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+    command += [f"--junitxml={folder / 'junit.xml'}", *(f"{own.folder}/{file}" for file in own.files)]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=sources, env=environment, capture_output=True, text=True, check=False)
+    assert (folder / "junit.xml").exists(), done.stdout + done.stderr
+    results = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))["results"]
+    invariants = {finding["invariant"] for result in results for finding in result["findings"]}
+    cases = ElementTree.parse(folder / "junit.xml").iter("testcase")
+    return Outcome(dict(_outcome(case, own.folder) for case in cases), invariants)
+
+
+def _outcome(case: Any, folder: str) -> tuple[str, str]:
+    """Return a test's name, as pytest takes it in ``folder``, and "passed", "failed" or "skipped"."""
+    file, inner = case.get("file"), case.get("classname")
+    inner = inner[len(file.removesuffix(".py")) + 1 :]
+    name = "::".join(part for part in (file.removeprefix(f"{folder}/"), inner, case.get("name")) if part)
+    kinds = {child.tag for child in case}
+    return name, "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_every_test_passes_but_for_those_that_are_listed(
+    release: Release, own: OwnTests, sources: Path, tmp_path: Path, schedule: str
+) -> None:
+    outcome = run_own_tests(release, own, sources, tmp_path, schedule)
+    failed = {name for name, result in outcome.tests.items() if result == "failed"}
+    assert sorted(failed - own.fails.keys()) == [], "these should pass: correct the simulated runtime, or list them"
+    assert sorted(own.fails.keys() - failed) == [], "these do not fail any more: take them off the list"
+    assert Counter(outcome.tests.values())["passed"] == own.passed
+    assert outcome.invariants == own.finds.keys()
+
+
+def test_every_list_belongs_to_a_wheel_and_gives_reasons() -> None:
+    assert {path.stem for path in LISTS.glob("*.toml")} == {wheel.replace("==", "-") for wheel in RELEASES}
+    for path in LISTS.glob("*.toml"):
+        listed = read_list(path)
+        assert all(reason.endswith(".") for reason in (*listed.fails.values(), *listed.finds.values())), path
