@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,16 +13,16 @@ from pathlib import Path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.version import version
-from quiesce.errors import BackendUnavailable, QuiesceError, SubjectNotBuilt
+from quiesce.errors import ConfigurationError
 from quiesce.generation.saving import FOLDER, save
 from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import plural
 from quiesce.subjects import catalogue
-from quiesce.subjects.build import Built, build
 from quiesce.subjects.manifest import Subject
 from quiesce.subjects.matrix import Matrix
-from quiesce.subjects.row import Row, RowResult, rows_of, run_row
+from quiesce.subjects.row import Row, RowResult, rows_of
+from quiesce.subjects.schedule import Ended, Unready, run_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", action="append", default=[], metavar="NAME", help="only this variant of a subject")
     parser.add_argument(
         "--case", action="append", default=[], metavar="PATTERN", help="only results that are named so, such as pool/*"
+    )
+    parser.add_argument(
+        "--jobs", type=_jobs, default=os.cpu_count() or 1, metavar="N", help="how many at a time (default: processors)"
     )
     parser.add_argument("--list", action="store_true", help="say which subjects there are, and run nothing")
     parser.add_argument(
@@ -58,74 +62,75 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         for subject in subjects.subjects
         for row in rows_of(subject, arguments.version, arguments.variant, all_versions=arguments.all_versions)
     ]
-    run = _Run(console, arguments.case)
+    run = _Run(console, len(rows))
     try:
-        with _folder(arguments.report, rows) as folder:
-            for row in rows:
-                run.perform(row, folder)
+        with _folder(arguments.report) as folder:
+            for ended in run_rows(rows, arguments.case, arguments.jobs, run.say):
+                run.keep(ended, folder)
     except KeyboardInterrupt:
         console.end_progress()
-        console.write(run.matrix().text(console.palette))
-        console.complain(f"interrupted: {len(run.rows)} of {plural(len(rows), 'row')} finished")
+        console.write(run.matrix(rows).text(console.palette))
+        console.complain(f"interrupted: {len(run.ended)} of {plural(len(rows), 'row')} finished")
         return ExitCode.INTERRUPTED
-    matrix = run.matrix()
+    console.end_progress()
+    matrix = run.matrix(rows)
     console.write(matrix.text(console.palette))
     if arguments.report:
-        for each in run.rows:
-            for case in each.found:
-                saved = save(case, arguments.report / FOLDER / each.row.name.replace("/", "-").replace(" ", "-"))
-                console.complain(f"saved as {saved}")
+        _save_found(matrix, arguments.report, console)
         if note := why_unavailable():
             console.complain(note)
-    return exit_code(matrix.results, incomplete=bool(subjects.errors or run.unbuilt))
+    return exit_code(matrix.results, incomplete=bool(subjects.errors or matrix.unbuilt))
 
 
 class _Run:
-    """Rows, one after the other; what one of them breaks, the others outlive."""
+    """What came of the rows so far."""
 
-    def __init__(self, console: Console, only: list[str]) -> None:
+    def __init__(self, console: Console, planned: int) -> None:
         self._console = console
-        self._only = only
-        self.rows: list[RowResult] = []
-        self.skipped: dict[str, str] = {}
-        self.unbuilt: dict[str, str] = {}
-        self._built: dict[tuple[str, str], Built] = {}
+        self._planned = planned
+        self.ended: dict[str, Ended] = {}
 
-    def perform(self, row: Row, folder: ReportFolder | None) -> None:
-        try:
-            result = run_row(row, self._build(row), self._only, self._console.progress)
-        except BackendUnavailable as missing:
-            self._end(row, "skipped", self.skipped, f"{missing.reason}; {missing.remedy}")
-        except SubjectNotBuilt as failed:
-            self._end(row, "not built", self.unbuilt, f"{failed}\n{failed.output}".rstrip())
-        except QuiesceError as error:
-            self._end(row, "did not run", self.unbuilt, str(error))
+    def keep(self, ended: Ended, folder: ReportFolder | None) -> None:
+        """Keep a row that ended, in the report as well."""
+        name, outcome = ended.row.name, ended.outcome
+        self.ended[name] = ended
+        if isinstance(outcome, Unready):
+            self.say(name, "skipped" if outcome.is_skip else "did not run")
         else:
-            self.rows.append(result)
             if folder is not None:
-                for each in result.results:
+                for each in outcome.results:
                     folder.add(each)
-            failures = sum(each.verdict.is_failure for each in result.results)
-            self._say(row, f"{failures} not as expected" if failures else "as expected")
+            failures = sum(each.verdict.is_failure for each in outcome.results)
+            self.say(name, f"{failures} not as expected" if failures else "as expected")
 
-    def _build(self, row: Row) -> Built:
-        key = row.subject.name, row.release.version
-        if key not in self._built:
-            self._say(row, "building, unless it is kept from before")
-            self._built[key] = build(row.subject, row.release)
-        return self._built[key]
-
-    def _end(self, row: Row, how: str, kept: dict[str, str], why: str) -> None:
-        kept[row.name] = why
-        self._say(row, how)
-
-    def _say(self, row: Row, what: str) -> None:
+    def say(self, name: str, what: str) -> None:
+        """Say what became of something, and how far the run is."""
         self._console.end_progress()
-        self._console.complain(f"{row.name}: {what}")
+        self._console.complain(f"{name}: {what}")
+        self._console.progress(len(self.ended), self._planned, "rows")
 
-    def matrix(self) -> Matrix:
-        """Return what there is so far."""
-        return Matrix(self.rows, self.skipped, self.unbuilt)
+    def matrix(self, rows: Iterable[Row]) -> Matrix:
+        """Return what there is, in the order of the rows."""
+        ended = [self.ended[row.name] for row in rows if row.name in self.ended]
+        unready = {each.row.name: each.outcome for each in ended if isinstance(each.outcome, Unready)}
+        return Matrix(
+            [each.outcome for each in ended if isinstance(each.outcome, RowResult)],
+            {name: each.reason for name, each in unready.items() if each.is_skip},
+            {name: each.reason for name, each in unready.items() if not each.is_skip},
+        )
+
+
+def _save_found(matrix: Matrix, directory: Path, console: Console) -> None:
+    for each in matrix.rows:
+        for case in each.found:
+            folder = directory / FOLDER / each.row.name.replace("/", "-").replace(" ", "-")
+            console.complain(f"saved as {save(case, folder)}")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"--jobs {text} runs nothing; write at least 1")
+    return int(text)
 
 
 def _listed(subject: Subject) -> str:
@@ -144,7 +149,7 @@ def _listed(subject: Subject) -> str:
     return "\n".join([f"{subject.name}:", *(f"  {f'{name}:':<10}{text}" for name, text in details)]) + "\n"
 
 
-def _folder(directory: Path | None, rows: list[Row]) -> AbstractContextManager[ReportFolder | None]:
+def _folder(directory: Path | None) -> AbstractContextManager[ReportFolder | None]:
     if directory is None:
         return nullcontext()
     run: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce.errors import SubjectNotBuilt
 
-_SHOWN_LINES: Final = 40
+_SHOWN_LINES: Final = 16
 
 
 def perform(command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str]) -> None:
@@ -36,11 +36,13 @@ def perform(command: Sequence[str], log: Path, folder: Path, environment: Mappin
         except OSError as error:
             raise SubjectNotBuilt(text, f"{error.strerror or error}", "", log) from None
     if done.returncode:
-        raise SubjectNotBuilt(text, f"status {done.returncode}", _last_lines(log, begin), log)
+        raise SubjectNotBuilt(text, f"status {done.returncode}", _shown_lines(log, begin), log)
 
 
-def _last_lines(log: Path, begin: int) -> str:
+def _shown_lines(log: Path, begin: int) -> str:
     with log.open("rb") as file:
         file.seek(begin)
         lines = file.read().decode(errors="replace").splitlines()
-    return "\n".join(lines[-_SHOWN_LINES:])
+    if len(lines) > 2 * _SHOWN_LINES:  # compilers say first what is wrong, others say it last
+        lines[_SHOWN_LINES:-_SHOWN_LINES] = [f"… {len(lines) - 2 * _SHOWN_LINES} lines are in the log …"]
+    return "\n".join(lines)

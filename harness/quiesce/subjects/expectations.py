@@ -20,7 +20,7 @@ def hold_to(expectations: Iterable[Expectation], variant: str, results: Sequence
     A finding that is expected becomes *known upstream*, with its number; one that nobody expects stays a failure; an
     expectation that nothing shows becomes a failure, also where its case did not even run.
     """
-    chosen = [each for each in expectations if each.variant in (None, variant)]
+    chosen = [each for each in expectations if each.holds_in(variant)]
     judged = [_judge(result, [each for each in chosen if each.covers(result.case)]) for result in results]
     shown = {(each, name) for each in chosen for name in _shown(each, results)}
     missing = [each for each in chosen if (each, each.finds) not in shown]

@@ -91,7 +91,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A finding that a release is expected to show, in every variant or in one.
+    """A finding that a release is expected to show, in every variant or in those of ``variants``.
 
     ``case`` is the identifier of a result (``pool/…``, ``program/…``), or the first parts of several (``sweep``,
     ``generated``), of which one at least shows it.
@@ -100,7 +100,11 @@ class Expectation:
     case: str
     finds: str
     upstream: str
-    variant: str | None = None
+    variants: tuple[str, ...] = ()
+
+    def holds_in(self, variant: str) -> bool:
+        """Whether it is about a variant."""
+        return not self.variants or variant in self.variants
 
     def covers(self, case: str) -> bool:
         """Whether it is about a result."""

@@ -16,8 +16,6 @@ from quiesce.subjects.storage import digest_of, kept
 from quiesce.subjects.tools import interpreter_state
 from quiesce.subjects.words import replace_words
 
-_PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
-
 
 def fetch(subject: Subject, release: Release) -> Path | None:
     """Return the folder with the packages of a release, or None for a subject without any.
@@ -50,7 +48,7 @@ def _unpack(subject: str, requirements: Sequence[str], folder: Path) -> None:
     shutil.rmtree(wheels, ignore_errors=True)
     wheels.mkdir()
     words = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(wheels)]
-    _pip(subject, sys.executable, [*words, *requirements], log, folder)
+    _pip(subject, [*words, *requirements], log, folder)
     for wheel in sorted(wheels.iterdir()):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)  # which keeps members below the folder
@@ -69,20 +67,20 @@ def _allow_execution(archive: zipfile.ZipFile, folder: Path) -> None:
 
 def _make_environment(subject: str, packages: Packages, requirements: Sequence[str], folder: Path) -> None:
     log = folder.with_name("log.txt")
-    try:
-        perform([sys.executable, "-m", "venv", str(folder)], log, folder, os.environ)
-    except SubjectNotBuilt as error:
-        if "ensurepip" not in error.output:
-            raise
-        raise BackendUnavailable(subject, "Python makes no virtual environments here", "install python3-venv") from None
-    words = ["install", "--quiet", *(() if packages.dependencies else ("--no-deps",))]
-    _pip(subject, str(interpreter_in(folder)), [*words, *requirements], log, folder)
+    perform([sys.executable, "-m", "venv", "--without-pip", str(folder)], log, folder, os.environ)
+    words = ["--python", str(interpreter_in(folder)), "install", "--quiet"]
+    words += [] if packages.dependencies else ["--no-deps"]
+    _pip(subject, [*words, *requirements], log, folder)
 
 
-def _pip(subject: str, python: str, words: Sequence[str], log: Path, folder: Path) -> None:
+def _pip(subject: str, words: Sequence[str], log: Path, folder: Path) -> None:
+    """Run this interpreter's pip, also for another one."""
     try:
-        perform([python, *_PIP, *words], log, folder, os.environ)
+        perform(
+            [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *words], log, folder, os.environ
+        )
     except SubjectNotBuilt as error:
         if "No module named pip" not in error.output:
             raise
-        raise BackendUnavailable(subject, "this Python has no pip", f"{python} -m ensurepip") from None
+        remedy = f"{sys.executable} -m ensurepip"
+        raise BackendUnavailable(subject, "this Python has no pip, which fetches packages", remedy) from None

@@ -176,34 +176,53 @@ def _variants(table: Table) -> tuple[Variant, ...]:
 
 
 def _releases(table: Table, variants: set[str]) -> tuple[Release, ...]:
-    everywhere = [_expectation(each, variants) for each in table.tables("expect")]
+    several = [_several(each, variants) for each in table.tables("expect")]
     releases: list[Release] = []
     for each in table.tables("versions"):
-        own = [_expectation(expect, variants) for expect in each.tables("expect")]
+        version = each.text("version")
+        if any(version == other.version for other in releases):
+            each.refuse(f"'{version}' is listed twice", "each version once", "version")
+        shared = [
+            expectation
+            for versions, expectations in several
+            for expectation in expectations
+            if not versions or version in versions
+        ]
+        own = [found for expect in each.tables("expect") for found in _expectations(expect, variants)]
         release = Release(
-            version=each.text("version"),
+            version=version,
             label=each.text("label", ""),
             simulated=_flavour(each),
             requirements=each.texts("requirements") if "requirements" in each else None,
             is_default=each.flag("default", default=False),
             needs=_needs(each.table("needs")),
-            expectations=(*everywhere, *own),
+            expectations=(*shared, *own),
         )
         each.finish()
-        if any(release.version == other.version for other in releases):
-            each.refuse(f"'{release.version}' is listed twice", "each version once", "version")
         releases.append(release)
     if not releases:
         table.refuse("no release is named", '[[versions]] with version = "1.2.3"', "versions")
+    known = {release.version for release in releases}
+    for versions, _ in several:
+        for version in versions:
+            if version not in known:
+                table.refuse(f"there is no version '{version}'", "one of those of [[versions]]", "expect.versions")
     return tuple(releases)
 
 
-def _expectation(table: Table, variants: set[str]) -> Expectation:
-    expectation = Expectation(
-        table.text("case"), table.text("finds"), table.text("upstream"), table.optional_text("variant")
-    )
-    if expectation.variant not in (None, *variants):
-        known = ", ".join(f'"{name}"' for name in sorted(variants))
-        table.refuse(f"there is no variant '{expectation.variant}'", f"one of {known}", "variant")
+def _several(table: Table, variants: set[str]) -> tuple[tuple[str, ...], tuple[Expectation, ...]]:
+    """Return what is expected of several releases, and of which: none are all that are listed."""
+    versions = table.one_or_more("versions") if "versions" in table else ()
+    return versions, _expectations(table, variants)
+
+
+def _expectations(table: Table, variants: set[str]) -> tuple[Expectation, ...]:
+    cases = table.one_or_more("case")
+    finds, upstream = table.text("finds"), table.text("upstream")
+    chosen = table.one_or_more("variant") if "variant" in table else ()
+    for name in chosen:
+        if name not in variants:
+            known = " or ".join(f'"{variant}"' for variant in sorted(variants))
+            table.refuse(f"there is no variant '{name}'", known, "variant")
     table.finish()
-    return expectation
+    return tuple(Expectation(case, finds, upstream, chosen) for case in cases)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
-from quiesce.backend import Backend
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import below_here, find_cases, load
 from quiesce.conformance import run_conformance
@@ -20,8 +18,6 @@ from quiesce.subjects.driver import open_driver
 from quiesce.subjects.expectations import hold_to
 from quiesce.subjects.manifest import BASE, Release, Subject, Variant
 from quiesce.subjects.programs import TOPIC, run_judged
-
-Progress: TypeAlias = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ def rows_of(subject: Subject, versions: Sequence[str], variants: Sequence[str], 
     return [Row(subject, release, variant) for release in releases for variant in chosen]
 
 
-def run_row(row: Row, built: Built, only: Sequence[str], progress: Progress) -> RowResult:
+def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
     """Run a row that was built. ``only`` are patterns of results: then those cases and programs alone run.
 
     Raises :class:`quiesce.errors.QuiesceError` where the driver cannot be started here.
@@ -88,10 +84,10 @@ def run_row(row: Row, built: Built, only: Sequence[str], progress: Progress) -> 
         operations = subject.operations if variant.operations is None else variant.operations
         with open_driver(row.name, subject, subject.run, variant, built) as driver:
             if only or not operations:
-                results += _run_cases(driver, cases, progress)
+                results += [run_case(case, driver) for case in cases]
             else:
                 conformance = run_conformance(
-                    driver, seed=subject.seed, operations=operations, cases=cases, name=row.name, progress=progress
+                    driver, seed=subject.seed, operations=operations, cases=cases, name=row.name
                 )
                 results += conformance.results
                 found = conformance.found
@@ -131,12 +127,6 @@ def reproduce_command(row: Row, result: Result) -> str:
     if result.path or result.case.startswith(f"{TOPIC}/"):
         words += ["--case", result.case]
     return shlex.join(words)
-
-
-def _run_cases(driver: Backend, cases: Sequence[Case], progress: Progress) -> Iterator[Result]:
-    for number, case in enumerate(cases, 1):
-        progress(number, len(cases), case.identifier)
-        yield run_case(case, driver)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

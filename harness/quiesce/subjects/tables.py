@@ -92,6 +92,11 @@ class Table:
             self.refuse("missing" if value is None else f"{value!r} is no list of texts", f'{key} = ["…"]', key)
         return tuple(value)
 
+    def one_or_more(self, key: str) -> tuple[str, ...]:
+        """Take a text or a list of texts; there is one at least."""
+        value = self._left.get(key)
+        return self.texts(key) if isinstance(value, list) else (self.text(key),)
+
     def lists(self, key: str) -> tuple[tuple[str, ...], ...]:
         """Take a list of lists of texts, or nothing."""
         value = self._take(key)

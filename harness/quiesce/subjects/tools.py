@@ -45,7 +45,7 @@ def states(needs: Needs) -> Iterator[str]:
 
 def interpreter_state() -> str:
     """Return what packages for this interpreter depend on."""
-    return f"{sys.executable} {platform.python_version()} {sys.platform} {platform.machine()}"
+    return f"{sys.base_prefix} {platform.python_version()} {sys.platform} {platform.machine()}"
 
 
 def _version(program: str) -> str:

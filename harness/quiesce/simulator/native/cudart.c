@@ -143,3 +143,57 @@ EXPORT void __cudaRegisterVar(void **handle, char *variable, char *address, cons
                               size_t bytes, int constant, int global) {
     (void)handle, (void)variable, (void)address, (void)name, (void)external, (void)bytes, (void)constant, (void)global;
 }
+
+// CUDA 13's compilers launch by a handle that they ask for first: the function's own address here.
+EXPORT int __cudaGetKernel(const void **kernel, const void *function) {
+    *kernel = function;
+    return OK;
+}
+EXPORT int __cudaLaunchKernel(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
+                              size_t shared_bytes, void *stream) {
+    return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
+}
+EXPORT int __cudaLaunchKernel_ptsz(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
+                                   size_t shared_bytes, void *stream) {
+    return cudaLaunchKernel_ptsz(kernel, grid, block, arguments, shared_bytes, stream);
+}
+
+// -- what a library asks of a kernel before it launches it; nothing is known of it but that it would run -------------
+
+struct function_attributes {  // cudaFuncAttributes; CUDA 12 has more behind it, which stay as the client left them
+    size_t shared_bytes, constant_bytes, local_bytes;
+    int threads_per_block, registers, ptx_version, binary_version, cache_mode, dynamic_shared_bytes, carveout;
+};
+
+enum { THREADS_PER_BLOCK = 1024, THREADS_PER_PROCESSOR = 2048, SHARED_BYTES = 48 << 10 };
+
+EXPORT int cudaFuncGetAttributes(struct function_attributes *attributes, const void *function) {
+    CALL("cudaFuncGetAttributes");
+    NEED(attributes && function, INVALID_VALUE);
+    enum { COMPUTE_CAPABILITY = 80 };  // major * 10 + minor, as the device's properties have it
+    *attributes = (struct function_attributes){.threads_per_block = THREADS_PER_BLOCK,
+                                               .registers = 32,
+                                               .ptx_version = COMPUTE_CAPABILITY,
+                                               .binary_version = COMPUTE_CAPABILITY,
+                                               .dynamic_shared_bytes = SHARED_BYTES};
+    ANSWER(OK);
+}
+
+EXPORT int cudaFuncSetAttribute(const void *function, int attribute, int value) {
+    CALL("cudaFuncSetAttribute");
+    (void)attribute, (void)value;  // how it would use the device's resources
+    ANSWER(function ? OK : INVALID_VALUE);
+}
+
+EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads,
+                                                                  size_t shared_bytes, unsigned flags) {
+    CALL("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+    (void)shared_bytes, (void)flags;
+    NEED(blocks && function && threads > 0, INVALID_VALUE);
+    *blocks = threads > THREADS_PER_BLOCK ? 0 : THREADS_PER_PROCESSOR / threads;
+    ANSWER(OK);
+}
+EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
+                                                         size_t shared_bytes) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+}
