@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -32,7 +34,7 @@ from quiesce.requests import parse_request
 from quiesce.results import Result, Verdict
 from quiesce.simulator.build import build_library
 from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import SETTINGS_VARIABLE
+from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.machine import Machine
 
 CUDA = Simulated(Flavour.CUDA, 12)
@@ -225,18 +227,30 @@ def test_another_flavour_is_unavailable() -> None:
         Pool().open(DeviceProfile(flavour=Flavour.HIP))
 
 
-def test_the_schedule_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTINGS_VARIABLE, "flavour=cuda;version=12;schedule=lazy;seed=4;folder=/tmp")
-    context = Pool().open(DeviceProfile())
-    block = ask(context, "a = allocate 8")
-    assert isinstance(block, Allocated)
-    content = ctypes.c_ubyte.from_address(block.address)
-    ask(context, "fill a 1")
-    before = content.value
-    ask(context, "synchronize device")
-    after = content.value
-    context.close()
-    assert before != after == 1
+STARTED = """
+import ctypes
+from quiesce.backend import DeviceProfile, Flavour
+from quiesce.backends.simulated_allocator import start_machine
+from quiesce.simulator.flavours import Simulated
+
+machine = start_machine(DeviceProfile(capacity_bytes=1 << 20), Simulated(Flavour.CUDA, 12))
+client = ctypes.CDLL("libcudart.so.12")  # as what an allocator under test is linked with
+made = ctypes.c_void_p()
+assert client.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(512)) == 0
+assert client.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20)) == 2, "the device of the profile"
+assert machine.ledger.made == 1, "one library, one ledger"
+content = ctypes.c_ubyte.from_address(made.value)
+assert client.cudaMemsetAsync(made, 1, ctypes.c_size_t(512), None) == 0
+assert content.value != 1, "the schedule of the process"
+assert client.cudaDeviceSynchronize() == 0
+assert content.value == 1
+machine.close()
+"""
+
+
+def test_a_process_that_was_started_has_one_runtime_with_its_schedule() -> None:
+    with run_program([sys.executable, "-c", STARTED], MachineSettings(CUDA, "lazy"), os.environ) as ended:
+        assert ended.status == 0
 
 
 def test_a_closed_context_refuses_and_reads_zeros(context: Context) -> None:

@@ -130,7 +130,8 @@ def start_machine(profile: DeviceProfile, simulated: Simulated) -> Machine:
         "devices": profile.devices,
     }
     schedule, seed = started.get("schedule", "eager"), int(started.get("seed", "0"))
-    return Machine(MachineSettings(simulated, schedule, seed, options))
+    library = simulated.libraries[0] if started else None  # the very one that the allocator under test loads
+    return Machine(MachineSettings(simulated, schedule, seed, options), library)
 
 
 class AllocatorContext(SimulatedContext, abc.ABC):

@@ -16,12 +16,15 @@ _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
 
 
 class Machine:
-    """A machine that was started. Raises :class:`quiesce.errors.BackendUnavailable` where none can be, or one runs."""
+    """A machine that was started. Raises :class:`quiesce.errors.BackendUnavailable` where none can be, or one runs.
+
+    ``library`` is the name of the runtime's library in a process that ``launch`` started, whose clients load it too.
+    """
 
     _running = False
 
-    def __init__(self, settings: MachineSettings) -> None:
-        self._library = ctypes.CDLL(str(build_library()))
+    def __init__(self, settings: MachineSettings, library: str | None = None) -> None:
+        self._library = ctypes.CDLL(library or str(build_library()))
         if Machine._running:
             raise BackendUnavailable(
                 "simulated",
