@@ -90,7 +90,11 @@ LAZY_THIRD_PARTY: Final = {
 EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
 """Imported at module level: these rooms are nothing without them."""
 
-FAMILIES: Final = {"backends.opencl": "backends.opencl_", "backends.cupy": "backends.cupy_"}
+FAMILIES: Final = {
+    "backends.opencl": "backends.opencl_",
+    "backends.cupy": "backends.cupy_",
+    "backends.simulated": "backends.simulated_",
+}
 """Rooms that are several modules side by side, with one beginning of their names."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from quiesce.simulator.ledger import Flag, Seen, Thing
 
-INVALID_HANDLE, NOT_READY = 400, 600
+INVALID_VALUE, INVALID_HANDLE, NOT_READY, NOT_SUPPORTED = 1, 400, 600, 801
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -119,6 +119,20 @@ def test_an_event_that_was_never_recorded_holds_nothing(start: Any) -> None:
     client.ok("EventSynchronize", event)
     client.ok("EventQuery", event)
     client.ok("StreamWaitEvent", stream, event, 0)
+
+
+def test_a_record_with_flags_is_a_record(start: Any) -> None:
+    client = start(schedule="lazy")
+    stream, address, event = client.make("StreamCreate"), client.make("Malloc", 8), client.make("EventCreate")
+    fill(client, address, 1, stream)
+    client.ok("EventRecordWithFlags", event, stream, 0)
+    client.ok("EventSynchronize", event)
+    assert first_byte(address) == 1
+    client.ok("EventRecordWithFlags", event, stream, 1)
+    assert client.call("EventRecordWithFlags", event, stream, 2) == INVALID_VALUE
+    client.ok("StreamBeginCapture", stream, 0)
+    assert client.call("EventRecordWithFlags", event, stream, 1) == NOT_SUPPORTED, "a node of a graph that records"
+    client.ok("EventRecordWithFlags", event, stream, 0)
 
 
 def test_events_are_destroyed_while_work_waits_for_them(start: Any) -> None:

@@ -23,11 +23,11 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
+from quiesce.backends.simulated_codes import outcome_of
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import CaptureMode, MemoryKind, Operation, Slot
 from quiesce.outcomes import (
-    ERROR_CODES,
     ILLEGAL_STATE,
     INVALID_HANDLE,
     INVALID_VALUE,
@@ -47,27 +47,19 @@ from quiesce.simulator.machine import Machine
 from quiesce.simulator.observed import observations_of
 
 _VERSIONS: Final = {Flavour.CUDA: 12, Flavour.HIP: 7}
-_OUT_OF_MEMORY: Final = 2
-_CODES: Final = {
-    **{number: name for name, number in ERROR_CODES.items() if number is not None},
-    903: ILLEGAL_STATE,  # a capture that is ended on another stream than it began on: the vocabulary has no word for it
-}
 _MODES: Final = {CaptureMode.GLOBAL: 0, CaptureMode.THREAD_LOCAL: 1, CaptureMode.RELAXED: 2}
+_DESTROYS: Final = {Thing.GRAPH_EXEC: "GraphExecDestroy", Thing.EVENT: "EventDestroy", Thing.STREAM: "StreamDestroy"}
 _LEDGER: Final = frozenset({Source.LEDGER})
 _CLAIM: Final = frozenset({Source.CLAIM})
 _GUARANTEED_ALIGNMENT_BYTES: Final = 512
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
+    """What a slot owns."""
+
     address: int
     size_bytes: int
     kind: MemoryKind
-
-
-def _outcome(status: int) -> Outcome:
-    if status == 0:
-        return Done()
-    return OutOfMemory() if status == _OUT_OF_MEMORY else Rejected(_CODES.get(status, f"status-{status}"))
 
 
 class SimulatedContext:
@@ -75,7 +67,7 @@ class SimulatedContext:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._blocks: dict[Slot, _Block] = {}
+        self._blocks: dict[Slot, Block] = {}
         self._handles: dict[tuple[Thing, Slot], int] = {}
         self._names: dict[int, Slot] = {}
         self._stream_serials: dict[Slot, int] = {}
@@ -106,7 +98,7 @@ class SimulatedContext:
             case ops.SelectDevice(ordinal):
                 return Done() if not self._machine.call("SetDevice", ordinal) else Rejected(INVALID_VALUE)
             case ops.SynchronizeDevice():
-                return _outcome(self._machine.call("DeviceSynchronize"))
+                return outcome_of(self._machine.call("DeviceSynchronize"))
             case ops.Mark() | ops.Trim(pool=None):  # nothing is cached
                 return Done()
             case ops.BeginCapture() | ops.EndCapture() | ops.LaunchGraph() | ops.DestroyGraph():
@@ -137,8 +129,8 @@ class SimulatedContext:
             case MemoryKind.PAGEABLE:
                 return Unsupported("pageable memory is the host's own")
         if status:
-            return _outcome(status)
-        self._blocks[request.slot] = _Block(made.value or 0, request.size_bytes, request.kind)
+            return outcome_of(status)
+        self._blocks[request.slot] = Block(made.value or 0, request.size_bytes, request.kind)
         self._live_bytes += request.size_bytes
         self._live_blocks += request.size_bytes > 0
         return Allocated(made.value or 0)
@@ -157,7 +149,7 @@ class SimulatedContext:
             return Rejected(INVALID_VALUE)
         address = ctypes.c_void_p(block.address)
         pinned = block.kind is MemoryKind.PINNED
-        outcome = _outcome(self._unhindered("FreeHost", address) if pinned else self._machine.call("Free", address))
+        outcome = outcome_of(self._unhindered("FreeHost", address) if pinned else self._machine.call("Free", address))
         if isinstance(outcome, Done):
             del self._blocks[slot]
             self._live_bytes -= block.size_bytes
@@ -176,7 +168,7 @@ class SimulatedContext:
         if stream is None:
             return Rejected(INVALID_HANDLE)
         addresses = ctypes.c_void_p(destination.address), ctypes.c_void_p(source.address)
-        return _outcome(self._machine.call("MemcpyAsync", *addresses, ctypes.c_size_t(size), 4, stream))
+        return outcome_of(self._machine.call("MemcpyAsync", *addresses, ctypes.c_size_t(size), 4, stream))
 
     def _fill(self, slot: Slot, value: int, stream_slot: Slot | None) -> Outcome:
         stream = self._stream(stream_slot)
@@ -186,7 +178,7 @@ class SimulatedContext:
             return Rejected(INVALID_HANDLE)
         block = self._blocks[slot]
         size = ctypes.c_size_t(block.size_bytes)
-        return _outcome(self._machine.call("MemsetAsync", ctypes.c_void_p(block.address), value, size, stream))
+        return outcome_of(self._machine.call("MemsetAsync", ctypes.c_void_p(block.address), value, size, stream))
 
     def _launch(self, request: ops.Launch) -> Outcome:
         slots, stream = (*request.reads, *request.writes), self._stream(request.stream)
@@ -199,7 +191,7 @@ class SimulatedContext:
         addresses = (ctypes.c_uint64 * count)(*(block.address for block in blocks))
         sizes = (ctypes.c_uint64 * count)(*(block.size_bytes for block in blocks))
         writes = bytes(len(request.reads)) + b"\1" * len(request.writes)
-        return _outcome(self._machine.control("launch", stream, count, addresses, sizes, writes))
+        return outcome_of(self._machine.control("launch", stream, count, addresses, sizes, writes))
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -235,7 +227,9 @@ class SimulatedContext:
                 return self._ask("StreamWaitEvent", self._stream(stream), self._find(Thing.EVENT, slot), 0)
             case ops.Stall(slot):
                 handle = self._stream(slot)
-                return Rejected(INVALID_HANDLE) if handle is None else _outcome(self._machine.control("stall", handle))
+                return (
+                    Rejected(INVALID_HANDLE) if handle is None else outcome_of(self._machine.control("stall", handle))
+                )
             case ops.Release(slot):
                 return self._release(slot)
         return Unsupported("the runtime itself has no pools, instances or tapes")
@@ -245,12 +239,12 @@ class SimulatedContext:
         serial = self._stream_serials.get(slot)
         if serial is None:
             return Rejected(INVALID_HANDLE)
-        return _outcome(self._machine.control("release", ctypes.c_uint64(serial)))
+        return outcome_of(self._machine.control("release", ctypes.c_uint64(serial)))
 
     def _ask(self, function: str, *arguments: ctypes.c_void_p | int | None) -> Outcome:
         if any(argument is None for argument in arguments):
             return Rejected(INVALID_HANDLE)
-        return _outcome(self._machine.call(function, *arguments))
+        return outcome_of(self._machine.call(function, *arguments))
 
     def _create(self, thing: Thing, slot: Slot, function: str, flags: int) -> Outcome:
         made = ctypes.c_void_p()
@@ -261,7 +255,7 @@ class SimulatedContext:
             self._names[serial] = slot
             if thing is Thing.STREAM:
                 self._stream_serials[slot] = serial
-        return _outcome(status)
+        return outcome_of(status)
 
     def _destroy(self, thing: Thing, slot: Slot, function: str) -> Outcome:
         outcome = self._ask(function, self._find(thing, slot))
@@ -293,7 +287,7 @@ class SimulatedContext:
             self._machine.call("GraphDestroy", graph)
         if not status:
             self._handles[Thing.GRAPH_EXEC, operation.slot] = executable.value or 0
-        return _outcome(status)
+        return outcome_of(status)
 
     # -- counters and the end --------------------------------------------------------------------------------------
 
@@ -315,19 +309,17 @@ class SimulatedContext:
     def close(self) -> Closing:
         """Give everything back that the sequence still owns, read the gauges and end the machine."""
         if self._closing is None:
-            destroys = {
-                Thing.GRAPH_EXEC: "GraphExecDestroy",
-                Thing.EVENT: "EventDestroy",
-                Thing.STREAM: "StreamDestroy",
-            }
-            for thing, function in destroys.items():  # a stream takes a capture with it that would forbid to free
-                for slot in [slot for kind, slot in self._handles if kind is thing]:
-                    self._destroy(thing, slot, function)
-            for slot in list(self._blocks):
-                self._free(slot)
+            self._release_all()
             self._closing = Closing(self._observe(), self.readings())
             self._machine.close()
         return self._closing
+
+    def _release_all(self) -> None:
+        for thing, function in _DESTROYS.items():  # a stream takes a capture with it that would forbid to free
+            for slot in [slot for kind, slot in self._handles if kind is thing]:
+                self._destroy(thing, slot, function)
+        for slot in list(self._blocks):
+            self._free(slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +339,7 @@ class Simulator:
             promises=frozenset(
                 {Promise.RECLAIMS_BEFORE_OOM, Promise.EXACT_FOOTPRINT, Promise.CAPACITY_LIMIT, Promise.TRACKS_USES}
             ),
-            gauges=_GAUGES,
+            gauges=GAUGES,
             alignment_bytes=256,
             chunk_bytes=0,
             footprint_factor=1,
@@ -384,7 +376,7 @@ _CAPABILITIES: Final = frozenset(
         Capability.UPSTREAM_LEDGER,
     }
 )
-_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
+GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.LIVE: _CLAIM,
     Gauge.BLOCKS: _CLAIM,
     Gauge.RESERVED: _LEDGER,

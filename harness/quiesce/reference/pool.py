@@ -145,7 +145,7 @@ class CachingPool:
     # -- finding a block -------------------------------------------------------------------------------------------
 
     def _classed(self, size_class: int, stream: Stream) -> CachedBlock:
-        cached = self._if_usable(self.free_lists.take(size_class, stream), stream)
+        cached = self.if_usable(self.free_lists.take(size_class, stream), stream)
         if cached is None:
             cached = self._carve(size_class, stream)
         if cached is None:
@@ -155,7 +155,7 @@ class CachingPool:
         self._take_from_chunk(cached)
         return cached
 
-    def _if_usable(self, cached: CachedBlock | None, stream: Stream) -> CachedBlock | None:
+    def if_usable(self, cached: CachedBlock | None, stream: Stream) -> CachedBlock | None:
         """Return a cached block, or keep it where ``stream`` would have to wait for it and cannot.
 
         It is captured, or a legacy default stream that a capture blocks, and work outside still uses the block: "only
@@ -202,7 +202,7 @@ class CachingPool:
 
     def _oversized(self, size_bytes: int, alignment: int, stream: Stream) -> CachedBlock:
         size = self.upstream.footprint(size_bytes)
-        cached = self._if_usable(self.take_oversized(size, alignment, stream), stream)
+        cached = self.if_usable(self.take_oversized(size, alignment, stream), stream)
         if cached is None:
             chunk = self._new_chunk(size, alignment, size, 1)
             chunk.carved = 1

@@ -17,12 +17,15 @@ _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
 
 
 class Machine:
-    """A machine that was started. Raises :class:`quiesce.errors.BackendUnavailable` where none can be, or one runs."""
+    """A machine that was started. Raises :class:`quiesce.errors.BackendUnavailable` where none can be, or one runs.
+
+    ``library`` is the name of the runtime's library in a process that ``launch`` started, whose clients load it too.
+    """
 
     _running = False
 
-    def __init__(self, settings: MachineSettings) -> None:
-        self._library = ctypes.CDLL(str(build_library()))
+    def __init__(self, settings: MachineSettings, library: str | None = None) -> None:
+        self._library = ctypes.CDLL(library or str(build_library()))
         if Machine._running:
             raise BackendUnavailable(
                 "simulated",
@@ -65,6 +68,13 @@ class Machine:
         """Call a function of ``native/control.h`` by its name without the prefix; return its status."""
         status: int = getattr(self._library, "quiesce_" + function)(*arguments)
         return status
+
+    def text_of(self, status: int) -> str:
+        """Return how the vendor's runtime describes an error."""
+        describe = getattr(self._library, self._prefix + "GetErrorString")
+        describe.restype = ctypes.c_char_p
+        text: bytes = describe(status)
+        return text.decode()
 
     def news(self) -> Iterator[Record]:
         """Yield what was observed since the last time."""

@@ -44,7 +44,7 @@ class Driver:
         self._process = process
 
     def describe(self) -> Description:
-        """Ask the driver what it is; it has the name that it gives itself, which ``known:`` lines speak of.
+        """Ask the driver what it is; its name is the first word that it gives itself, which ``known:`` lines speak of.
 
         Raises :class:`BackendFault`, and :class:`BackendUnavailable` where it does not start.
         """
@@ -54,7 +54,7 @@ class Driver:
             if isinstance(unavailable.__cause__, BackendFault):
                 raise unavailable.__cause__ from None
             raise
-        return replace(description, name=description.version.rpartition(" ")[0])
+        return replace(description, name=description.version.partition(" ")[0])
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a fresh process. Raises BackendUnavailable for a profile that the driver refuses."""

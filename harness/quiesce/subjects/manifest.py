@@ -123,10 +123,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One upstream release. ``expectations`` None: nobody knows what to expect, as nobody wrote it down."""
+    """One upstream release. ``expectations`` None: nobody knows what to expect, as nobody wrote it down.
+
+    ``simulated`` None is the subject's.
+    """
 
     version: str
     label: str = ""
+    simulated: Simulated | None = None
     requirements: tuple[str, ...] | None = None
     is_default: bool = False
     needs: Needs = field(default_factory=Needs)

@@ -192,6 +192,7 @@ def _releases(table: Table, variants: set[str]) -> tuple[Release, ...]:
         release = Release(
             version=version,
             label=each.text("label", ""),
+            simulated=_flavour(each),
             requirements=each.texts("requirements") if "requirements" in each else None,
             is_default=each.flag("default", default=False),
             needs=_needs(each.table("needs")),

@@ -75,6 +75,8 @@ def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
     Raises :class:`quiesce.errors.QuiesceError` where the driver cannot be started here.
     """
     subject, variant = row.subject, row.variant
+    if row.release.simulated is not None:
+        subject = replace(subject, simulated=row.release.simulated)
     results: list[Result] = []
     found: tuple[Case, ...] = ()
     if subject.run is not None:

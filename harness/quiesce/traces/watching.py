@@ -19,7 +19,8 @@ from quiesce.findings import Finding, Grade
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import RunningJudgement, bounded
+from quiesce.traces.bounding import bounded
+from quiesce.traces.judgement import RunningJudgement
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,14 @@ class _ScansAllChunks(CachingPool):
         super().free(block, stream)
 
 
+class _WaitsWithoutSearching(CachingPool):
+    def if_usable(self, cached: CachedBlock | None, stream: Stream) -> CachedBlock | None:
+        if cached is None or all(guard.stream is stream or self.is_done(guard) for guard in cached.guards):
+            return super().if_usable(cached, stream)
+        self.free_lists.put(cached)  # it is settled before out of memory is reported, and not looked for again
+        return None
+
+
 def _pool(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) -> Fault:
     return Fault(f"pool.{name}", upstream, mechanism, Parts(pool=pool))
 
@@ -167,6 +175,12 @@ def _pool(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) -> 
 FAULTS: Final = (
     _pool("no_squeeze", "NVIDIA/cccl#4222", "Out of memory is reported with the cache still full.", _NoSqueeze),
     _pool("no_sharing", "NVIDIA/cccl#4420", "A neighbour's cache on the same upstream is left alone.", _NoSharing),
+    _pool(
+        "waits_without_searching",
+        "pytorch/pytorch#189504",
+        "Blocks that were waited for serve only the next request.",
+        _WaitsWithoutSearching,
+    ),
     _pool(
         "skips_pending", "pytorch/pytorch#189504", "Freed blocks with work in flight are not waited for.", _SkipsPending
     ),

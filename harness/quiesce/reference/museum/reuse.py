@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.reference.blocks import Block
+from quiesce.reference.calls import MemoryExhausted
 from quiesce.reference.chunks import Chunk
 from quiesce.reference.free_lists import CachedBlock
 from quiesce.reference.guards import Guard
@@ -27,6 +28,17 @@ class _DropsDependency(CachingPool):
 class _ComparesHandles(CachingPool):
     def is_ordered_already(self, guard: Guard, stream: Stream) -> bool:
         return guard.stream.handle == stream.handle
+
+
+class _ForgetsOnRefusal(CachingPool):
+    def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
+        try:
+            return super().allocate(size_bytes, alignment_bytes, stream)
+        except MemoryExhausted:  # what was gathered for the request stays on its stream's list, whose event is older
+            for chunk in self.chunks:
+                for cached in chunk.cached:
+                    self.destroy_guards(cached)
+            raise
 
 
 class _GuardsFreeStreamOnly(CachingPool):
@@ -65,6 +77,7 @@ def _reuse(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) ->
 FAULTS: Final = (
     _reuse("ignores_guards", "microsoft/onnxruntime#12913", "Reuse waits for nobody.", _IgnoresGuards),
     _reuse("drops_dependency", "rapidsai/rmm#2489", "A merged list forgets the donor's event.", _DropsDependency),
+    _reuse("forgets_on_refusal", "rapidsai/rmm#2489", "A refused request unguards all blocks.", _ForgetsOnRefusal),
     _reuse("compares_handles", "rapidsai/rmm#2251", "A recycled handle passes for the old stream.", _ComparesHandles),
     _reuse(
         "guards_free_stream_only", "numba/numba#3508", "Uses on other streams are forgotten.", _GuardsFreeStreamOnly
