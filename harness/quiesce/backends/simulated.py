@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import (
@@ -54,7 +54,8 @@ _CLAIM: Final = frozenset({Source.CLAIM})
 _GUARANTEED_ALIGNMENT_BYTES: Final = 512
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Block:
     """What a slot owns."""
 
     address: int
