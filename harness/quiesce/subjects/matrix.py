@@ -120,7 +120,7 @@ def _red_cases(rows: Sequence[RowResult]) -> list[list[str]]:
         results = [results.get(case) for results in by_release]
         findings = dict.fromkeys(f.invariant for result in results if result for f in result.findings)
         numbers = dict.fromkeys(r.reason for r in results if r and r.verdict is Verdict.KNOWN_UPSTREAM)
-        lines.append([f"  {case}", *map(_cell, results), ", ".join(findings), "; ".join(numbers)])
+        lines.append([case, *map(_cell, results), ", ".join(findings), "; ".join(numbers)])
     return lines
 
 
