@@ -23,7 +23,7 @@ def subject(write_subject: Write) -> Subject:
     return read_manifest(write_subject() / "subject.toml")
 
 
-def row(subject: Subject, version: str, label: str, **verdicts: Verdict) -> RowResult:
+def row(subject: Subject, version: str, label: str, *, listed: bool = True, **verdicts: Verdict) -> RowResult:
     results = []
     for case, verdict in verdicts.items():
         red = verdict in (Verdict.FAILED, Verdict.KNOWN_UPSTREAM)
@@ -31,7 +31,8 @@ def row(subject: Subject, version: str, label: str, **verdicts: Verdict) -> RowR
         reason = "owner/project#1" if verdict is Verdict.KNOWN_UPSTREAM else ""
         name = f"pool/{case}"
         results.append(Result(name, "", "", f"host/example {version}", verdict, reason=reason, findings=findings))
-    return RowResult(Row(subject, Release(version, label), subject.variants[0]), tuple(results))
+    release = Release(version, label, expectations=() if listed else None)
+    return RowResult(Row(subject, release, subject.variants[0]), tuple(results))
 
 
 def test_a_case_that_is_red_somewhere_has_a_line_with_every_release(subject: Subject) -> None:
@@ -59,6 +60,14 @@ def test_what_is_not_as_expected_comes_first_and_is_told_whole(subject: Subject)
     assert "it said so" in text
     assert "pool/a        UNEXPECTED" in text
     assert text.endswith("1 result from 1 row: 1 not as expected\n")
+
+
+def test_in_a_release_that_nobody_listed_a_failure_is_a_finding(subject: Subject) -> None:
+    new = row(subject, "9.0", "", listed=False, a=Verdict.FAILED)
+    assert "pool/a        finding" in Matrix([new]).text()
+    assert Matrix([new]).text().endswith("1 row: 1 failed in releases that no manifest lists\n")
+    both = Matrix([row(subject, "1.0", "", a=Verdict.FAILED), new]).text()
+    assert both.endswith("2 rows: 1 not as expected, 1 failed in releases that no manifest lists\n")
 
 
 def test_a_model_is_called_one(subject: Subject) -> None:

@@ -60,8 +60,13 @@ def _locked(path: Path) -> Iterator[None]:
         if sys.platform == "win32":
             import msvcrt
 
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+            while True:
+                file.seek(0)
+                try:
+                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError:  # it gives up after ten seconds, and a build may take minutes
+                    continue
             try:
                 yield
             finally:

@@ -1,5 +1,6 @@
 // The front end that answers as libcudart: what CUDA's runtime does not share with HIP.
 
+#include <stddef.h>
 #include <string.h>
 
 #include "calls.h"

@@ -1,0 +1,49 @@
+"""The subject of one's own in ``docs/subjects.md``: it is short, it compiles without a warning, and it runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quiesce.results import Verdict
+from quiesce.subjects.build import build
+from quiesce.subjects.parser import read_manifest
+from quiesce.subjects.row import rows_of, run_row
+
+Write = Callable[..., Path]
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES_MAX = 50
+ALLOCATOR = """
+#include <cstdlib>
+inline void *my_alloc(std::size_t size) { return std::malloc(size); }
+inline void my_free(void *pointer, std::size_t) { std::free(pointer); }
+"""
+
+
+def _block(language: str) -> str:
+    page = (ROOT / "docs" / "subjects.md").read_text(encoding="utf-8").partition("## A subject of your own")[2]
+    (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    return str(block)
+
+
+def test_it_is_short() -> None:
+    assert len(_block("cpp").splitlines()) + len(_block("toml").splitlines()) < LINES_MAX
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_it_runs(write_subject: Write) -> None:
+    place = f'{ROOT.as_posix()}/fixtures/process/cpp", "-Wall", "-Wextra", "-Werror'
+    manifest = _block("toml").replace("path/to/fixtures/process/cpp", place)
+    folder = write_subject(manifest, driver__cpp=_block("cpp"), my_alloc__h=ALLOCATOR)
+    subject = read_manifest(folder / "subject.toml")
+    (row,) = rows_of(subject, [], [], all_versions=False)
+    result = run_row(row, build(subject, row.release), ["controls/zero*", "pool/double_free*"])
+    assert {each.case: each.verdict for each in result.results} == {
+        "controls/zero_size_and_one_byte": Verdict.PASSED,
+        "pool/double_free_is_refused": Verdict.PASSED,
+    }
