@@ -40,9 +40,7 @@ enum status context_answer(enum status status) {
 static void destroy(uint64_t handle, enum thing thing) {
     void *object = handle_find(thing, handle);
     switch (thing) {
-        case THING_STREAM:
-            if (!((struct stream *)object)->own) stream_destroy(object);
-            break;
+        case THING_STREAM: stream_destroy(object); break;
         case THING_EVENT: event_destroy(object); break;
         case THING_GRAPH: graph_destroy(handle); break;
         case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
@@ -69,8 +67,10 @@ enum status context_reset(unsigned device) {
             memory_free(thing, thing, entry->address);
     }
     enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));)
-        if (ledger_live(handle_live_at(handle))->device == device) destroy(handle, thing);
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        uint32_t live = handle_live_at(handle);
+        if (live && ledger_live(live)->device == device) destroy(handle, thing);
+    }
     device_forget(device);
     return OK;
 }
