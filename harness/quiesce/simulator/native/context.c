@@ -15,6 +15,7 @@
 #include "stream.h"
 
 static enum status broken[DEVICES_MAX];
+bool contexts_broken;
 
 bool context_is_sticky(enum status status) {
     return status == ILLEGAL_ADDRESS || status == LAUNCH_TIMEOUT || status == ASSERTED ||
@@ -24,15 +25,16 @@ bool context_is_sticky(enum status status) {
 void context_break(unsigned device, enum status status) {
     if (broken[device]) return;
     broken[device] = status;
+    contexts_broken = true;
     ledger_see((struct observation){.seen = SEEN_CONTEXT_BROKEN,
                                     .stack = stack_of_call(),
                                     .device = (uint16_t)device,
                                     .other = (uint64_t)status});
 }
 
-enum status context_error(void) { return broken[device_current()]; }
+enum status context_error_of_current(void) { return broken[device_current()]; }
 
-enum status context_answer(enum status status) {
+enum status context_note(enum status status) {
     if (context_is_sticky(status)) context_break(device_current(), status);
     return status ? status : context_error();
 }
@@ -77,4 +79,5 @@ enum status context_reset(unsigned device) {
 
 void contexts_open(void) {
     for (unsigned i = 0; i < DEVICES_MAX; i++) broken[i] = OK;
+    contexts_broken = false;
 }

@@ -36,6 +36,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
 static bool starting, running, forked, unloading;
 static pthread_t unloader;
+static uint64_t unlocked;
 static _Thread_local enum status last_error;
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
@@ -146,9 +147,16 @@ int runtime_leave(enum status answer) {
     return (int)answer;
 }
 
-void runtime_unlock(void) { pthread_mutex_unlock(&lock); }
+uint64_t runtime_unlocked(void) { return unlocked; }
+void runtime_unlock(void) {
+    unlocked++;
+    pthread_mutex_unlock(&lock);
+}
 void runtime_lock(void) { pthread_mutex_lock(&lock); }
-void runtime_wait(void) { pthread_cond_wait(&host_function_returned, &lock); }
+void runtime_wait(void) {
+    unlocked++;
+    pthread_cond_wait(&host_function_returned, &lock);
+}
 void runtime_wake(void) { pthread_cond_broadcast(&host_function_returned); }
 
 enum status runtime_last_error(bool reset) {
