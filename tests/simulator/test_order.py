@@ -97,7 +97,7 @@ def test_a_threads_own_default_stream_is_another_than_the_legacy_one(start: Any)
     thread.start()
     thread.join()
     assert answers == [0], "another thread's is idle"
-    assert client.machine.ledger.counted(Thing.STREAM)[0] == 2
+    assert len(client.seen(Seen.CREATED)) == 2
 
 
 def test_a_wait_holds_only_what_comes_behind_it(start: Any) -> None:
