@@ -39,7 +39,7 @@ enum status context_note(enum status status) {
     return status ? status : context_error();
 }
 
-static void destroy(uint64_t handle, enum thing thing) {
+void context_destroy(uint64_t handle, enum thing thing) {
     void *object = handle_find(thing, handle);
     switch (thing) {
         case THING_STREAM: stream_destroy(object); break;
@@ -71,7 +71,7 @@ enum status context_reset(unsigned device) {
     enum thing thing;
     for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
         uint32_t live = handle_live_at(handle);
-        if (live && ledger_live(live)->device == device) destroy(handle, thing);
+        if (live && ledger_live(live)->device == device) context_destroy(handle, thing);
     }
     device_forget(device);
     return OK;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "ledger.h"
 #include "status.h"
 
 // Whether an error stays.
@@ -28,6 +29,9 @@ static inline enum status context_error(void) { return contexts_broken ? context
 static inline enum status context_answer(enum status status) {
     return status || contexts_broken ? context_note(status) : OK;
 }
+
+// Destroys what a handle stands for, whatever it is.
+void context_destroy(uint64_t handle, enum thing thing);
 
 // Destroys everything that a device has: memory, streams, events, pools, modules (cudaDeviceReset).
 enum status context_reset(unsigned device);

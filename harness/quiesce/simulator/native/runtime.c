@@ -12,9 +12,7 @@
 #include "context.h"
 #include "control.h"
 #include "device.h"
-#include "event.h"
 #include "failure.h"
-#include "graph.h"
 #include "graph_memory.h"
 #include "handle.h"
 #include "interpreter.h"
@@ -83,18 +81,7 @@ static void stop(void) {
     captures_close();
     streams_close();
     enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
-        void *object = handle_find(thing, handle);
-        switch (thing) {
-            case THING_STREAM: stream_destroy(object); break;
-            case THING_EVENT: event_destroy(object); break;
-            case THING_GRAPH: graph_destroy(handle); break;
-            case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
-            case THING_MODULE: module_unload(handle); break;
-            case THING_TEXTURE: texture_destroy(handle); break;
-            default: break;  // pools are closed together
-        }
-    }
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) context_destroy(handle, thing);
     pools_close();
     arrays_close();
     graph_memory_close();
