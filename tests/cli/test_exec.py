@@ -46,6 +46,12 @@ def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.Ca
     assert "invariant: memory_is_freed_once" in shown
 
 
+def test_stacks_say_where_a_block_was_allocated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
+    main(["exec", "--stacks", "--", str(program)])
+    assert "allocated: cudaMalloc (observation 0) by main (client)" in capsys.readouterr().out
+
+
 def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:
     body = "for (int i = 0; i < 9; i++) { void *p; cudaMalloc(&p, 64); cudaFree(&p); } return 0;"
     program, texts = compile_client(tmp_path, body), []

@@ -88,7 +88,8 @@ def test_rows_go_into_an_array_and_come_back(client: Any) -> None:
 def test_copies_in_three_dimensions(client: Any) -> None:
     array = client.make("Malloc3DArray", ctypes.byref(FLOATS), Extent(2, 2, 2), 0)
     source, back = bytes(range(32)), ctypes.create_string_buffer(32)
-    pitched = Pitched(ctypes.cast(ctypes.c_char_p(source), ctypes.c_void_p), 8, 8, 2)
+    held = ctypes.create_string_buffer(source, 32)
+    pitched = Pitched(ctypes.cast(held, ctypes.c_void_p), 8, 8, 2)
     to = Copy3D(source=pitched, to_array=array, extent=Extent(2, 2, 2), kind=1)
     client.ok("Memcpy3D", ctypes.byref(to))
     backwards = Pitched(ctypes.cast(back, ctypes.c_void_p), 8, 8, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 import pytest
@@ -85,6 +86,18 @@ def test_a_reset_is_refused_while_a_stream_captures(start: Any) -> None:
     stream = client.make("StreamCreate")
     client.ok("StreamBeginCapture", stream, 2)
     assert client.call("DeviceReset") == 900
+
+
+@pytest.mark.parametrize("flavour", ["cuda:12", "hip:7"])
+def test_a_threads_own_stream_is_nobodys_to_destroy(start: Any, flavour: str) -> None:
+    client = start(flavour)
+    block, function = client.make("Malloc", 8), "MemsetAsync_ptsz" if flavour == "cuda:12" else "MemsetAsync_spt"
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: client.ok(function, block, 0, 8, 0))
+        thread.start()
+        thread.join()
+    assert client.machine.ledger.counted(Thing.STREAM) == (0, 0)
+    assert len(client.seen(Seen.CREATED)) == 3
 
 
 def test_threads_own_streams_survive_a_reset(start: Any) -> None:

@@ -91,13 +91,13 @@ def test_a_threads_own_default_stream_is_another_than_the_legacy_one(start: Any)
     client = start(schedule="lazy")
     address = client.make("Malloc", 8)
     client.ok("MemsetAsync_ptsz", address, 5, 8, 0)
-    assert client.machine.ledger.counted(Thing.STREAM)[0] == 1
+    assert len(client.seen(Seen.CREATED)) == 1
     answers = []
     thread = threading.Thread(target=lambda: answers.append(client.call("StreamQuery_ptsz", 0)))
     thread.start()
     thread.join()
     assert answers == [0], "another thread's is idle"
-    assert client.machine.ledger.counted(Thing.STREAM)[0] == 2
+    assert len(client.seen(Seen.CREATED)) == 2
 
 
 def test_a_wait_holds_only_what_comes_behind_it(start: Any) -> None:

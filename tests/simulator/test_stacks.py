@@ -191,7 +191,9 @@ def test_layouts_are_the_same(tmp_path: Path) -> None:
         reader.LAYOUT,
     ]
     text = (SOURCES / "stacks.c").read_text(encoding="utf-8")
-    assert re.search(r"LOG_BYTES \(1ull << (\d+)\)", text)[1] == str(reader.LOG_BYTES.bit_length() - 1)  # type: ignore[index]
+    found = re.search(r"LOG_BYTES \(1ull << (\d+)\)", text)
+    assert found
+    assert 1 << int(found[1]) == reader.LOG_BYTES
     assert f"{reader.MAGIC:x}" in text.lower()
 
 

@@ -208,9 +208,9 @@ def _use(record: Record) -> str:
 
 
 def _leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
-    groups: dict[tuple[bool, str, int], list[LiveThing]] = {}
+    groups: dict[tuple[bool, str, str], list[LiveThing]] = {}
     for thing in things:
-        groups.setdefault((thing.thing.is_memory, _origin(thing), thing.stack), []).append(thing)
+        groups.setdefault((thing.thing.is_memory, _origin(thing), origins.place(thing)), []).append(thing)
     for (is_memory, origin, _), group in groups.items():
         size_bytes = sum(thing.size_bytes for thing in group)
         amount = f"{size_bytes} bytes in {len(group)} blocks" if is_memory else f"{len(group)} handles"

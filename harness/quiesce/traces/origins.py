@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Final
 
 from quiesce.findings import Finding
 from quiesce.simulator.ledger import LiveThing, Record, Seen
-from quiesce.simulator.stacks import CallStack, CallStacks
+from quiesce.simulator.stacks import CallStack, CallStacks, NativeFrame
 
 FRAMES_MAX: Final = 8
 """How many frames are shown, from the innermost one."""
-_OUTERMOST: Final = frozenset({"_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "__clone3"})
-"""Where every program and thread begins: nothing is learnt from these."""
+_OUTERMOST: Final = frozenset({"main", "start_thread", "_start"})
+"""Where every program and thread begins: nothing is learnt from what is around these."""
 _ABOUT_BLOCKS: Final = frozenset({Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED})
 
 
@@ -35,6 +35,7 @@ class Origins:
         self._by_end: dict[int, _Call] = {}
         self._freed: dict[int, _Call] = {}
         self._handles: dict[int, _Call] = {}
+        self._texts: dict[int, str] = {}
 
     def see(self, record: Record) -> None:
         """Enter one observation."""
@@ -72,6 +73,10 @@ class Origins:
         texts = [(record, self._text(record.stack)) for record in records]
         return "\n".join(f"{record.function} (observation {record.number}) by {text}" for record, text in texts if text)
 
+    def place(self, thing: LiveThing) -> str:
+        """Return who called for something that is live, empty where that is not known."""
+        return self._text(thing.stack)
+
     def of(self, thing: LiveThing) -> str:
         """Return where something that is live came from."""
         return self._shown(_Call(thing.function, thing.observation, thing.stack))
@@ -81,14 +86,21 @@ class Origins:
         return f"{call.function} (observation {call.observation})" + (f" by {text}" if text else "")
 
     def _text(self, number: int) -> str:
-        stack = self._stacks.stack(number) if self._stacks else None
-        return shown(stack) if stack else ""
+        if number not in self._texts:
+            stack = self._stacks.stack(number) if self._stacks else None
+            self._texts[number] = shown(stack) if stack else ""
+        return self._texts[number]
 
 
 def shown(stack: CallStack) -> str:
     """Return a call stack on one line, innermost frame first: its Python frames where it has any."""
-    frames = list(map(str, stack.python))
-    if not frames:
-        frames = [str(frame) for frame in takewhile(lambda frame: frame.function not in _OUTERMOST, stack.native)]
+    frames = list(map(str, stack.python)) or list(map(str, _of_interest(stack.native)))
     more = len(frames) - FRAMES_MAX
     return " < ".join(frames[:FRAMES_MAX]) + (f" < {more} more" if more > 0 else "")
+
+
+def _of_interest(frames: tuple[NativeFrame, ...]) -> Iterator[NativeFrame]:
+    for frame in frames:
+        yield frame
+        if frame.function in _OUTERMOST:
+            return

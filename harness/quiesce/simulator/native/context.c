@@ -15,6 +15,7 @@
 #include "stream.h"
 
 static enum status broken[DEVICES_MAX];
+bool contexts_broken;
 
 bool context_is_sticky(enum status status) {
     return status == ILLEGAL_ADDRESS || status == LAUNCH_TIMEOUT || status == ASSERTED ||
@@ -24,25 +25,24 @@ bool context_is_sticky(enum status status) {
 void context_break(unsigned device, enum status status) {
     if (broken[device]) return;
     broken[device] = status;
+    contexts_broken = true;
     ledger_see((struct observation){.seen = SEEN_CONTEXT_BROKEN,
                                     .stack = stack_of_call(),
                                     .device = (uint16_t)device,
                                     .other = (uint64_t)status});
 }
 
-enum status context_error(void) { return broken[device_current()]; }
+enum status context_error_of_current(void) { return broken[device_current()]; }
 
-enum status context_answer(enum status status) {
+enum status context_note(enum status status) {
     if (context_is_sticky(status)) context_break(device_current(), status);
     return status ? status : context_error();
 }
 
-static void destroy(uint64_t handle, enum thing thing) {
+void context_destroy(uint64_t handle, enum thing thing) {
     void *object = handle_find(thing, handle);
     switch (thing) {
-        case THING_STREAM:
-            if (!((struct stream *)object)->own) stream_destroy(object);
-            break;
+        case THING_STREAM: stream_destroy(object); break;
         case THING_EVENT: event_destroy(object); break;
         case THING_GRAPH: graph_destroy(handle); break;
         case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
@@ -69,12 +69,15 @@ enum status context_reset(unsigned device) {
             memory_free(thing, thing, entry->address);
     }
     enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));)
-        if (ledger_live(handle_live_at(handle))->device == device) destroy(handle, thing);
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        uint32_t live = handle_live_at(handle);
+        if (live && ledger_live(live)->device == device) context_destroy(handle, thing);
+    }
     device_forget(device);
     return OK;
 }
 
 void contexts_open(void) {
     for (unsigned i = 0; i < DEVICES_MAX; i++) broken[i] = OK;
+    contexts_broken = false;
 }

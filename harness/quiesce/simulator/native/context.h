@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "ledger.h"
 #include "status.h"
 
 // Whether an error stays.
@@ -17,11 +18,20 @@ bool context_is_sticky(enum status status);
 // Makes a device unusable from now on.
 void context_break(unsigned device, enum status status);
 
+extern bool contexts_broken;  // whether any device is
+enum status context_error_of_current(void);
+enum status context_note(enum status status);  // of a call that failed, or on a machine with a broken device
+
 // The error of the current device's context, or OK.
-enum status context_error(void);
+static inline enum status context_error(void) { return contexts_broken ? context_error_of_current() : OK; }
 
 // What a call answers in the end: "this function may also return error codes from previous, asynchronous launches".
-enum status context_answer(enum status status);
+static inline enum status context_answer(enum status status) {
+    return status || contexts_broken ? context_note(status) : OK;
+}
+
+// Destroys what a handle stands for, whatever it is.
+void context_destroy(uint64_t handle, enum thing thing);
 
 // Destroys everything that a device has: memory, streams, events, pools, modules (cudaDeviceReset).
 enum status context_reset(unsigned device);

@@ -66,10 +66,16 @@ void *handle_find(enum thing thing, uint64_t handle) {
     return slot->object;
 }
 
+void handle_disown(uint64_t handle) {
+    struct slot *slot = slot_of(handle);
+    ledger_remove(slot->live);
+    slot->live = 0;
+}
+
 void handle_drop(uint64_t handle, bool reusable) {
     struct slot *slot = slot_of(handle);
     ledger_see((struct observation){.seen = SEEN_DESTROYED, .thing = (uint8_t)slot->thing, .object = slot->serial});
-    ledger_remove(slot->live);
+    if (slot->live) ledger_remove(slot->live);
     slot->object = NULL;
     if (!reusable) return;
     slot->next_free = first_free;

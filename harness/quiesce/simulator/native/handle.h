@@ -13,10 +13,13 @@ uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *
 // What a handle stands for, or NULL; a handle of such a thing that was destroyed is observed.
 void *handle_find(enum thing thing, uint64_t handle);
 
+// Takes a handle out of the live table: it is the runtime's own, and nobody has to give it back.
+void handle_disown(uint64_t handle);
+
 // Ends a handle; `reusable` says whether the number may be handed out again.
 void handle_drop(uint64_t handle, bool reusable);
 
-// The entry of the live table that belongs to a handle, or 0.
+// The entry of the live table that belongs to a handle, or 0: it is dead, or the runtime's own.
 uint32_t handle_live_at(uint64_t handle);
 
 // The handles that exist: the first one above `after` (0: the first), or 0.

@@ -79,12 +79,13 @@ static bool make_room(uint32_t live) {
 
 static void see(enum seen seen, enum thing thing, unsigned device, uint64_t address, uint64_t size_bytes,
                 const struct stream *stream) {
+    uint32_t stack = stack_of_call();  // before: a call in its midst would have the observation built in memory
     ledger_see((struct observation){.seen = (uint8_t)seen,
                                     .thing = (uint8_t)thing,
                                     .device = (uint16_t)device,
                                     .address = address,
                                     .size_bytes = size_bytes,
-                                    .stack = stack_of_call(),
+                                    .stack = stack,
                                     .stream = stream ? stream->serial : 0,
                                     .flags = stream ? FLAG_ORDERED : 0});
 }
@@ -207,15 +208,18 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     struct block block = blocks[live];
     enum thing freed = (enum thing)ledger_live(live)->thing;
     unsigned device = ledger_live(live)->device;
+    uint64_t unlocked = runtime_unlocked();
     // Memory of a pool that is freed this way is not waited for: cudaFree "will not perform any implicit
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
-        slot = slot_at(address);  // host functions ran without the lock: somebody else may have freed it
-        live = owned(address, slot, thing, other);
-        if (!live) return INVALID_VALUE;
+        if (runtime_unlocked() != unlocked) {  // somebody else may have freed it
+            slot = slot_at(address);
+            live = owned(address, slot, thing, other);
+            if (!live) return INVALID_VALUE;
+        }
         block = blocks[live];
     }
     uint64_t size_bytes = ledger_live(live)->size_bytes;

@@ -18,9 +18,7 @@
 #include "context.h"
 #include "control.h"
 #include "device.h"
-#include "event.h"
 #include "failure.h"
-#include "graph.h"
 #include "graph_memory.h"
 #include "handle.h"
 #include "interpreter.h"
@@ -43,6 +41,7 @@ static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
 static bool starting, running, forked, unloading;
 static pthread_t unloader;
 static bool alone;  // who holds the lock is the only thread of the process, and has not taken it
+static uint64_t unlocked;
 static _Thread_local enum status last_error;
 
 // Calls are short and many threads make them: one that sleeps in the lock costs the others a system call for each of
@@ -117,18 +116,7 @@ static void stop(void) {
     captures_close();
     streams_close();
     enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
-        void *object = handle_find(thing, handle);
-        switch (thing) {
-            case THING_STREAM: stream_destroy(object); break;
-            case THING_EVENT: event_destroy(object); break;
-            case THING_GRAPH: graph_destroy(handle); break;
-            case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
-            case THING_MODULE: module_unload(handle); break;
-            case THING_TEXTURE: texture_destroy(handle); break;
-            default: break;  // pools are closed together
-        }
-    }
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) context_destroy(handle, thing);
     pools_close();
     arrays_close();
     graph_memory_close();
@@ -181,15 +169,22 @@ int runtime_leave(enum status answer) {
     return (int)answer;
 }
 
-void runtime_unlock(void) { release_lock(); }
+uint64_t runtime_unlocked(void) { return unlocked; }
+void runtime_unlock(void) {
+    unlocked++;
+    release_lock();
+}
 void runtime_lock(void) { take_lock(); }
-void runtime_wait(void) { pthread_cond_wait(&host_function_returned, &lock); }
+void runtime_wait(void) {
+    unlocked++;
+    pthread_cond_wait(&host_function_returned, &lock);
+}
 void runtime_wake(void) { pthread_cond_broadcast(&host_function_returned); }
 
 void runtime_pause(void) {
-    pthread_mutex_unlock(&lock);
+    runtime_unlock();
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    pthread_mutex_lock(&lock);
+    runtime_lock();
 }
 
 enum status runtime_last_error(bool reset) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "settings.h"
 #include "status.h"
@@ -21,6 +22,7 @@ int runtime_leave(enum status answer);
 
 // For host functions, and for waiting until another thread's has returned.
 void runtime_unlock(void);
+uint64_t runtime_unlocked(void);  // how often that was: who waited knows whether others had their turn
 void runtime_lock(void);
 void runtime_wait(void);
 void runtime_wake(void);

@@ -44,7 +44,7 @@ void stacks_new_call(void);  // what was taken belongs to the call before
 uint32_t stacks_take(void);
 
 // The same of the call that is under way, taken at most once in it; 0 where no stacks are kept.
-static inline uint32_t stack_of_call(void) { return settings.stacks ? stacks_take() : 0; }
+static inline uint32_t stack_of_call(void) { return __builtin_expect(settings.stacks, 0) ? stacks_take() : 0; }
 
 // Returns the number of a record of text.
 uint32_t stacks_text(const char *text, uint32_t length_bytes);

@@ -78,7 +78,7 @@ static struct stream *own_stream(unsigned device) {
     struct stream *stream = hidden ? handle_find(THING_STREAM, HIDDEN(hidden)) : NULL;
     if (!stream && stream_create(device, false, 0, &stream) == OK) {
         own.hidden_handles[device] = stream->hidden_handle;
-        stream->own = true;
+        handle_disown(HIDDEN(stream->hidden_handle));
     }
     return stream;
 }

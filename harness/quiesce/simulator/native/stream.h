@@ -18,7 +18,6 @@ struct capture;
 struct stream {
     unsigned references;  // its handle, its busyness, and each event that was last recorded on it
     bool alive, nonblocking, legacy, running;  // running: a host function of its, without the lock
-    bool own;                                  // a thread's own default stream, which no client destroys
     unsigned device;
     int priority;
     uint64_t hidden_handle, serial;  // see reach.h; serial 0: a legacy default stream

@@ -1,0 +1,105 @@
+"""Findings of a ledger say where the block or handle came from, and with call stacks who did what."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.errors import BackendUnavailable
+from quiesce.findings import Finding
+from quiesce.simulator.build import build_library
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.stacks import CallStack, NativeFrame, PythonFrame, open_stacks
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
+from quiesce.traces.origins import FRAMES_MAX, shown
+
+FUNCTIONS = """
+__attribute__((noinline)) void *make(void) { void *p; cudaMalloc(&p, 64); __asm__ volatile(""); return p; }
+__attribute__((noinline)) int drop(void *p) { int status = cudaFree(p); __asm__ volatile(""); return status; }
+__attribute__((noinline)) void *other(void) { void *p = make(); __asm__ volatile(""); return p; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _built() -> None:
+    try:
+        build_library()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+def findings(folder: Path, body: str, stacks: int, at_exit: AtExit = AtExit.NONE) -> tuple[Finding, ...]:
+    program = compile_client(folder, FUNCTIONS + body + " return 0;")
+    settings = MachineSettings(parse_flavour("cuda:12"), options={"stacks": stacks, "recycle": "never"})
+    with run_program([str(program)], settings, os.environ) as ended:
+        (path,) = ended.ledgers
+        with open_ledger(path) as ledger, open_stacks(path) as log:
+            return judge(ledger, at_exit, log).findings
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "void *p = make(); drop(p); drop(p);",
+        "void *p = make(); drop(p); cudaMemset((char *)p + 3, 0, 8);",
+        "void *p = make(); cudaMemset(p, 0, 65);",
+        "void *p = make(); ((char *)p)[64] = 1; drop(p);",
+        "handle e; cudaEventCreate(&e); cudaEventDestroy(e); cudaEventRecord(e, 0);",
+    ],
+)
+def test_wrong_calls_name_what_made_their_object(body: str, tmp_path: Path) -> None:
+    (plain,) = findings(tmp_path, body, 0)
+    function = "cudaEventCreate" if "Event" in body else "cudaMalloc"
+    assert (plain.allocated_by, plain.evidence) == (f"{function} (observation 0)", "")
+    (told,) = findings(tmp_path, body, 1)
+    made = "main" if "Event" in body else "make"
+    assert f"{function} (observation 0) by {made}" in told.allocated_by
+    assert f"{told.request} was called by " in told.evidence
+    assert ("it was freed by cudaFree (observation 1) by drop" in told.evidence) == (
+        "drop(p);" in body and "[64]" not in body
+    )
+
+
+def test_leaks_are_grouped_by_the_place_they_were_made_at(tmp_path: Path) -> None:
+    body = "for (int i = 0; i < 5; i++) make(); for (int i = 0; i < 3; i++) other();"
+    (together,) = findings(tmp_path, body, 0, AtExit.ALL)
+    assert together.observed.startswith("512 bytes in 8 blocks")
+    first, second = findings(tmp_path, body, 1, AtExit.ALL)
+    assert first.observed.startswith("320 bytes in 5 blocks")
+    assert second.observed.startswith("192 bytes in 3 blocks")
+    assert "other" in second.allocated_by
+    assert "other" not in first.allocated_by
+
+
+def test_a_race_names_both_callers(tmp_path: Path) -> None:
+    body = """
+    handle a, b;
+    cudaStreamCreate(&a), cudaStreamCreate(&b);
+    void *p = make();
+    cudaMemsetAsync(p, 0, 64, a);
+    cudaMemsetAsync(p, 1, 64, b);"""
+    (race,) = findings(tmp_path, body, 1)
+    assert [line.partition(" by ")[0] for line in race.evidence.splitlines()] == [
+        "cudaMemsetAsync (observation 3)",
+        "cudaMemsetAsync (observation 4)",
+    ]
+
+
+def test_python_frames_are_shown_alone_and_no_more_than_fit() -> None:
+    native = (
+        NativeFrame("/lib/x.so", "work", 16),
+        NativeFrame("/lib/y.so", "", 32),
+        NativeFrame("/bin/z", "main", 48),
+        NativeFrame("/c.so", "_start", 0),
+    )
+    assert shown(CallStack((), lambda: iter(native))) == "work (x.so) < y.so+0x20 < main (z)"
+    python = tuple(PythonFrame("/a/b.py", f"f{number}", number) for number in range(FRAMES_MAX + 2))
+    text = shown(CallStack(python, lambda: iter(native)))
+    assert text.startswith("f0 (b.py:0) < f1 (b.py:1)")
+    assert text.endswith(f"f{FRAMES_MAX - 1} (b.py:{FRAMES_MAX - 1}) < 2 more")
