@@ -1,4 +1,4 @@
-"""Programs of CuPy without kernels: correct ones that look suspicious, and wrong ones with the rule that each breaks."""
+"""Programs of CuPy without kernels: correct ones that look suspicious, wrong ones with the rule that each breaks."""
 
 from __future__ import annotations
 
