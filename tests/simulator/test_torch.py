@@ -6,11 +6,14 @@ QUIESCE_TORCH is set where torch is installed without the libraries of the vendo
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Final
 
 import pytest
+
+from .torch_programs import ALLOCATOR_OPTIONS, GUILTY, INNOCENT, PREPARE
 
 pytestmark = pytest.mark.skipif(not os.environ.get("QUIESCE_TORCH"), reason="it needs PyTorch: tox -e torch")
 
@@ -58,9 +61,11 @@ OUT_OF_MEMORY: Final = IMPORT + (
 )
 
 
-def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run(text: str, *options: str, allocator: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", *options]
-    return subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}
+    command += ["--", sys.executable, "-c", text]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
@@ -68,6 +73,22 @@ def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_memory_management_works(text: str, schedule: str) -> None:
     done = run(text, "--schedule", schedule)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PROGRAMS: Final = ("--schedule", "lazy", "--capacity", "1GiB")
+
+
+@pytest.mark.parametrize("name", sorted(INNOCENT))
+def test_a_correct_program_accuses_nobody(name: str) -> None:
+    done = run(IMPORT + INNOCENT[name], *PROGRAMS, allocator=ALLOCATOR_OPTIONS.get(name, ""))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(GUILTY))
+def test_a_wrong_program_breaks_its_rule(name: str) -> None:
+    rule, text = GUILTY[name]
+    done = run(IMPORT + PREPARE + text, *PROGRAMS)
+    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
 
 
 def test_a_device_has_the_capacity_that_was_asked_for() -> None:

@@ -160,3 +160,17 @@ def test_what_only_looks_like_staging_again_is_let_be(
     start: Any, original: bytes, copied: bytes, ask: bool, direct: bool
 ) -> None:
     assert stage(start("hip:7"), original, copied, ask=ask, direct=direct) == 0
+
+
+@pytest.mark.parametrize("function", ["Memcpy", "MemcpyAsync"])
+def test_a_copy_of_the_default_stream_between_devices_comes_behind_all_work_of_both(start: Any, function: str) -> None:
+    client = start(schedule="lazy", devices=2)
+    first = client.make("Malloc", SIZE)
+    client.ok("Memset", first, 1, SIZE)
+    client.ok("SetDevice", 1)
+    second = client.make("Malloc", SIZE)
+    client.ok("Memset", second, 2, SIZE)
+    client.ok(function, second, first, SIZE, ANY_DIRECTION, *([0] if function == "MemcpyAsync" else []))
+    assert ctypes.string_at(second, SIZE) == b"\1" * SIZE
+    waited = [record.device for record in client.seen(Seen.DEVICE_WAITED_FOR)]
+    assert waited == [0, 1]

@@ -29,6 +29,10 @@
 //         worker thread; reading at once accuses nobody who is innocent under either
 //   (***) "might be synchronous"; until CUDA 11 "will return only once the copy has completed"
 //
+// "A copy (in the implicit NULL stream) between the memories of two different devices does not start until all commands
+// previously issued to either device have completed and runs to completion before any commands … issued after the copy
+// to either device can start" (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy").
+//
 // Managed memory is device memory here, except that synchronous calls that touch it wait, as they did until CUDA 11.
 
 enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_MANAGED };
@@ -117,6 +121,16 @@ static bool returns_complete(enum place from, enum place to, bool asynchronous) 
     return is_host(to) || from == PLACE_PINNED;
 }
 
+// Waits for both devices where a copy of the default stream goes from one to another.
+static enum status finish_peers(const struct stream *stream, uint64_t to, uint64_t from, bool *between_devices) {
+    struct span source = memory_find(from), target = memory_find(to);
+    *between_devices = stream->legacy && source.thing == THING_DEVICE && target.thing == THING_DEVICE &&
+                       source.device != target.device;
+    if (!*between_devices) return OK;
+    enum status status = stream_finish_device(source.device);
+    return status ? status : stream_finish_device(target.device);
+}
+
 enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous) {
     enum status status = failure_meet(CALL_COPY);
     if (!status) status = memory_check(to, extent(shape.to_pitch, shape.width, shape.height));
@@ -127,7 +141,8 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
                         .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height, NULL}};
     if (source == PLACE_PINNED && !is_host(target)) look_for_second_staging(from, shape.width);
     if (stream->capture) return stream_enqueue(stream, &work);
-    bool complete = returns_complete(source, target, asynchronous);
+    bool complete = returns_complete(source, target, asynchronous), between_devices;
+    if ((status = finish_peers(stream, to, from, &between_devices))) return status;
     if (source == PLACE_PAGEABLE && !is_host(target)) {
         if (!asynchronous && (status = stream_synchronize(stream))) return status;
         if ((status = stage(&work.copy))) return status;
@@ -135,7 +150,7 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
     transfer_observe(stream, &work);
     status = stream_enqueue(stream, &work);
     free(work.copy.staged);
-    return status || !complete ? status : finish(stream);
+    return status || !(complete || between_devices) ? status : finish(stream);
 }
 
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
