@@ -207,8 +207,8 @@ class Lockstep:
             progress.add(findings)
         if not isinstance(outcome, _SERVED):
             progress.never_made.update(slots_made(operation))
-        elif progress.never_made:
-            progress.never_made.difference_update(slots_made(operation))
+        elif progress.never_made and (made := slots_made(operation)):
+            progress.never_made.difference_update(made)
 
     def _sample(self, outcome: Outcome, readings: Readings) -> None:
         progress = self._progress

@@ -115,8 +115,9 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
         return
     known = model.smallest_chunk_bytes.get(key, max(sizes))
     model.smallest_chunk_bytes[key] = min(known, *sizes)
-    refused = all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks)
-    if not refused or change.made is not None or change.armed is not None:
+    if change.made is not None or change.armed is not None:
+        return
+    if not all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks):
         return
     least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
     largest = max(least, min(known, model.description.chunk_bytes // 2))

@@ -26,7 +26,7 @@
       rows: rows.map((row) => {
         const cells = Array.from(row.cells).slice(1);
         return {
-          row, text: row.cells[0].textContent.toLowerCase(), shown: true,
+          row, text: row.cells[0].textContent.toLowerCase(), shown: true, fits: true,
           verdicts: cells.map((cell) => cell.className.slice(2).replace("-", " ")),
           anchors: cells.map((cell) => cell.firstElementChild?.hash).filter(Boolean),
         };
@@ -65,21 +65,27 @@
       const fits = (topic.value === "" || each.row.dataset.topic === topic.value)
         && (column === null ? wanted.size === 0 || each.verdicts.some(verdictFits) : verdictFits(each.verdicts[column]))
         && (says(each.text) || each.anchors.some((anchor) => withFinding.has(anchor)));
-      rowCount += show(each, each.row, fits);
+      each.fits = fits;
+      rowCount += fits;
     }
-    measure();
+    settle();
     if (noMatch) noMatch.hidden = rowCount > 0;
     columns.textContent = column === null ? "" : `.matrix table { --columns: 1; } .matrix tr > :nth-child(n+2):not(:nth-child(${column + 2})) { display: none; }`;
     const all = rowCount === rows.length && cardCount === cards.length;
     shown.textContent = all ? `${rows.length} cases` : `${rowCount} of ${rows.length} cases, ${cardCount} of ${cards.length} findings`;
   }
 
-  // A part of the matrix that is out of sight is as high as its rows are likely to be.
-  function measure() {
-    for (const part of parts) {
-      const count = Array.from(part.rows).reduce((sum, row) => sum + !row.hidden, 0);
-      part.hidden = count === 0;
-      part.style.setProperty("--rows", count);
+  // A part of the matrix without a row that fits is hidden as a whole, and its rows stay as they are: what was never
+  // touched costs nothing when the search is cleared. A part that is out of sight is as high as its rows are likely to be.
+  function settle() {
+    const inside = new Map(parts.map((part) => [part, []]));
+    for (const each of facts().rows) inside.get(each.row.parentNode).push(each);
+    for (const [part, held] of inside) {
+      const count = held.reduce((sum, each) => sum + each.fits, 0);
+      if (part.hidden !== (count === 0)) part.hidden = count === 0;
+      if (count === 0) continue;
+      for (const each of held) show(each, each.row, each.fits);
+      if (part.style.getPropertyValue("--rows") !== String(count)) part.style.setProperty("--rows", count);
     }
   }
 
@@ -122,7 +128,7 @@
     rows.sort((a, b) => way * (rank(a) - rank(b)) || (column === null ? way : 1) * (a.position - b.position));
     const size = Math.ceil(rows.length / parts.length);
     parts.forEach((part, number) => part.append(...rows.slice(number * size, (number + 1) * size)));
-    measure();
+    settle();
   }
 
   for (const head of all(".matrix [data-sort]")) {
