@@ -34,7 +34,7 @@ def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     if c & 1 and writer.can(Capability.STALL) and stream.slot is not None:
         writer.write(ops.Stall(stream.slot))
     _work(writer, block, stream)
-    others = _streams(writer, 3 if c & 16 else 2, b)[1:] if c & 2 else []
+    others = _streams(writer, 3 if c & 16 else 2, b)[1:] if c & 18 else []
     for other in others:
         _work(writer, block, other)
     free_on(writer, block, others[-1] if c & 128 and others and not pinned else None)
