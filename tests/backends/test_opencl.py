@@ -134,6 +134,31 @@ def test_a_machine_without_a_device_is_unavailable(
         backend().describe()
 
 
+def two_devices(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> types.SimpleNamespace:
+    """An OpenCL with two devices beside one without shared virtual memory, and a caller who chose."""
+    if chosen is None:
+        monkeypatch.delenv(opencl.DEVICE, raising=False)
+    else:
+        monkeypatch.setenv(opencl.DEVICE, chosen)
+    devices = [types.SimpleNamespace(svm_capabilities=each, name=str(each)) for each in (0, 1, 3)]
+    found = types.SimpleNamespace(extensions="cl_khr_icd", version="OpenCL 3.0", get_devices=lambda: devices)
+    fine = types.SimpleNamespace(COARSE_GRAIN_BUFFER=1)
+    return types.SimpleNamespace(get_platforms=lambda: [found], Error=FakeError, device_svm_capabilities=fine)
+
+
+@pytest.mark.parametrize(("chosen", "name"), [(None, "1"), ("0", "1"), ("1", "3"), ("2", "1")])
+def test_the_device_can_be_chosen(monkeypatch: pytest.MonkeyPatch, chosen: str | None, name: str) -> None:
+    fake = two_devices(monkeypatch, chosen)
+    assert opencl._find_device(fake).name == name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chosen", ["", "-1", "first"])
+def test_a_device_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
+    fake = two_devices(monkeypatch, chosen)
+    with pytest.raises(BackendUnavailable, match=f"{opencl.DEVICE}='{chosen}' is no number"):
+        opencl._find_device(fake)  # type: ignore[arg-type]
+
+
 def test_importing_the_module_loads_no_vendor_library() -> None:
     program = "import quiesce.backends.opencl as o, sys; o.backend(); print({'numpy', 'pyopencl'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

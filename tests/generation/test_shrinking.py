@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.oracle.strangers.faulty import FAULTY
 
 from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.reference import backend as reference
@@ -135,3 +136,9 @@ def test_progress_is_told() -> None:
     )
     assert told == sorted(told, key=lambda pair: pair[0])
     assert told[-1][1] == 3
+
+
+def test_a_stream_that_all_blocks_share_goes_at_once() -> None:
+    skipping = next(each for each in FAULTY if each.name == "WalksWhileItRemoves")
+    body = "s = create stream\na = allocate 1 on s\nb = allocate 1 on s\nfree a\nfree b\ntrim\n"
+    assert lines_of(skipping.backend, body) == ["a = allocate 1", "b = allocate 1"]

@@ -7,6 +7,9 @@ import os
 
 import pytest
 
+from quiesce.backends.opencl import DEVICE
+from quiesce.pytest_plugin.worker_devices import OPENCL
+
 from .conftest import Project
 
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
@@ -114,6 +117,29 @@ def test_who_takes_the_place_of_a_dead_worker_takes_its_device(
     assert names[:2] == ["gw0 0", "gw1 1"]
     assert set(names[2:]) <= {"gw2 1"}
     result.stdout.fnmatch_lines(["quiesce: gw2 keeps to CUDA_VISIBLE_DEVICES=1"])
+
+
+@pytest.mark.parametrize(("own", "seen_by_workers"), [(None, {"gw0 0", "gw1 1"}), ("5", {"gw0 5", "gw1 5"})])
+def test_opencl_devices_are_divided_by_number(
+    own: str | None, seen_by_workers: set[str], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(OPENCL, raising=False)
+    if own is not None:
+        monkeypatch.setenv(OPENCL, own)
+    project.write(
+        "test_it.py",
+        "import os, pathlib, pytest\n"
+        "@pytest.mark.parametrize('number', range(4))\n"
+        "def test_it(number, worker_id, backend):\n"
+        f"    pathlib.Path(f\"{{worker_id}} {{os.environ['{OPENCL}']}}\").touch()\n",
+    )
+    project.run_apart("-n", "2", "--quiesce-backend=host", "test_it.py").assert_outcomes(passed=4)
+    assert {path.name for path in project.path.glob("gw*")} == seen_by_workers
+    assert os.environ.get(OPENCL) == own
+
+
+def test_the_backend_chooses_by_what_a_worker_is_told() -> None:
+    assert OPENCL == DEVICE
 
 
 def test_without_workers_nothing_changes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ so none is offered. PyOpenCL is imported when the backend is described or opened
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 NAME: Final = "opencl"
+DEVICE: Final = "QUIESCE_OPENCL_DEVICE"
+"""The variable that says which of the devices to use: a number from 0, which goes round where devices are fewer."""
 REMEDY: Final = "install PyOpenCL with a CPU runtime: pip install 'quiesce[opencl]'"
 
 _CAPABILITIES: Final = frozenset(
@@ -73,22 +76,28 @@ def _import_pyopencl() -> types.ModuleType:
 
 
 def _find_device(pyopencl: types.ModuleType) -> cl.Device:
-    """Return the first device with shared virtual memory and a dispatch table that the ledger knows."""
+    """Return the chosen one of the devices with shared virtual memory and a dispatch table that the ledger knows."""
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
         raise BackendUnavailable(NAME, f"there is no OpenCL platform ({error})", REMEDY) from error
-    for platform in platforms:
-        if "cl_khr_icd" in platform.extensions.split() and platform.version.startswith("OpenCL 3."):
-            for device in platform.get_devices():
-                if device.svm_capabilities & pyopencl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
-                    found: cl.Device = device
-                    return found
-    raise BackendUnavailable(NAME, "no OpenCL 3 device has shared virtual memory (SVM)", REMEDY)
+    devices: list[cl.Device] = [
+        device
+        for platform in platforms
+        if "cl_khr_icd" in platform.extensions.split() and platform.version.startswith("OpenCL 3.")
+        for device in platform.get_devices()
+        if device.svm_capabilities & pyopencl.device_svm_capabilities.COARSE_GRAIN_BUFFER
+    ]
+    if not devices:
+        raise BackendUnavailable(NAME, "no OpenCL 3 device has shared virtual memory (SVM)", REMEDY)
+    chosen = os.environ.get(DEVICE, "0")
+    if not (chosen.isascii() and chosen.isdigit()):
+        raise BackendUnavailable(NAME, f"{DEVICE}='{chosen}' is no number", f"write {DEVICE}=0 for the first device")
+    return devices[int(chosen) % len(devices)]
 
 
 class OpenClBackend:
-    """PyOpenCL on the first OpenCL device that has shared virtual memory."""
+    """PyOpenCL on an OpenCL device that has shared virtual memory: the first, or the one that was chosen."""
 
     def describe(self) -> Description:
         """Say what the device offers. Raises :class:`BackendUnavailable` without PyOpenCL or a device."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Final
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from quiesce import operations as ops
 from quiesce.backend import DeviceProfile
-from quiesce.cases.case import Case, ExpectGrowth, Repeat, Request
-from quiesce.cases.effects import Making
+from quiesce.cases.case import Case, ExpectGrowth, Repeat, Request, Statement
+from quiesce.cases.effects import Making, SlotKind, makes_of, uses_of
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.generation.editing import Body, keep, leaves, makings, read, rename, replace_at, select
 from quiesce.operations import MemoryKind, Operation, Slot
@@ -122,3 +122,36 @@ def _makers(body: Body) -> Iterator[tuple[Slot, tuple[int, Operation]]]:
         operation = read(statement) if isinstance(statement, Request) else None
         if operation is not None and isinstance(statement, Request) and " = " in statement.template:
             yield statement.template.partition(" = ")[0], (position, operation)
+
+
+def bodies_without(body: Body) -> Iterator[Body]:
+    """Yield bodies in which a stream or a pool is not made, and everything that named it goes to the default one."""
+    for making in makings(body):
+        if making.kind in (SlotKind.STREAM, SlotKind.POOL):
+            yield _without(body, making.slot)
+
+
+def _without(body: Body, slot: Slot) -> Body:
+    changed: list[Statement] = []
+    for statement in body:
+        operation = read(statement) if isinstance(statement, Request) else None
+        if isinstance(statement, Repeat):
+            if inner := _without(statement.body, slot):
+                changed.append(replace(statement, body=inner))
+        elif not isinstance(statement, Request) or operation is None:
+            changed.append(statement)
+        elif (spared := _spared(operation, slot)) is not None:
+            changed.append(statement if spared == operation else replace(statement, template=format_request(spared)))
+    return tuple(changed)
+
+
+def _spared(operation: Operation, slot: Slot) -> Operation | None:
+    """Return an operation that does without a slot; None where it is about that slot."""
+    changes: dict[str, Any] = {
+        field.name: None
+        for field in fields(operation)
+        if field.default is None and getattr(operation, field.name) == slot
+    }
+    spared = replace(operation, **changes)
+    named = {making.slot for making in makes_of(spared)} | {used for used, _ in uses_of(spared)}
+    return None if slot in named else spared

@@ -16,6 +16,8 @@ from quiesce.generation.writer import STREAMS_MAX, Writer, pick
 from quiesce.operations import MemoryKind, Slot
 
 _EXHAUSTING_BLOCKS_MAX: Final = 24
+_ELSEWHERE: Final = 2 | 16 | 32
+"""The bits of a block in flight that put work on other streams than its own."""
 _EXHAUSTED_IN_FLIGHT: Final = (1, 4)
 _CHURNS_MAX: Final = 6
 _UNIT_BYTES: Final = 512
@@ -91,18 +93,25 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
-    """Wait for one stream while others may be busy, and trim."""
-    state = writer.state
-    known = state.order.known
-    busy = [s for s in state.streams.values() if s.device == state.device and s.passed > known.get(s, 0)]
-    stream = pick(busy[::-1], a)
-    if stream is None or stream.slot is None:
-        free_in_flight(writer, a, b, c)
+    """Wait for one stream while others are busy, and trim."""
+    for turn in range(2 - len(_busy(writer))):
+        free_in_flight(writer, a, b + 2 * turn, c & ~_ELSEWHERE | (0 if turn else 1))
+    stream = pick(_busy(writer), a)
+    if stream is None:
         return
     writer.write(ops.SynchronizeStream(stream.slot))
-    if writer.can(Capability.POOL):
-        pinned = c & 1 and writer.can(Capability.PINNED)
-        writer.write(ops.Trim(MemoryKind.PINNED) if pinned else ops.Trim(pool=pool_slot(writer, b)))
+    if c & 4 and writer.can(Capability.PINNED):
+        writer.write(ops.Trim(MemoryKind.PINNED))
+    elif writer.can(Capability.POOL):
+        writer.write(ops.Trim(pool=pool_slot(writer, b)))
+
+
+def _busy(writer: Writer) -> list[Stream]:
+    """Return the sequence's own streams of the current device that the host has not waited for, newest first."""
+    state = writer.state
+    known = state.order.known
+    streams = [stream for stream in state.streams.values() if stream.device == state.device]
+    return [stream for stream in streams if stream.passed > known.get(stream, 0)][::-1]
 
 
 def exhaust(writer: Writer, a: int, b: int, c: int) -> None:

@@ -22,7 +22,7 @@ from quiesce.errors import CaseError
 from quiesce.findings import Finding
 from quiesce.generation.editing import Body, keep, leaves, makings, numbered, read, replace_at, with_short_names
 from quiesce.generation.legality import worst_legality
-from quiesce.generation.reshaping import larger_bodies, loopless_body, merged_bodies, shorter_loops
+from quiesce.generation.reshaping import bodies_without, larger_bodies, loopless_body, merged_bodies, shorter_loops
 from quiesce.generation.simplification import simpler_devices, simpler_operations
 from quiesce.lockstep import run_lockstep
 
@@ -97,6 +97,7 @@ class _Shrinker:
             self._simplify_device()
             self._simplify_operations()
             self._merge_slots()
+            self._do_without_slots()
             self._remove_runs()
             self._remove_pairs()
             if before == self._case:
@@ -213,6 +214,12 @@ class _Shrinker:
         for later, earlier in itertools.combinations(reversed(made), 2):
             if later.kind is earlier.kind and self._left > 0:
                 any(self._accept(self._with_body(body)) for body in merged_bodies(self._case.body, later, earlier))
+
+    def _do_without_slots(self) -> None:
+        """Let the default stream and the default pool do what one of the sequence's own does, all of it at once."""
+        taken = True
+        while taken and self._left > 0:
+            taken = any(self._accept(self._with_body(body)) for body in bodies_without(self._case.body))
 
     def _inflate(self) -> None:
         """Try large blocks in the place of small ones, where that saves lines."""

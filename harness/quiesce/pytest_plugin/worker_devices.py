@@ -17,6 +17,9 @@ from quiesce.pytest_plugin.visible_devices import DeviceList, device_lists, find
 
 WORKER_INPUT: Final = "quiesce_devices"
 """The key of ``config.workerinput`` under which a worker is told what to set in its environment."""
+OPENCL_INPUT: Final = "quiesce_opencl_device"
+OPENCL: Final = "QUIESCE_OPENCL_DEVICE"
+"""What the OpenCL backend chooses by. How many devices there are only OpenCL knows: the number goes round."""
 
 
 class WorkerDevices:
@@ -36,6 +39,8 @@ class WorkerDevices:
         self._places[place] = node.gateway.id
         given = {each.variable: each.entry_of(place) for each in self._lists}
         node.workerinput[WORKER_INPUT] = given
+        if OPENCL not in os.environ:
+            node.workerinput[OPENCL_INPUT] = str(place)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if given and reporter is not None and self._config.stash[SETTINGS].asked:
             reporter.write_line(f"quiesce: {node.gateway.id} keeps to {describe(given)}")
@@ -54,6 +59,8 @@ def describe(given: Mapping[str, str]) -> str:
 def keep_to_own_device(config: pytest.Config) -> None:
     """Narrow the environment of a worker to its device, and note it; elsewhere there is nothing to do."""
     worker: Mapping[str, Any] = getattr(config, "workerinput", {})
+    if OPENCL_INPUT in worker:
+        os.environ[OPENCL] = worker[OPENCL_INPUT]
     if given := worker.get(WORKER_INPUT):
         os.environ.update(given)
         config.stash[OWN_DEVICES] = {worker["workerid"]: describe(given)}

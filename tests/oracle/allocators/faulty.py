@@ -144,12 +144,20 @@ _SEEDS: Final = {
     "LastEventDecides": 2,
     "ManagedIsNobodys": 2,
     "NeverSqueezes": 3,
+    "NeverStartsOver": 4,
     "ReleasesAtOnce": 2,
     "SqueezesSmallFirst": 3,
+    "SqueezesTheIdleOnly": 3,
     "SqueezesTheLargeOnly": 5,
     "SwallowsForeignErrors": 2,
 }
 """Where the first seed needs many more operations."""
 _RARE: Final = frozenset(
-    {"CachedCountsAgainstTheLimit", "OneCellTooMany", "StagingKeepsTheDestination", "TakesWithoutNoting"}
+    {
+        "CachedCountsAgainstTheLimit",
+        "ManagedIsNobodys",
+        "OneCellTooMany",
+        "StagingKeepsTheDestination",
+        "TakesWithoutNoting",
+    }
 )

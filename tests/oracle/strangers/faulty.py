@@ -104,6 +104,7 @@ _SEEDS: Final = {
     "BadCapturesLoseFrees": 3,
     "DirtyOfAnyAlignment": 3,
     "EpochsEndUnmarked": 2,
+    "EveryEpochByItself": 3,
     "FreedElsewhereIsAtHome": 2,
     "HeadIsDropped": 2,
     "HigherNeighboursAreDone": 2,
@@ -118,6 +119,7 @@ _RARE: Final = frozenset(
     {
         "AbandonedCapturesStay",
         "DecaysInFlight",
+        "EveryEpochByItself",
         "FailedSegmentsCount",
         "HandlesComeAgain",
         "JoinsWhatIsOwned",
