@@ -29,7 +29,7 @@ def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: 
 
     What is off has to show all the way, in the lowest readings as in the highest: a backlog that fills and empties
     is no growth. Where nothing may grow, nothing need stay either. A ``cumulative`` gauge is judged on what each
-    iteration adds; counted work may wander by a twentieth of that, and a table that doubles may make it leap now and then.
+    iteration adds; counted work may wander by a twentieth of that, and leap now and then, as where a table doubles.
     """
     if cumulative:
         values = [after - before for before, after in pairwise(values)]
