@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quiesce import operations as ops
-from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.backend import (
+    Backend,
+    BackendFault,
+    Capability,
+    Closing,
+    Context,
+    Description,
+    DeviceProfile,
+    Promise,
+    Reply,
+)
 from quiesce.backends.reference import backend as reference
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed
@@ -311,3 +321,21 @@ def named_like_slots(seen: tuple[Observation, ...]) -> Iterable[Observation]:
 
 STREAMLESS = frozenset({Capability.MEMORY, Capability.STALL})
 PROMISES = frozenset({Promise.TRACKS_USES, Promise.FLAT_COST, Promise.COLLECTS_AT_ONCE})
+
+
+class DiesAtAFree(Passing):
+    """A context whose subject is gone from the first free on, and has no gauges any more."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._fault: BackendFault | None = None
+
+    def perform(self, operation: Operation) -> Reply:
+        if self._fault is not None or isinstance(operation, ops.Free):
+            self._fault = BackendFault("driver_survives_every_request", "it was killed")
+            raise self._fault
+        return super().perform(operation)
+
+    def close(self) -> Closing:
+        closing = super().close()
+        return closing if self._fault is None else Closing()

@@ -37,9 +37,10 @@ RED, GREEN = "reference:pool.no_squeeze", "reference"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep what a test builds out of the user's cache."""
-    monkeypatch.setenv("QUIESCE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    """Keep what a test builds out of the user's cache; the simulated runtime, which takes long to build, stays."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr("quiesce.subjects.storage.storage_folder", lambda: folder)
+    return folder
 
 
 @pytest.fixture

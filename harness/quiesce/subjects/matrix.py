@@ -31,6 +31,8 @@ _CELLS: Final = {
     Verdict.INCONCLUSIVE: "unclear",
 }
 _ABSENT: Final = "-"
+_UNLISTED: Final = "finding"
+"""What a failure is in a release of which nobody wrote down what to expect."""
 _RED: Final = frozenset({Verdict.KNOWN_UPSTREAM, Verdict.FAILED, Verdict.BROKEN_CASE})
 
 
@@ -87,11 +89,15 @@ class Matrix:
         counts = Counter(result.verdict for result in self.results)
         executed = sum(count for verdict, count in counts.items() if verdict.executed)
         failures = sum(count for verdict, count in counts.items() if verdict.is_failure)
+        listed = [row for row in self.rows if row.row.release.expectations is not None]
+        unexpected = sum(result.verdict.is_failure for row in listed for result in row.results)
         ran = f"{plural(executed, 'result')} from {plural(len(self.rows), 'row')}"
         if not executed:
             text, colour = "nothing was executed: no verdict", palette.bad
         elif failures:
-            text, colour = f"{ran}: {failures} not as expected", palette.bad
+            news = f"{failures - unexpected} failed in releases that no manifest lists"
+            told = [f"{unexpected} not as expected"] * bool(unexpected) + [news] * (failures > unexpected)
+            text, colour = f"{ran}: {', '.join(told)}", palette.bad
         elif self.unbuilt:
             text, colour = f"{ran} as expected; {plural(len(self.unbuilt), 'row')} did not run", palette.bad
         else:
@@ -113,16 +119,21 @@ def _by_series(rows: Iterable[RowResult]) -> list[list[RowResult]]:
 
 def _red_cases(rows: Sequence[RowResult]) -> list[list[str]]:
     """Return a line for each case that is red in one release at least."""
-    by_release = [{result.case: result for result in each.results} for each in rows]
+    by_release = [(each.row, {result.case: result for result in each.results}) for each in rows]
     red = dict.fromkeys(result.case for each in rows for result in each.results if result.verdict in _RED)
     lines = []
     for case in sorted(red):
-        results = [results.get(case) for results in by_release]
-        findings = dict.fromkeys(f.invariant for result in results if result for f in result.findings)
-        numbers = dict.fromkeys(r.reason for r in results if r and r.verdict is Verdict.KNOWN_UPSTREAM)
-        lines.append([f"  {case}", *map(_cell, results), ", ".join(findings), "; ".join(numbers)])
+        seen = [(row, results.get(case)) for row, results in by_release]
+        results = [result for _, result in seen if result is not None]
+        findings = dict.fromkeys(finding.invariant for result in results for finding in result.findings)
+        numbers = dict.fromkeys(each.reason for each in results if each.verdict is Verdict.KNOWN_UPSTREAM)
+        lines.append([case, *(_cell(row, result) for row, result in seen), ", ".join(findings), "; ".join(numbers)])
     return lines
 
 
-def _cell(result: Result | None) -> str:
-    return _ABSENT if result is None else _CELLS.get(result.verdict, str(result.verdict))
+def _cell(row: Row, result: Result | None) -> str:
+    if result is None:
+        return _ABSENT
+    if result.verdict is Verdict.FAILED and row.release.expectations is None:
+        return _UNLISTED
+    return _CELLS.get(result.verdict, str(result.verdict))

@@ -1,5 +1,8 @@
 // The front end that answers as libcudart: what CUDA's runtime does not share with HIP.
 
+#include <stddef.h>
+#include <string.h>
+
 #include "calls.h"
 
 #define API(name) cuda##name
@@ -160,22 +163,25 @@ EXPORT int __cudaLaunchKernel_ptsz(const void *kernel, struct dim3 grid, struct 
 
 // -- what a library asks of a kernel before it launches it; nothing is known of it but that it would run -------------
 
-struct function_attributes {  // cudaFuncAttributes; CUDA 12 has more behind it, which stay as the client left them
+struct function_attributes {  // cudaFuncAttributes; what is about clusters came with CUDA 12
     size_t shared_bytes, constant_bytes, local_bytes;
     int threads_per_block, registers, ptx_version, binary_version, cache_mode, dynamic_shared_bytes, carveout;
+    int clusters[6], reserved[16];
 };
 
 enum { THREADS_PER_BLOCK = 1024, THREADS_PER_PROCESSOR = 2048, SHARED_BYTES = 48 << 10 };
 
-EXPORT int cudaFuncGetAttributes(struct function_attributes *attributes, const void *function) {
+EXPORT int cudaFuncGetAttributes(void *attributes, const void *function) {
     CALL("cudaFuncGetAttributes");
     NEED(attributes && function, INVALID_VALUE);
     enum { COMPUTE_CAPABILITY = 80 };  // major * 10 + minor, as the device's properties have it
-    *attributes = (struct function_attributes){.threads_per_block = THREADS_PER_BLOCK,
-                                               .registers = 32,
-                                               .ptx_version = COMPUTE_CAPABILITY,
-                                               .binary_version = COMPUTE_CAPABILITY,
-                                               .dynamic_shared_bytes = SHARED_BYTES};
+    struct function_attributes filled = {.threads_per_block = THREADS_PER_BLOCK,
+                                         .registers = 32,
+                                         .ptx_version = COMPUTE_CAPABILITY,
+                                         .binary_version = COMPUTE_CAPABILITY,
+                                         .dynamic_shared_bytes = SHARED_BYTES};
+    bool short_one = settings.version < 12;
+    memcpy(attributes, &filled, short_one ? offsetof(struct function_attributes, clusters) : sizeof filled);
     ANSWER(OK);
 }
 

@@ -1,0 +1,28 @@
+"""Attention: what is looked at, and what of a dead subject is not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conformance import backends as faults
+
+from quiesce.backend import BackendFault, DeviceProfile
+from quiesce.conformance.attention import Attentive
+from quiesce.conformance.notebook import Notebook
+from quiesce.contract import GAUGES_READ
+from quiesce.operations import Free
+
+
+def test_a_dead_subject_is_not_blamed_for_having_no_gauges() -> None:
+    notebook = Notebook()
+    context = Attentive(faults.Altered(wrapping=faults.DiesAtAFree), notebook).open(DeviceProfile())
+    with pytest.raises(BackendFault):
+        context.perform(Free("a"))
+    context.close()
+    assert notebook.findings(GAUGES_READ) == ()
+
+
+def test_one_that_is_alive_is() -> None:
+    notebook = Notebook()
+    backend = faults.reading(lambda readings: {})
+    Attentive(backend, notebook).open(DeviceProfile()).close()
+    assert notebook.findings(GAUGES_READ)

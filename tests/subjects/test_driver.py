@@ -1,0 +1,94 @@
+"""Drivers: one that cannot even say hello is a finding, and one on the simulated runtime finds the case's device."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.backend import Backend, BackendFault, DeviceProfile
+from quiesce.backends.process.program import IN_PROTOCOL, SURVIVES
+from quiesce.errors import BackendUnavailable
+from quiesce.simulator.build import find_compiler, require_platform
+from quiesce.subjects.build import Built
+from quiesce.subjects.driver import open_driver
+from quiesce.subjects.manifest import Run, Subject
+from quiesce.subjects.parser import read_manifest
+
+Write = Callable[..., Path]
+
+SIMULATED = """
+size_t available, total;
+char line[4096];
+while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\\n")) {
+    cudaMemGetInfo(&available, &total);
+    if (!strcmp(line, "hello 1\\n"))
+        puts("{\\"protocol\\":1,\\"name\\":\\"a\\",\\"version\\":\\"1\\",\\"capabilities\\":[],\\"promises\\":[],"
+             "\\"gauges\\":{\\"reserved\\":[\\"ledger\\"]}}");
+    else if (!strcmp(line, "gauges\\n"))
+        printf("{\\"gauges\\":{\\"reserved\\":{\\"ledger\\":%zu}}}\\n", total);
+    else
+        puts("{\\"outcome\\":\\"done\\"}");
+    fflush(stdout);
+}
+return 0;
+"""
+
+
+@contextmanager
+def driver(subject: Subject, *command: str) -> Iterator[Backend]:
+    built = Built({"source": str(subject.folder)}, dict(os.environ))
+    with open_driver("row", subject, Run(command), subject.variants[0], built) as opened:
+        yield opened
+
+
+@pytest.fixture
+def subject(write_subject: Write) -> Subject:
+    return read_manifest(write_subject() / "subject.toml")
+
+
+def test_it_has_the_name_that_it_gives_itself(subject: Subject) -> None:
+    with driver(subject, sys.executable, "-m", "quiesce.serving", "reference") as opened:
+        assert opened.describe().name == "reference"
+
+
+@pytest.mark.parametrize(
+    ("code", "invariant", "evidence"),
+    [
+        ("import sys; sys.exit('no memory for me')", SURVIVES, "no memory for me"),
+        ("input(); print('hello to you'); input()", IN_PROTOCOL, ""),
+    ],
+)
+def test_one_that_says_no_hello_is_at_fault(subject: Subject, code: str, invariant: str, evidence: str) -> None:
+    with driver(subject, sys.executable, "-c", code) as opened, pytest.raises(BackendFault) as raised:
+        opened.describe()
+    assert raised.value.invariant == invariant
+    assert evidence in raised.value.evidence
+
+
+def test_one_that_is_not_there_is_no_fault_of_the_subject(subject: Subject) -> None:
+    with driver(subject, "no-such-driver") as opened, pytest.raises(BackendUnavailable, match="cannot be started"):
+        opened.describe()
+
+
+def test_on_the_simulated_runtime_each_process_finds_the_device_of_its_profile(
+    write_subject: Write, tmp_path: Path
+) -> None:
+    try:
+        require_platform()
+        find_compiler()
+    except BackendUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    client = compile_client(tmp_path, SIMULATED)
+    manifest = 'title = "A"\nupstream = "b"\nsimulated = "cuda:12"\ncases = ["x"]\nrun = { command = ["x"] }\n'
+    subject = read_manifest(write_subject(f'{manifest}versions = [{{ version = "1" }}]\n') / "subject.toml")
+    with driver(subject, str(client)) as opened:
+        for capacity in (1 << 20, 3 << 20):
+            context = opened.open(DeviceProfile(capacity_bytes=capacity))
+            assert list(context.readings().values()) == [capacity]
+            context.close()
