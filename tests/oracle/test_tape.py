@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from quiesce.backend import DeviceProfile
+from quiesce.backends.reference import ReferenceBackend
+from quiesce.oracle.model import Model
+from quiesce.oracle.permits import permits
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import parse_request
 
@@ -43,3 +47,14 @@ def test_a_pass_may_be_refused_where_an_earlier_one_consumed_what_it_needs(
 def test_a_node_counts_once_however_many_lead_to_it() -> None:
     assert tape(*SHARED_LEAF, "c = node of a,b", "drop w", "drop a", "drop b").reachable() == 4
     assert tape(*SHARED_LEAF, "drop w", "drop a", "drop b").reachable() == 0
+
+
+@pytest.mark.parametrize(
+    ("requests", "answers"),
+    [(CHAIN, "success"), ([*CHAIN, "backward b"], "success or a rejection"), (["b = node", "drop b"], "a rejection")],
+)
+def test_what_a_pass_may_be_answered(requests: list[str], answers: str) -> None:
+    model = Model(ReferenceBackend().describe(), DeviceProfile())
+    for line in requests:
+        model.tape.apply(parse_request(line))
+    assert str(permits(model, parse_request("backward b"))) == answers

@@ -18,8 +18,6 @@ def slope(values: Sequence[int]) -> Fraction:
 
     ``values`` holds one reading for each iteration; long runs are thinned evenly. Fewer than two points have slope 0.
     """
-    if not values or min(values) == max(values):
-        return Fraction(0)
     step = max(1, -(-len(values) // _POINTS_MAX))
     points = [(index, values[index]) for index in range(0, len(values), step)]
     slopes = [Fraction(b[1] - a[1], b[0] - a[0]) for a, b in combinations(points, 2)]
@@ -31,8 +29,7 @@ def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: 
 
     What is off has to show all the way, in the lowest readings as in the highest: a backlog that fills and empties
     is no growth. Where nothing may grow, nothing need stay either. A ``cumulative`` gauge is judged on what each
-    iteration adds; counted work may wander by a twentieth of that, and a table that doubles may make it leap now and
-    then.
+    iteration adds; counted work may wander by a twentieth of that, and leap now and then, as where a table doubles.
     """
     if cumulative:
         values = [after - before for before, after in pairwise(values)]
