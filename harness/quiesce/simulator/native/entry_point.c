@@ -1,8 +1,8 @@
 // Driver functions by name, as cudaGetDriverEntryPoint hands them out (CUDA Runtime API, "Driver Entry Point Access").
 //
-// What is simulated is found in this library, in its later form where there is one. For any other name a function is made
-// that says so when it is called, as those of the stub libraries do: clients ask for many at start and call few. Only a
-// name of the driver's is served, and the same name gets the same function.
+// What is simulated is found in this library, in its later form where there is one. For any other name a function is
+// made that says so when it is called, as those of the stub libraries do: clients ask for many at start and call few.
+// Only a name of the driver's is served, and the same name gets the same function.
 
 #include <dlfcn.h>
 #include <stdlib.h>
