@@ -126,11 +126,11 @@ def test_occupancy_follows_from_threads_and_shared_memory(
 
 
 def test_attributes_of_functions_have_the_layout_of_the_flavour(start: Any) -> None:
-    for flavour, threads_at, size in (("cuda:12", 24, 52), ("hip:7", 28, 56)):
-        client, content = start(flavour), ctypes.create_string_buffer(b"\xaa" * 128, 128)
+    for flavour, threads_at, size in (("cuda:11", 24, 52), ("cuda:12", 24, 144), ("hip:7", 28, 56)):
+        client, content = start(flavour), ctypes.create_string_buffer(b"\xaa" * 256, 256)
         client.ok("FuncGetAttributes", content, ctypes.c_void_p(0x1234))
         assert int.from_bytes(content.raw[threads_at : threads_at + 4], "little") == 1024
-        assert content.raw[size:] == b"\xaa" * (128 - size)
+        assert content.raw[size:] == b"\xaa" * (256 - size)
         client.ok("FuncSetAttribute", ctypes.c_void_p(0x1234), 8, 1024)
         assert client.call("FuncSetAttribute", ctypes.c_void_p(0x1234), 77, 1024) == 1
         client.machine.close()
