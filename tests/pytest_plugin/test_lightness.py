@@ -14,7 +14,7 @@ def test_the_entry_module_imports_next_to_nothing() -> None:
     code = f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     package = "quiesce.pytest_plugin"
-    light = ("keys", "leak_options", "options", "plugin")
+    light = ("ini_keys", "keys", "leak_options", "options", "plugin")
     own = ("quiesce", "quiesce.leaks", "quiesce.leaks.start", package)
     assert done.stdout.split() == [*own, *(f"{package}.{module}" for module in light)]
 

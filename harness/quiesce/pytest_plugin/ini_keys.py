@@ -1,13 +1,11 @@
 """Mistyped ini keys. pytest runs without them and warns at the end, when what they asked for was not done.
 
-The file is read once more here: pytest offers no way to list the keys that it met.
+The file is read once more here: pytest offers no way to list the keys that it met. What reads it is imported only where
+the prefix occurs, for this module is loaded in every project.
 """
 
 from __future__ import annotations
 
-import configparser
-import difflib
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +31,8 @@ def reject_unknown_keys(config: pytest.Config) -> None:
     overridden = (text.partition("=")[0].strip() for text in config.getoption("override_ini") or ())
     for key in (*_keys_of(config.inipath), *overridden):
         if key.startswith(PREFIX) and key not in INI_KEYS:
+            import difflib
+
             (nearest,) = difflib.get_close_matches(key, INI_KEYS, n=1, cutoff=0)
             raise pytest.UsageError(f"ini key {key}: quiesce has none of that name; write {nearest}")
 
@@ -42,11 +42,17 @@ def _keys_of(path: Path | None) -> Iterator[str]:
     if path is None:
         return
     text = path.read_text(encoding="utf-8")
+    if PREFIX not in text:
+        return
     if path.suffix == ".toml":
+        import tomllib
+
         document: dict[str, Any] = tomllib.loads(text)
         table = document.get("tool", document).get("pytest", {})
         yield from (*table, *table.get("ini_options", {}))
         return
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
