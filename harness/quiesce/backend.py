@@ -81,6 +81,8 @@ class Promise(enum.StrEnum):
     """Cached memory goes back upstream before a request fails."""
     WAITS_BEFORE_OOM = "waits-before-oom"
     """Work that is in flight on freed memory is waited for before a request fails, where no capture forbids that."""
+    REUSES_BLOCKS = "reuses-blocks"
+    """A freed block whose work is done serves a request of its size on its stream, whatever lies beside it."""
     RETRIES_SMALLER = "retries-smaller"
     """A pool that cannot grow by its usual chunk tries a smaller one."""
     GROWTH_RESETS = "growth-resets"
