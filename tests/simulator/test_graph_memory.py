@@ -112,3 +112,15 @@ def test_memory_of_graphs_counts_against_the_device(start: Any) -> None:
     client.make("MallocAsync", 1 << 19, stream)
     client.ok("StreamEndCapture", stream, ctypes.byref(made))
     assert client.call("Malloc", ctypes.byref(made), ctypes.c_size_t((1 << 19) + 512)) == 2
+
+
+def test_a_graph_leaves_alone_what_came_to_lie_where_its_memory_was(client: Any) -> None:
+    """Its memory was freed outside before it was launched, and the address was given out again."""
+    _, graph, address = capture(client, frees=False)
+    client.ok("Free", address)
+    other = client.make("Malloc", 1 << 16)
+    assert other == address
+    client.ok("GraphDestroy", graph)
+    assert client.machine.ledger.counted(Thing.DEVICE) == (1, 1 << 16)
+    client.ok("Free", other)
+    assert not client.seen(Seen.FREED_TWICE, Seen.FREED_FOREIGN)

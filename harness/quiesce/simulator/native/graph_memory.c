@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "ledger.h"
 #include "memory.h"
 #include "pool.h"
 #include "settings.h"
@@ -16,6 +17,11 @@ static struct pool *pool_of(unsigned device) {
     return pools[device];
 }
 
+static bool is_live(const struct graph_memory *memory) {
+    uint32_t live = memory_live_at(memory->address);
+    return live && ledger_live(live)->serial == memory->serial;
+}
+
 enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     struct pool *pool = pool_of(stream->device);
     struct graph_memory *memory = pool ? calloc(1, sizeof *memory) : NULL;
@@ -28,6 +34,7 @@ enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, ui
     memory->next = all;
     all = memory;
     memory->references = 1;
+    memory->serial = ledger_live(memory_live_at(memory->address))->serial;
     *address = memory->address;
     status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
     graph_memory_drop(memory);
@@ -35,10 +42,12 @@ enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, ui
 }
 
 enum status graph_memory_free(uint64_t address, struct stream *stream) {
+    bool taken = memory_live_at(address);
     struct graph_memory *memory = all;
-    while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
+    while (memory && (memory->address != address || memory->freed_inside || (taken && !is_live(memory))))
+        memory = memory->next;
     if (!memory) return INVALID_VALUE;
-    enum status status = memory_end(address);
+    enum status status = memory_end(address);  // of what was freed outside it observes that
     if (status) return status;
     memory->freed_inside = true;
     return stream_enqueue(stream, &(struct work){.kind = WORK_END});
@@ -51,13 +60,13 @@ void graph_memory_drop(struct graph_memory *memory) {
     struct graph_memory **place = &all;
     while (*place != memory) place = &(*place)->next;
     *place = memory->next;
-    if (!memory->launched && !memory->freed_inside) memory_end(memory->address);
+    if (!memory->launched && !memory->freed_inside && is_live(memory)) memory_end(memory->address);
     free(memory);
 }
 
 enum status graph_memory_check(const struct graph_memory *memory, bool frees_on_launch) {
     if (!memory->launched || memory->freed_inside) return OK;
-    if (memory_live_at(memory->address)) return frees_on_launch ? OK : INVALID_VALUE;
+    if (is_live(memory)) return frees_on_launch ? OK : INVALID_VALUE;
     return unsimulated("a second launch of a graph whose memory was freed outside of it", "free it inside the graph");
 }
 

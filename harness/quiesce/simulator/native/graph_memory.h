@@ -15,7 +15,7 @@ struct stream;
 struct graph_memory {
     struct graph_memory *next;
     unsigned references;  // the nodes that allocate it, of a graph and of those that were instantiated from it
-    uint64_t address;
+    uint64_t address, serial;  // of its entry in the live table: somebody else's block may come to lie there
     bool launched, freed_inside;
 };
 
