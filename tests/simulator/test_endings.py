@@ -90,7 +90,7 @@ def test_a_child_of_a_process_in_the_middle_of_calls_is_refused_and_never_waits(
     body = """
     begin(3);
     for (int i = 0; i < 30; i++) {
-        await(i * 20);
+        await(1 + i * 20);  // before the first call a child has a device of its own
         int status = 0;
         if (fork() == 0) {
             alarm(60);
@@ -107,6 +107,22 @@ def test_a_child_of_a_process_in_the_middle_of_calls_is_refused_and_never_waits(
     assert [judgement.findings for judgement in judgements] == [()], (
         "a child has no ledger of its own, nor its parent's"
     )
+
+
+def test_a_child_that_was_forked_around_the_first_call_does_not_wait(tmp_path: Path) -> None:
+    body = """
+    int status = 0;
+    begin(3);
+    if (fork() == 0) {
+        alarm(60);
+        void *made;
+        _exit(cudaMalloc(&made, 8) % 3 || cudaFree(0) % 3);
+    }
+    wait(&status);
+    kill(getpid(), status ? SIGABRT : SIGKILL);
+    return 0;"""
+    path = program(tmp_path, body)
+    assert [ended(path)[0] for _ in range(5)] == [-signal.SIGKILL] * 5
 
 
 def test_an_exit_beside_threads_in_calls_ends_and_accuses_nobody(tmp_path: Path) -> None:
