@@ -134,8 +134,10 @@ def _relies_on_tracking(description: Description, device: DeviceProfile, operati
 
 
 def save(case: Case, directory: Path) -> Path:
-    """Write a case below ``directory`` and return where. A file of the same name is replaced."""
+    """Write a case below ``directory`` and return where. A file of the same name is replaced, at once and whole."""
     path = directory / f"{case.identifier.rpartition('/')[2]}{CASE_SUFFIX}"
     directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(write_case(replace(case, path=path.as_posix())), encoding="utf-8", newline="\n")
+    part = path.with_suffix(".part")  # a kill leaves the old file or the new one, and never half of it
+    part.write_text(write_case(replace(case, path=path.as_posix())), encoding="utf-8", newline="\n")
+    part.replace(path)
     return path
