@@ -40,7 +40,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
 static bool starting, running, forked, unloading;
 static pthread_t unloader;
-static bool alone;  // who holds the lock is the only thread of the process, and has not taken it
+// Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
+static volatile bool alone;
 static uint64_t unlocked;
 static _Thread_local enum status last_error;
 
@@ -133,7 +134,7 @@ static void stop(void) {
 // unloaded, for what it made after the search would look lost. A call that this thread itself never came back from, as
 // when a signal's handler exits, leaves the lock taken: then nothing is searched, and nothing is said to be lost.
 __attribute__((destructor)) static void exiting(void) {
-    if ((!running && !starting) || forked) return;
+    if ((!running && !starting) || forked || alone) return;
     struct timespec patience;
     clock_gettime(CLOCK_REALTIME, &patience);
     patience.tv_sec += EXIT_SECONDS;
