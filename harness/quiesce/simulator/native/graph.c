@@ -73,9 +73,10 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     enum status status = failure_meet(CALL_LAUNCH);
     for (struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (work->kind != WORK_ALLOCATE) continue;
-        status = graph_memory_check(work->memory, graph->frees_on_launch);
-        if (!status) work->memory->launched = true;
+        status = graph_memory_launch(work->memory, graph->frees_on_launch, stream->capture ? NULL : stream);
     }
+    for (struct work *work = graph->nodes.head; work; work = work->next)
+        if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
     if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
     for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (!stream->capture) transfer_observe(stream, work);

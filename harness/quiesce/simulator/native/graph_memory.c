@@ -7,7 +7,6 @@
 #include "pool.h"
 #include "settings.h"
 #include "stream.h"
-#include "unsimulated.h"
 
 static struct graph_memory *all;
 static struct pool *pools[DEVICES_MAX];
@@ -17,10 +16,8 @@ static struct pool *pool_of(unsigned device) {
     return pools[device];
 }
 
-static bool is_live(const struct graph_memory *memory) {
-    uint32_t live = memory_live_at(memory->address);
-    return live && ledger_live(live)->serial == memory->serial;
-}
+// Addresses of graphs are given to nobody else.
+static bool is_live(const struct graph_memory *memory) { return memory_live_at(memory->address); }
 
 enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     struct pool *pool = pool_of(stream->device);
@@ -34,7 +31,8 @@ enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, ui
     memory->next = all;
     all = memory;
     memory->references = 1;
-    memory->serial = ledger_live(memory_live_at(memory->address))->serial;
+    memory->size_bytes = size_bytes;
+    memory->device = stream->device;
     *address = memory->address;
     status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
     graph_memory_drop(memory);
@@ -42,10 +40,8 @@ enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, ui
 }
 
 enum status graph_memory_free(uint64_t address, struct stream *stream) {
-    bool taken = memory_live_at(address);
     struct graph_memory *memory = all;
-    while (memory && (memory->address != address || memory->freed_inside || (taken && !is_live(memory))))
-        memory = memory->next;
+    while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
     if (!memory) return INVALID_VALUE;
     enum status status = memory_end(address);  // of what was freed outside it observes that
     if (status) return status;
@@ -64,10 +60,20 @@ void graph_memory_drop(struct graph_memory *memory) {
     free(memory);
 }
 
-enum status graph_memory_check(const struct graph_memory *memory, bool frees_on_launch) {
-    if (!memory->launched || memory->freed_inside) return OK;
-    if (is_live(memory)) return frees_on_launch ? OK : INVALID_VALUE;
-    return unsimulated("a second launch of a graph whose memory was freed outside of it", "free it inside the graph");
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream) {
+    if (memory->freed_inside) return OK;
+    if (is_live(memory)) return !memory->launched || frees_on_launch ? OK : INVALID_VALUE;
+    enum status status = memory_allocate_again(pools[memory->device], memory->address, memory->size_bytes, stream);
+    memory->allocated_again = !status;
+    return status;
+}
+
+void graph_memory_launch_ended(struct graph_memory *memory, bool launched) {
+    if (launched)
+        memory->launched = true;
+    else if (memory->allocated_again)
+        memory_end(memory->address);
+    memory->allocated_again = false;
 }
 
 enum status graph_memory_get(unsigned device, int attribute, uint64_t *value) {

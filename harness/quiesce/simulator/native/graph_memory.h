@@ -15,8 +15,9 @@ struct stream;
 struct graph_memory {
     struct graph_memory *next;
     unsigned references;  // the nodes that allocate it, of a graph and of those that were instantiated from it
-    uint64_t address, serial;  // of its entry in the live table: somebody else's block may come to lie there
-    bool launched, freed_inside;
+    uint64_t address, size_bytes;
+    unsigned device;
+    bool launched, freed_inside, allocated_again;
 };
 
 enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address);
@@ -27,9 +28,11 @@ enum status graph_memory_free(uint64_t address, struct stream *stream);
 void graph_memory_keep(struct graph_memory *memory);
 void graph_memory_drop(struct graph_memory *memory);
 
-// Whether a graph with this memory can be launched: "unfreed allocations" of the launch before forbid it, but for
-// graphs that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch).
-enum status graph_memory_check(const struct graph_memory *memory, bool frees_on_launch);
+// Begins a launch on a stream (NULL: it is captured) of a graph with this memory: "unfreed allocations" of the launch
+// before forbid it, but for graphs that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch). What
+// was freed outside of the graph is allocated again, where it lay. `ended` says whether the whole launch came about.
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream);
+void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
 
 enum graph_memory_attribute { GRAPH_USED, GRAPH_USED_HIGH, GRAPH_RESERVED, GRAPH_RESERVED_HIGH };  // of both vendors
 enum status graph_memory_get(unsigned device, int attribute, uint64_t *value);

@@ -90,7 +90,19 @@ static void see(enum seen seen, enum thing thing, unsigned device, uint64_t addr
                                     .flags = stream ? FLAG_ORDERED : 0});
 }
 
-// Makes a block of memory whose capacity is reserved. Inline for the reason that ledger.h gives.
+// Inline for the reason that ledger.h gives, like make().
+static inline __attribute__((always_inline)) void hand_out(uint32_t live, enum thing thing, unsigned device,
+                                                           uint64_t size_bytes, struct block block,
+                                                           const struct stream *stream, uint64_t address) {
+    ledger_live(live)->address = address;
+    ledger_live(live)->stack = stack_of_call();
+    blocks[live] = block;
+    // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.
+    if (settings.red_zone_bytes) memset((char *)address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
+    see(SEEN_ALLOCATED, thing, device, address, size_bytes, stream);
+}
+
+// Makes a block of memory whose capacity is reserved.
 static inline __attribute__((always_inline)) enum status make(enum thing thing, unsigned device, uint64_t size_bytes,
                                                               struct block block, const struct stream *stream,
                                                               uint64_t *address) {
@@ -103,12 +115,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
         ledger_remove(live);
         return OUT_OF_MEMORY;
     }
-    ledger_live(live)->address = *address;
-    ledger_live(live)->stack = stack_of_call();
-    blocks[live] = block;
-    // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.
-    if (settings.red_zone_bytes) memset((char *)*address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
-    see(SEEN_ALLOCATED, thing, device, *address, size_bytes, stream);
+    hand_out(live, thing, device, size_bytes, block, stream, *address);
     return OK;
 }
 
@@ -148,6 +155,12 @@ static void disown(uint32_t live, const struct stream *stream) {
 static struct arena *arena_at(uint64_t address) {
     uint64_t bank = (address - BASE) / ARENA_BYTES;
     return address < BASE || bank >= BANKS ? NULL : &arenas[bank];
+}
+
+static bool is_of_graphs(const struct pool *pool) { return pool && pool->of_graphs; }
+
+static void give(uint64_t address, struct arena_slot slot, const struct pool *pool) {
+    arena_give(arena_at(address), slot, settings.recycle == RECYCLE_EAGER && !is_of_graphs(pool));
 }
 
 void memory_refuse(uint64_t address) {
@@ -225,7 +238,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     uint64_t size_bytes = ledger_live(live)->size_bytes;
     disown(live, NULL);
     poison(address, size_bytes);
-    arena_give(arena_at(address), slot, settings.recycle == RECYCLE_EAGER);
+    give(address, slot, block.pool);
     if (block.pool) {
         pool_free(block.pool, block.size_bytes);
         pool_reuse(block.pool, block.size_bytes);
@@ -265,6 +278,23 @@ enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_
     return allocate_from(pool, size_bytes, NULL, address);
 }
 
+enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t size_bytes,
+                                  const struct stream *stream) {
+    uint64_t footprint = rounded(size_bytes);
+    bool fits = pool_take(pool, footprint);
+    struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)pool->device, .thing = THING_DEVICE};
+    uint32_t live = fits ? ledger_add(entry) : 0;
+    if (live && make_room(live)) {
+        *slot_at(address).use = live;
+        hand_out(live, THING_DEVICE, pool->device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
+        return OK;
+    }
+    if (live) ledger_remove(live);
+    if (fits) pool_free(pool, footprint), pool_reuse(pool, footprint);
+    see(SEEN_REFUSED, THING_DEVICE, pool->device, 0, size_bytes, stream);
+    return OUT_OF_MEMORY;
+}
+
 enum status memory_end(uint64_t address) {
     struct arena_slot slot = slot_at(address);
     uint32_t live = owned(address, slot, THING_DEVICE, THING_DEVICE);
@@ -293,7 +323,8 @@ enum status memory_free_ordered(uint64_t address, struct stream *stream) {
 
 void memory_finish_free(const struct freed *freed) {
     poison(freed->address, freed->size_bytes);
-    arena_give(arena_at(freed->address), slot_at(freed->address), settings.recycle == RECYCLE_EAGER);
+    // A graph may have it again already: in the stream's order that is later.
+    if (!is_of_graphs(freed->pool)) give(freed->address, slot_at(freed->address), freed->pool);
     if (freed->pool)
         pool_reuse(freed->pool, freed->footprint_bytes);
     else

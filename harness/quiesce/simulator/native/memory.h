@@ -35,8 +35,11 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address);
 enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address);
 enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address);  // in no stream's order
 enum status memory_free_ordered(uint64_t address, struct stream *stream);
-// Ends a client's ownership of memory of a pool, at an address that is not used again.
+// Ends a client's ownership of memory of a graph.
 enum status memory_end(uint64_t address);
+// Allocates memory of a graph again, where it lay, in the order of a stream or (NULL) in none.
+enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t size_bytes,
+                                  const struct stream *stream);
 void memory_finish_free(const struct freed *freed);  // the stream has come to the free
 
 enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags);

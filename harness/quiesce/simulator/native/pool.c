@@ -90,7 +90,9 @@ static uint64_t grow(struct pool *pool, uint64_t missing) {
 
 struct pool *pool_of_graphs(unsigned device) {
     struct pool *pool = make(device);
-    if (pool) pool->values[POOL_THRESHOLD] = UINT64_MAX;
+    if (!pool) return NULL;
+    pool->values[POOL_THRESHOLD] = UINT64_MAX;
+    pool->of_graphs = true;
     return pool;
 }
 

@@ -29,6 +29,7 @@ struct pool {
     uint64_t hidden_handle, serial;  // see reach.h
     unsigned device;
     bool alive;  // a destroyed pool stays until its last block is freed
+    bool of_graphs;  // addresses of its blocks belong to graphs and are not given to others
     uint64_t pending_bytes;  // freed, and not come to yet
     uint64_t values[POOL_ATTRIBUTES];
 };
