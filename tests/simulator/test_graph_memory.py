@@ -75,10 +75,21 @@ def test_memory_that_a_graph_leaves_is_the_clients_to_free(client: Any, how: str
 
 def test_a_second_launch_needs_the_first_ones_memory_back(client: Any) -> None:
     stream, graph, _ = capture(client, frees=False)
-    plain, frees = (client.make("GraphInstantiateWithFlags", graph, ctypes.c_uint64(flags)) for flags in (0, 1))
+    frees = client.make("GraphInstantiateWithFlags", graph, ctypes.c_uint64(1))
     client.ok("GraphLaunch", frees, stream)
     client.ok("GraphLaunch", frees, stream)
+    client.ok("GraphExecDestroy", frees)
+    plain = client.make("GraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
     assert client.call("GraphLaunch", plain, stream) == 1
+
+
+def test_a_graph_with_memory_is_instantiated_once_at_a_time_and_not_cloned(client: Any) -> None:
+    _, graph, _ = capture(client, frees=True)
+    executable, other = client.make("GraphInstantiateWithFlags", graph, ctypes.c_uint64(0)), ctypes.c_void_p()
+    assert client.call("GraphInstantiateWithFlags", ctypes.byref(other), graph, ctypes.c_uint64(0)) == 1
+    assert client.call("GraphClone", ctypes.byref(other), graph) == 1
+    client.ok("GraphExecDestroy", executable)
+    client.make("GraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
 
 
 @pytest.mark.parametrize("how", ["Free", "FreeAsync"])

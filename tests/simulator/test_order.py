@@ -183,6 +183,52 @@ def test_destroyed_handles_are_refused_and_seen(start: Any) -> None:
     assert [record.thing for record in client.seen(Seen.DEAD_HANDLE)] == [Thing.STREAM] * 2
 
 
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+def test_a_host_function_may_wait_for_what_its_caller_does_next(start: Any, schedule: str) -> None:
+    client = start(schedule=schedule)
+    stream, told, done = client.make("StreamCreate"), threading.Event(), []
+
+    def wait(_: int | None) -> None:
+        done.append(told.wait(60))
+
+    function = HOST_FUNCTION(wait)
+    client.ok("LaunchHostFunc", stream, function, 0)
+    assert client.call("StreamQuery", stream) == NOT_READY
+    told.set()
+    client.ok("StreamSynchronize", stream)
+    assert done == [True]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+def test_a_host_function_may_take_a_lock_that_its_caller_holds(start: Any, schedule: str) -> None:
+    client = start(schedule=schedule)
+    stream, lock, called = client.make("StreamCreate"), threading.Lock(), []
+
+    def count(_: int | None) -> None:
+        with lock:
+            called.append(threading.get_ident())
+
+    function = HOST_FUNCTION(count)
+    for _ in range(3):
+        with lock:
+            client.ok("LaunchHostFunc", stream, function, 0)
+    client.ok("StreamSynchronize", stream)
+    assert len(called) == 3
+    assert threading.get_ident() not in called
+
+
+def test_work_behind_a_host_function_that_waits_runs_once_it_returned(start: Any) -> None:
+    client = start()
+    address, stream, told = client.make("Malloc", 8), client.make("StreamCreate"), threading.Event()
+    function = HOST_FUNCTION(lambda _: told.wait(60) and None)
+    client.ok("LaunchHostFunc", stream, function, 0)
+    fill(client, address, 7, stream)
+    assert first_byte(address) == 0
+    told.set()
+    client.ok("StreamSynchronize", stream)
+    assert first_byte(address) == 7
+
+
 def test_host_functions_run_in_order_and_without_the_lock(start: Any) -> None:
     client = start(schedule="lazy")
     stream, called = client.make("StreamCreate"), []
@@ -207,6 +253,20 @@ def test_a_host_function_can_not_wait_for_its_own_stream(start: Any) -> None:
     client.ok("LaunchHostFunc", stream, function, 0)
     client.ok("StreamSynchronize", stream)
     assert answers == [800]
+
+
+@pytest.mark.parametrize(
+    ("flavour", "flags", "answer"),
+    [
+        *(("cuda:12", flags, 0) for flags in (0, 1, 2, 3, 6)),
+        *(("cuda:12", flags, 1) for flags in (4, 8, 0x20000000)),
+        *(("hip:7", flags, 0) for flags in (0, 2, 0x20000000, 0x40000000, 0x80000000)),
+        *(("hip:7", flags, 1) for flags in (4, 8)),
+    ],
+)
+def test_flags_that_an_event_can_not_have_are_refused(start: Any, flavour: str, flags: int, answer: int) -> None:
+    event = ctypes.c_void_p()
+    assert start(flavour).call("EventCreateWithFlags", ctypes.byref(event), ctypes.c_uint(flags)) == answer
 
 
 def test_elapsed_time_counts_work(start: Any) -> None:

@@ -91,7 +91,29 @@ def test_rows_are_copied_with_their_pitches(start: Any) -> None:
     client.ok("Memcpy2D", device, pitch, source, 3, 3, 2, 1)
     assert ctypes.string_at(device, 3) == b"abc"
     assert ctypes.string_at(device + pitch, 3) == b"def"
-    assert client.call("Memcpy2D", device, 2, source, 3, 3, 2, 1) == 1, "a row is longer than its pitch"
+    assert client.call("Memcpy2D", device, 2, source, 3, 3, 2, 1) == 12, "a row is longer than its pitch"
+
+
+@pytest.mark.parametrize(
+    ("flavour", "answers"),
+    [
+        ("cuda:12", {("pageable", "pageable"): [0, 1, 1, 1, 0], ("device", "pageable"): [1, 0, 1, 1, 0],
+                     ("pageable", "device"): [1, 1, 0, 1, 0], ("device", "device"): [1, 1, 1, 0, 0],
+                     ("device", "pinned"): [1, 0, 1, 0, 0], ("pinned", "device"): [1, 1, 0, 0, 0],
+                     ("managed", "pinned"): [0, 0, 0, 0, 0]}),
+        ("hip:7", {("pageable", "pageable"): [0, 1, 1, 1, 0], ("device", "pageable"): [0, 0, 0, 0, 0],
+                   ("pageable", "device"): [0, 0, 0, 0, 0]}),
+    ],
+)  # fmt: skip
+def test_a_direction_that_the_addresses_do_not_have_is_refused(
+    start: Any, flavour: str, answers: dict[tuple[str, str], list[int]]
+) -> None:
+    client = start(flavour)
+    places = Places(client)
+    for (to, origin), expected in answers.items():
+        target, source = places.pair(origin, to)
+        answered = [client.call("Memcpy", target, source, SIZE, kind) for kind in range(5)]
+        assert answered == expected, (to, origin)
 
 
 def test_an_unknown_direction_is_refused(start: Any) -> None:

@@ -55,15 +55,15 @@ const struct array *array_find(uint64_t handle) {
 
 enum status array_free(uint64_t handle) {
     if (!handle) return OK;  // "If devPtr is 0, no operation is performed" (cudaFreeArray)
-    struct array **place = &arrays;
-    while (*place && (*place)->address != handle) place = &(*place)->next;
-    struct array *array = *place;
-    if (!array) {
+    if (!array_find(handle)) {
         memory_refuse(handle);
         return INVALID_VALUE;
     }
     enum status status = memory_free(THING_DEVICE, THING_DEVICE, handle);
     if (status) return status;
+    struct array **place = &arrays;  // looked for behind the free, which lets other threads go on
+    while ((*place)->address != handle) place = &(*place)->next;
+    struct array *array = *place;
     *place = array->next;
     free(array);
     return OK;

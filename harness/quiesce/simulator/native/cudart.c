@@ -10,6 +10,7 @@
 #define COMPILERS(name) __cuda##name
 #define IS_HIP false
 #include "shared_calls.inc"
+#include "graph_calls.inc"
 #include "pool_calls.inc"
 #include "array_calls.inc"
 #include "kernel_calls.inc"
@@ -112,6 +113,17 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
     }
     *(struct pointer_attributes *)attributes = found;
     ANSWER(OK);
+}
+
+// CUDA 12 has these beside the older ones, with the arguments that CUDA 13 gives the old names.
+EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, uint64_t place) {
+    CALL("cudaMemAdvise_v2");
+    ANSWER(advise(address, size_bytes, advice, place, true));
+}
+EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags, void *handle) {
+    CALL("cudaMemPrefetchAsync_v2");
+    NEED(!flags, INVALID_VALUE);
+    ANSWER(prefetch(address, size_bytes, place, true, handle));
 }
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------

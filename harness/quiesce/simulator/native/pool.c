@@ -150,6 +150,17 @@ enum status pool_set(struct pool *pool, int attribute, uint64_t value) {
     }
 }
 
+int pool_access(const struct pool *pool, unsigned device) {
+    return pool->device == device ? POOL_FULL_ACCESS : pool->access[device];
+}
+
+enum status pool_set_access(struct pool *pool, unsigned device, int access) {
+    if (access != POOL_NO_ACCESS && access != POOL_FULL_ACCESS) return INVALID_VALUE;
+    if (pool->device == device && !access) return INVALID_VALUE;  // "revoking access … to its own memory" (CUDA)
+    pool->access[device] = access;
+    return OK;
+}
+
 void pools_release(unsigned device) {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->device == device) pool_trim(pool, pool->values[POOL_THRESHOLD]);

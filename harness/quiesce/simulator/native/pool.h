@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "settings.h"
 #include "status.h"
 
 enum pool_attribute {  // the numbers of cudaMemPoolAttr and hipMemPoolAttr
@@ -32,6 +33,7 @@ struct pool {
     bool of_graphs;  // addresses of its blocks belong to graphs and are not given to others
     uint64_t pending_bytes;  // freed, and not come to yet
     uint64_t values[POOL_ATTRIBUTES];
+    int access[DEVICES_MAX];  // what each other device may do
 };
 
 enum status pool_create(unsigned device, struct pool **pool);
@@ -52,6 +54,11 @@ void pool_trim(struct pool *pool, uint64_t keep_bytes);
 
 enum status pool_get(const struct pool *pool, int attribute, uint64_t *value);
 enum status pool_set(struct pool *pool, int attribute, uint64_t value);
+
+// What a device may do with a pool's memory (cudaMemAccessFlags: 0 nothing, 3 all there is). Its own may do all.
+enum { POOL_NO_ACCESS = 0, POOL_FULL_ACCESS = 3 };
+int pool_access(const struct pool *pool, unsigned device);
+enum status pool_set_access(struct pool *pool, unsigned device, int access);
 
 void pools_release(unsigned device);  // a synchronisation: what is beyond the thresholds goes back
 void pools_close(void);

@@ -37,7 +37,7 @@ enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a p
 enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t host_function_returned = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t something_changed = PTHREAD_COND_INITIALIZER;
 static bool starting, running, forked, unloading;
 static pthread_t unloader;
 // Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
@@ -178,9 +178,18 @@ void runtime_unlock(void) {
 void runtime_lock(void) { take_lock(); }
 void runtime_wait(void) {
     unlocked++;
-    pthread_cond_wait(&host_function_returned, &lock);
+    pthread_cond_wait(&something_changed, &lock);
 }
-void runtime_wake(void) { pthread_cond_broadcast(&host_function_returned); }
+bool runtime_wait_until(const struct timespec *end) {
+    unlocked++;
+    return pthread_cond_timedwait(&something_changed, &lock, end) == 0;
+}
+void runtime_expect_threads(void) {
+    if (!alone) return;
+    pthread_mutex_lock(&lock);
+    alone = false;
+}
+void runtime_wake(void) { pthread_cond_broadcast(&something_changed); }
 
 void runtime_pause(void) {
     runtime_unlock();

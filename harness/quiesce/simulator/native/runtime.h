@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "settings.h"
 #include "status.h"
@@ -25,7 +26,11 @@ void runtime_unlock(void);
 uint64_t runtime_unlocked(void);  // how often that was: who waited knows whether others had their turn
 void runtime_lock(void);
 void runtime_wait(void);
+bool runtime_wait_until(const struct timespec *end);  // false: nobody woke the thread until then
 void runtime_wake(void);
+
+// Before a thread is made in the midst of a call: whoever was alone until then takes the lock that it went without.
+void runtime_expect_threads(void);
 
 // Lets other threads go on for a moment, without the lock.
 void runtime_pause(void);

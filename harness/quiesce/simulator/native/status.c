@@ -15,6 +15,7 @@ static const struct {
     {UNLOADING, "cudaErrorCudartUnloading", "hipErrorDeinitialized", "driver shutting down"},
     {INVALID_CONFIGURATION, "cudaErrorInvalidConfiguration", "hipErrorInvalidConfiguration",
      "invalid configuration argument"},
+    {INVALID_PITCH, "cudaErrorInvalidPitchValue", "hipErrorInvalidPitchValue", "invalid pitch argument"},
     {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "hipErrorInvalidSymbol", "invalid device symbol"},
     {INVALID_COPY_DIRECTION, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection",
      "invalid copy direction for memcpy"},
@@ -69,6 +70,9 @@ static const struct {
      "operation not permitted on an event last recorded in a capturing stream"},
     {CAPTURE_WRONG_THREAD, "cudaErrorStreamCaptureWrongThread", "hipErrorStreamCaptureWrongThread",
      "attempt to terminate a thread-local capture sequence from another thread"},
+    {GRAPH_UPDATE_FAILURE, "cudaErrorGraphExecUpdateFailure", "hipErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {UNKNOWN, "cudaErrorUnknown", "hipErrorUnknown", "unknown error"},
 };
 enum { STATUSES_COUNT = sizeof STATUSES / sizeof *STATUSES };

@@ -10,6 +10,7 @@ enum status {
     NOT_INITIALIZED = 3,  // also the answer in a child of fork(): a device context is not inherited
     UNLOADING = 4,
     INVALID_CONFIGURATION = 9,
+    INVALID_PITCH = 12,
     INVALID_SYMBOL = 13,
     INVALID_COPY_DIRECTION = 21,
     INVALID_DEVICE = 101,
@@ -45,6 +46,7 @@ enum status {
     CAPTURE_IMPLICIT = 906,
     CAPTURED_EVENT = 907,
     CAPTURE_WRONG_THREAD = 908,
+    GRAPH_UPDATE_FAILURE = 910,
     UNKNOWN = 999,
 };
 

@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "failure.h"
 #include "handle.h"
+#include "host_thread.h"
 #include "ledger.h"
 #include "pool.h"
 #include "random.h"
@@ -132,18 +133,9 @@ static bool is_runnable(const struct stream *stream) {
     return stream->head && !stream->running && work_is_ready(stream->head);
 }
 
-static void run_host(struct stream *stream, const struct host_call *host) {
-    see(SEEN_HOST_WAITED_WORK, stream);  // the host learns that the work before it is complete, and may tell others
-    stream->running = true;
-    stream->runner = pthread_self();
-    runtime_unlock();
-    if (host->callback)
-        host->callback(host->stream, OK, host->data);
-    else
-        host->function(host->data);
-    runtime_lock();
+static void host_function_returned(struct stream *stream) {
     stream->running = false;
-    runtime_wake();
+    if (!stream->head) become_idle(stream);
 }
 
 // Runs the first piece of a stream's work. A host function gives the lock away meanwhile.
@@ -152,8 +144,15 @@ static void run_head(struct stream *stream) {
     stream->head = work->next;
     if (!stream->head) stream->tail = &stream->head;
     stream->queued--;
+    if (work->kind == WORK_HOST) {
+        struct host_call call = work->host;
+        work_delete(work);
+        see(SEEN_HOST_WAITED_WORK, stream);  // the host learns that the work before it is complete, and may tell others
+        stream->running = true;
+        host_thread_run(stream, &call, host_function_returned);
+        return;
+    }
     work_run(work);
-    if (work->kind == WORK_HOST) run_host(stream, &work->host);
     work_delete(work);
     if (!stream->head) become_idle(stream);
 }
@@ -181,12 +180,9 @@ static enum status run_towards(struct stream *stream);
 // Runs everything that nothing holds back, or of that only what takes no time: points, waits that are over.
 static void run_ready(bool work_too) {
     for (struct stream *stream = busy; stream;) {
-        if (is_runnable(stream) && (work_too || !work_takes_time(stream->head))) {
-            run_head(stream);
-            stream = busy;  // it may have let others go, and a host function may have changed everything
-        } else {
-            stream = stream->busy_next;
-        }
+        bool runs = is_runnable(stream) && (work_too || !work_takes_time(stream->head));
+        if (runs) run_head(stream);  // which may let others go, and a host function may change everything
+        stream = runs ? busy : stream->busy_next;
     }
 }
 
@@ -301,8 +297,11 @@ static void run_a_piece(struct stream *stream) {
 }
 
 bool stream_poll(struct point *point) {
+    point_keep(point);
     if (!point->complete) run_a_piece(point->stream);
-    return point->complete;
+    bool complete = point->complete;
+    point_drop(point);
+    return complete;
 }
 
 // -- synchronisation -------------------------------------------------------------------------------------------------
@@ -330,10 +329,12 @@ enum status stream_query(struct stream *stream) {
     if (!status && stream->legacy) status = capture_forbid_default(stream->device);
     if (status) return status;
     struct stream *pending = first_encompassed(stream);
+    stream_keep(stream);
     if (pending) run_a_piece(pending);
-    if (first_encompassed(stream)) return NOT_READY;
-    see(SEEN_STREAM_COMPLETE, stream);
-    return OK;
+    status = first_encompassed(stream) ? NOT_READY : OK;
+    if (!status) see(SEEN_STREAM_COMPLETE, stream);
+    stream_drop(stream);
+    return status;
 }
 
 enum status stream_synchronize(struct stream *stream) {
@@ -342,8 +343,9 @@ enum status stream_synchronize(struct stream *stream) {
     if (!status && stream->legacy) status = stream_order(stream);
     if (status) return status;
     see(SEEN_STREAM_WAITED_FOR, stream);
+    unsigned device = stream->device;  // host functions run without the lock: it may be destroyed meanwhile
     status = stream_finish(stream);
-    pools_release(stream->device);
+    pools_release(device);
     return status;
 }
 
@@ -358,12 +360,9 @@ enum status stream_finish_device(unsigned device) {
     used_since[device] = false;
     ledger_see((struct observation){.seen = SEEN_DEVICE_WAITED_FOR, .device = (uint16_t)device});
     for (struct stream *stream = busy; stream && !status;) {
-        if (stream->device == device) {
-            status = stream_finish(stream);
-            stream = busy;
-        } else {
-            stream = stream->busy_next;
-        }
+        bool concerned = stream->device == device;
+        if (concerned) status = stream_finish(stream);
+        stream = concerned ? busy : stream->busy_next;
     }
     pools_release(device);
     return status;
@@ -385,6 +384,7 @@ void stream_release(uint64_t serial) {
 }
 
 void streams_close(void) {
+    host_thread_finish();
     while (busy) {  // whatever is pending is given up
         struct stream *stream = busy;
         while (stream->head) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "failure.h"
 #include "ledger.h"
 #include "memory.h"
@@ -51,6 +52,21 @@ static enum place place_of(uint64_t address) {
 }
 
 static bool is_host(enum place place) { return place <= PLACE_PINNED; }
+
+static bool lies(enum place place, bool on_device) {
+    return on_device ? place != PLACE_PAGEABLE : place != PLACE_DEVICE;  // pinned and managed memory is both
+}
+
+enum status transfer_check_direction(uint64_t to, uint64_t from, struct shape shape, int kind) {
+    enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
+    if (kind >= BY_ADDRESS || !shape.width || !shape.height) return OK;
+    enum place source = place_of(from), target = place_of(to);
+    bool from_device = kind == DEVICE_TO_HOST || kind == DEVICE_TO_DEVICE;
+    bool to_device = kind == HOST_TO_DEVICE || kind == DEVICE_TO_DEVICE;
+    if (settings.flavour == FLAVOUR_HIP)
+        return kind && source == PLACE_PAGEABLE && target == PLACE_PAGEABLE ? INVALID_VALUE : OK;
+    return lies(source, from_device) && lies(target, to_device) ? OK : INVALID_VALUE;
+}
 
 static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
     return width && height ? (height - 1) * pitch + width : 0;
@@ -114,6 +130,16 @@ static enum status finish(struct stream *stream) {
     return stream_finish(stream);
 }
 
+// Host functions run without the lock meanwhile: another thread may destroy the stream.
+static enum status perform(struct stream *stream, struct work *work, bool waits) {
+    stream_keep(stream);
+    enum status status = stream_enqueue(stream, work);
+    if (work->kind == WORK_COPY) free(work->copy.staged);
+    if (!status && waits) status = finish(stream);
+    stream_drop(stream);
+    return status;
+}
+
 static bool returns_complete(enum place from, enum place to, bool asynchronous) {
     if (is_host(from) && is_host(to)) return true;
     if (asynchronous) return to == PLACE_PAGEABLE;
@@ -140,7 +166,7 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
     struct work work = {.kind = WORK_COPY,
                         .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height, NULL}};
     if (source == PLACE_PINNED && !is_host(target)) look_for_second_staging(from, shape.width);
-    if (stream->capture) return stream_enqueue(stream, &work);
+    if (stream->capture) return asynchronous ? stream_enqueue(stream, &work) : capture_forbid_on(stream);
     bool complete = returns_complete(source, target, asynchronous), between_devices;
     if ((status = finish_peers(stream, to, from, &between_devices))) return status;
     if (source == PLACE_PAGEABLE && !is_host(target)) {
@@ -148,9 +174,7 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
         if ((status = stage(&work.copy))) return status;
     }
     transfer_observe(stream, &work);
-    status = stream_enqueue(stream, &work);
-    free(work.copy.staged);
-    return status || !(complete || between_devices) ? status : finish(stream);
+    return perform(stream, &work, complete || between_devices);
 }
 
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
@@ -160,8 +184,7 @@ enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchro
     if (place == PLACE_PAGEABLE) return INVALID_VALUE;
     struct work work = {.kind = WORK_FILL, .fill = fill};
     if (!stream->capture) transfer_observe(stream, &work);
-    status = stream_enqueue(stream, &work);
     // "asynchronous with respect to the host except when the target is pinned host memory or a Unified Memory region"
     bool waits = !asynchronous && !stream->capture && (place != PLACE_DEVICE || settings.flavour == FLAVOUR_HIP);
-    return status || !waits ? status : finish(stream);
+    return perform(stream, &work, waits);
 }

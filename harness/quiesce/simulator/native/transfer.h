@@ -14,6 +14,11 @@ struct shape {
     uint64_t to_pitch, from_pitch, width, height;
 };
 
+// Whether the addresses lie where a client says that they do (cudaMemcpyKind, hipMemcpyKind). CUDA leaves open what a
+// copy does that goes another way ("undefined behavior", cudaMemcpy): here it is refused. HIP goes by the addresses and
+// refuses one thing, a copy between pageable memory that is called another.
+enum status transfer_check_direction(uint64_t to, uint64_t from, struct shape shape, int kind);
+
 // Copies on a stream. An `asynchronous` one returns as early as the documents allow, see transfer.c.
 enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous);
 

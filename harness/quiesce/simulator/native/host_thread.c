@@ -1,0 +1,99 @@
+#include "host_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime.h"
+#include "stream.h"
+
+// A function that needs longer is likely to wait for the client: from then on none is waited for that long.
+enum { PATIENCE_MILLISECONDS = 1000, LITTLE_MILLISECONDS = 2 };
+
+static struct task {
+    struct task *next;
+    struct stream *stream;
+    struct host_call call;
+    void (*finished)(struct stream *);
+} *tasks, **tail = &tasks;
+static uint64_t given, returned;  // how many: they run one behind another
+static bool made;
+static pthread_t thread;
+static long patience_milliseconds = PATIENCE_MILLISECONDS;
+
+static void run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+    runtime_unlock();
+    if (call->callback)
+        call->callback(call->stream, OK, call->data);
+    else
+        call->function(call->data);
+    runtime_lock();
+    finished(stream);
+    runtime_wake();
+}
+
+static void *work(void *nothing) {
+    runtime_lock();
+    for (;;) {
+        struct task *task = tasks;
+        if (!task) {
+            runtime_wait();
+            continue;
+        }
+        tasks = task->next;
+        if (!tasks) tail = &tasks;
+        run(task->stream, &task->call, task->finished);
+        free(task);
+        returned++;
+        stream_settle();
+    }
+    return nothing;
+}
+
+static bool make_thread(void) {
+    if (made) return true;
+    sigset_t all, before;
+    sigfillset(&all);  // signals are the client's threads'
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    runtime_expect_threads();
+    made = !pthread_create(&thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (made) pthread_detach(thread);
+    return made;
+}
+
+static void wait_a_moment(uint64_t number) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += patience_milliseconds * 1000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    while (returned < number)
+        if (!runtime_wait_until(&end)) {
+            patience_milliseconds = LITTLE_MILLISECONDS;
+            return;
+        }
+}
+
+void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+    bool here = made && pthread_equal(thread, pthread_self());
+    struct task *task = here ? NULL : malloc(sizeof *task);
+    if (!task || !make_thread()) {
+        free(task);
+        stream->runner = pthread_self();
+        run(stream, call, finished);
+        return;
+    }
+    *task = (struct task){NULL, stream, *call, finished};
+    stream->runner = thread;
+    *tail = task;
+    tail = &task->next;
+    runtime_wake();
+    wait_a_moment(++given);
+}
+
+void host_thread_finish(void) {
+    while (returned < given) runtime_wait();
+}

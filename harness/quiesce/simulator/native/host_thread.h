@@ -1,0 +1,17 @@
+// The thread that host functions run on. It is none of the client's, as with the vendors: a host function may wait for
+// what its caller does next, take a lock that its caller holds, and find no thread-local variable of the caller's.
+#pragma once
+
+#include <stdbool.h>
+
+#include "work.h"
+
+struct stream;
+
+// Hands a function over, and waits a moment for it: one that does not wait for the client has returned by then, under
+// every schedule. Otherwise it goes on beside the client. `finished` is called with the lock once it has returned. The
+// thread itself, when it comes to one more in the midst of a function's calls, runs that one in between.
+void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *));
+
+// Waits until nothing runs, with no end where a function has none.
+void host_thread_finish(void);

@@ -1,0 +1,82 @@
+"""What is done with captured graphs beside launching them: clones, updates, types of nodes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+UPDATE_FAILURE, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED = 910, 2, 3
+
+
+@pytest.fixture(params=["cuda:11", "cuda:12", "hip:7"])
+def client(request: pytest.FixtureRequest, start: Any) -> Any:
+    return start(request.param)
+
+
+def captured(client: Any, stream: int, *calls: Callable[[], None]) -> int:
+    graph = ctypes.c_void_p()
+    client.ok("StreamBeginCapture", stream, 2)
+    for call in calls:
+        call()
+    client.ok("StreamEndCapture", stream, ctypes.byref(graph))
+    return graph.value or 0
+
+
+def update(client: Any, executable: int, graph: int) -> tuple[int, int]:
+    """Return what is answered, and the result that says why."""
+    if client.machine.ledger.version >= 12:  # HIP has not come so far
+        written = (ctypes.c_int * 6)(99)
+        return client.call("GraphExecUpdate", executable, graph, written), written[0]
+    node, result = ctypes.c_void_p(), ctypes.c_int(99)
+    return client.call("GraphExecUpdate", executable, graph, ctypes.byref(node), ctypes.byref(result)), result.value
+
+
+def test_a_clone_lives_on_without_its_original(client: Any) -> None:
+    address, stream = client.make("Malloc", 8), client.make("StreamCreate")
+    graph = captured(client, stream, lambda: client.ok("MemsetAsync", address, 5, 8, stream))
+    clone = client.make("GraphClone", graph)
+    client.ok("GraphDestroy", graph)
+    executable = client.make("GraphInstantiateWithFlags", clone, ctypes.c_uint64(0))
+    client.ok("GraphLaunch", executable, stream)
+    client.ok("StreamSynchronize", stream)
+    assert ctypes.string_at(address, 1) == b"\5"
+    assert client.call("GraphClone", ctypes.byref(ctypes.c_void_p()), graph) == 1
+
+
+def test_an_update_changes_what_nodes_do_and_nothing_else(client: Any) -> None:
+    address, stream = client.make("Malloc", 8), client.make("StreamCreate")
+
+    def fill(value: int) -> Callable[[], None]:
+        return lambda: client.ok("MemsetAsync", address, value, 8, stream)
+
+    def copy() -> None:
+        client.ok("MemcpyAsync", address, address + 4, 4, 3, stream)
+
+    executable = client.make("GraphInstantiateWithFlags", captured(client, stream, fill(1)), ctypes.c_uint64(0))
+    assert update(client, executable, captured(client, stream, fill(2))) == (0, 0)
+    assert update(client, executable, captured(client, stream, fill(3), fill(4))) == (UPDATE_FAILURE, TOPOLOGY_CHANGED)
+    assert update(client, executable, captured(client, stream, copy)) == (UPDATE_FAILURE, NODE_TYPE_CHANGED)
+    client.ok("GraphLaunch", executable, stream)
+    client.ok("StreamSynchronize", stream)
+    assert ctypes.string_at(address, 1) == b"\2", "what was refused changed nothing"
+
+
+def test_nodes_tell_their_types(client: Any) -> None:
+    address, stream = client.make("Malloc", 8), client.make("StreamCreate")
+    graph = captured(
+        client,
+        stream,
+        lambda: client.ok("MemsetAsync", address, 5, 8, stream),
+        lambda: client.ok("MemcpyAsync", address, address + 4, 4, 3, stream),
+    )
+    nodes, count, kind = (ctypes.c_void_p * 2)(), ctypes.c_size_t(2), ctypes.c_int()
+    client.ok("GraphGetNodes", graph, nodes, ctypes.byref(count))
+    types = []
+    for node in nodes:
+        client.ok("GraphNodeGetType", node, ctypes.byref(kind))
+        types.append(kind.value)
+    assert types == [2, 1]
+    assert client.call("GraphNodeGetType", address, ctypes.byref(kind)) == 1
