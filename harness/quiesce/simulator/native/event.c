@@ -95,7 +95,10 @@ enum status event_query(struct event *event) {
     enum status status = capture_forbid_event(event);
     if (!status) status = capture_forbid_unsafe();
     if (status) return status;
+    uint64_t handle = HIDDEN(event->hidden_handle), serial = event->serial;
     if (event->point && !stream_poll(event->point)) return NOT_READY;
+    event = event_find(handle);  // host functions may run without the lock: another thread may destroy it
+    if (!event || event->serial != serial) return INVALID_HANDLE;
     see(SEEN_EVENT_COMPLETE, event, NULL);
     return OK;
 }

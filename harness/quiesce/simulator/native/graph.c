@@ -11,6 +11,7 @@
 #include "transfer.h"
 
 struct graph {
+    unsigned references;  // its handle, and each launch that is under way
     uint64_t serial;
     struct nodes nodes;
     bool frees_on_launch;
@@ -22,6 +23,7 @@ static enum status make(enum thing thing, struct nodes *nodes, bool frees_on_lau
         nodes_delete(nodes);
         return OUT_OF_MEMORY;
     }
+    graph->references = 1;
     graph->nodes = *nodes;
     graph->frees_on_launch = frees_on_launch;
     if (!graph->nodes.head) graph->nodes.tail = &graph->nodes.head;
@@ -141,9 +143,17 @@ enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executa
     return status ? status : make(THING_GRAPH_EXEC, &nodes, flags & AUTO_FREE_ON_LAUNCH, executable);
 }
 
+static void drop(struct graph *graph) {
+    if (--graph->references) return;
+    nodes_delete(&graph->nodes);
+    free(graph);
+}
+
 enum status graph_launch(uint64_t executable, struct stream *stream) {
-    const struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
+    struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
     if (!graph) return INVALID_VALUE;
+    graph->references++;  // host functions may run without the lock: another thread may destroy it
+    stream_keep(stream);
     enum status status = failure_meet(CALL_LAUNCH);
     for (struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (work->kind != WORK_ALLOCATE) continue;
@@ -156,14 +166,15 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
         if (!stream->capture) transfer_observe(stream, work);
         status = stream_enqueue(stream, work);
     }
+    stream_drop(stream);
+    drop(graph);
     return status;
 }
 
 static enum status destroy(enum thing thing, uint64_t handle) {
     struct graph *graph = handle_find(thing, handle);
     if (!graph) return INVALID_VALUE;
-    nodes_delete(&graph->nodes);
-    free(graph);
+    drop(graph);
     handle_drop(handle, settings.recycle == RECYCLE_EAGER);
     return OK;
 }

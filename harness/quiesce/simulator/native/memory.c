@@ -163,10 +163,12 @@ static void give(uint64_t address, struct arena_slot slot, const struct pool *po
     arena_give(arena_at(address), slot, settings.recycle == RECYCLE_EAGER && !is_of_graphs(pool));
 }
 
-void memory_refuse(uint64_t address) {
+static void refuse(enum seen seen, enum thing thing, uint64_t address) {
     ledger_see((struct observation){
-        .seen = SEEN_FREED_FOREIGN, .thing = THING_DEVICE, .stack = stack_of_call(), .address = address});
+        .seen = (uint8_t)seen, .thing = (uint8_t)thing, .stack = stack_of_call(), .address = address});
 }
+
+void memory_refuse(uint64_t address) { refuse(SEEN_FREED_FOREIGN, THING_DEVICE, address); }
 
 static struct arena_slot slot_at(uint64_t address) {
     const struct arena *arena = arena_at(address);
@@ -182,10 +184,7 @@ static uint32_t owned(uint64_t address, struct arena_slot slot, enum thing thing
                 (ledger_live(use)->thing == thing || ledger_live(use)->thing == other);
     if (fits) return use;
     bool twice = use == ARENA_DEAD && slot.start == address;
-    ledger_see((struct observation){.seen = twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN,
-                                    .thing = (uint8_t)thing,
-                                    .stack = stack_of_call(),
-                                    .address = address});
+    refuse(twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN, thing, address);
     return 0;
 }
 
@@ -221,17 +220,17 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     struct block block = blocks[live];
     enum thing freed = (enum thing)ledger_live(live)->thing;
     unsigned device = ledger_live(live)->device;
-    uint64_t unlocked = runtime_unlocked();
+    uint64_t unlocked = runtime_unlocked(), serial = ledger_live(live)->serial;
     // Memory of a pool that is freed this way is not waited for: cudaFree "will not perform any implicit
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
-        if (runtime_unlocked() != unlocked) {  // somebody else may have freed it
-            slot = slot_at(address);
-            live = owned(address, slot, thing, other);
-            if (!live) return INVALID_VALUE;
+        // Somebody else may have freed it, and another block may lie there.
+        if (runtime_unlocked() != unlocked && (use_of(slot) != live || ledger_live(live)->serial != serial)) {
+            refuse(SEEN_FREED_TWICE, thing, address);
+            return INVALID_VALUE;
         }
         block = blocks[live];
     }
@@ -249,15 +248,13 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
 }
 
 static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
-    *address = 0;
-    if (!size_bytes) return OK;
     unsigned device = pool->device;
     uint64_t footprint = rounded(size_bytes);
     enum status status = failure_meet(CALL_DEVICE);
     bool fits = size_bytes <= settings.capacity_bytes;
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
-        if (fits && stream) status = stream_finish_device(device);
+        if (fits && stream) status = pool_wait(pool);
         if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
     }
     if (!status) {
@@ -269,13 +266,18 @@ static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct 
 }
 
 enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
-    if (!stream->capture || !size_bytes) return allocate_from(pool, size_bytes, stream, address);
     *address = 0;
-    return graph_memory_allocate(size_bytes, stream, address);
+    if (!size_bytes) return OK;
+    if (stream->capture) return graph_memory_allocate(size_bytes, stream, address);
+    stream_keep(stream);  // host functions may run without the lock: another thread may destroy it
+    enum status status = allocate_from(pool, size_bytes, stream, address);
+    stream_drop(stream);
+    return status;
 }
 
 enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address) {
-    return allocate_from(pool, size_bytes, NULL, address);
+    *address = 0;
+    return size_bytes ? allocate_from(pool, size_bytes, NULL, address) : OK;
 }
 
 enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t size_bytes,

@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "reach.h"
 #include "runtime.h"
+#include "stream.h"
 
 #define CHUNK_BYTES (32ull << 20)
 
@@ -33,6 +34,10 @@ static void discard(struct pool *pool) {
     free(pool);
 }
 
+static void discard_unused(struct pool *pool) {
+    if (!owed(pool) && !pool->waiting) discard(pool);
+}
+
 enum status pool_create(unsigned device, struct pool **made) {
     struct pool *pool = make(device);
     if (!pool) return OUT_OF_MEMORY;
@@ -52,7 +57,7 @@ enum status pool_destroy(struct pool *pool) {
     handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
     pool->alive = false;
     pool_trim(pool, 0);
-    if (!owed(pool)) discard(pool);
+    discard_unused(pool);
     return OK;
 }
 
@@ -109,6 +114,15 @@ bool pool_take(struct pool *pool, uint64_t size_bytes) {
     return true;
 }
 
+enum status pool_wait(struct pool *pool) {
+    pool->waiting++;
+    enum status status = stream_finish_device(pool->device);
+    pool->waiting--;
+    if (pool->alive) return status;
+    discard_unused(pool);
+    return INVALID_VALUE;
+}
+
 void pool_free(struct pool *pool, uint64_t size_bytes) {
     pool->values[POOL_USED] -= size_bytes;
     pool->pending_bytes += size_bytes;
@@ -118,7 +132,7 @@ void pool_reuse(struct pool *pool, uint64_t size_bytes) {
     pool->pending_bytes -= size_bytes;
     if (pool->alive) return;
     pool_trim(pool, 0);
-    if (!owed(pool)) discard(pool);
+    discard_unused(pool);
 }
 
 void pool_trim(struct pool *pool, uint64_t keep_bytes) {

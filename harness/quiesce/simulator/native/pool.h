@@ -31,6 +31,7 @@ struct pool {
     unsigned device;
     bool alive;  // a destroyed pool stays until its last block is freed
     bool of_graphs;  // addresses of its blocks belong to graphs and are not given to others
+    unsigned waiting;        // allocations that wait for frees: the pool stays until they are over
     uint64_t pending_bytes;  // freed, and not come to yet
     uint64_t values[POOL_ATTRIBUTES];
     int access[DEVICES_MAX];  // what each other device may do
@@ -48,6 +49,8 @@ enum status pool_make_current(unsigned device, struct pool *pool);
 struct pool *pool_of_graphs(unsigned device);
 
 bool pool_take(struct pool *pool, uint64_t size_bytes);
+// Waits for frees that streams have not come to, which another thread may use to destroy the pool: INVALID_VALUE.
+enum status pool_wait(struct pool *pool);
 void pool_free(struct pool *pool, uint64_t size_bytes);   // the client gave it up
 void pool_reuse(struct pool *pool, uint64_t size_bytes);  // and the stream has come to that
 void pool_trim(struct pool *pool, uint64_t keep_bytes);
