@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
@@ -88,7 +89,7 @@ class HeapMeter:
         self._absent = _why_no_mallinfo2()
         if not self._absent:
             self._environment = EnvironmentTexts()
-            self._taken = [0] * AT_HAND_TRIES
+            self._taken = array("Q", bytes(8 * AT_HAND_TRIES))  # numbers in a list would be blocks of Python's
             self._library = ctypes.PyDLL(None)
             self._library.mallinfo2.restype = _Mallinfo2
             self._library.malloc.restype = ctypes.c_void_p
