@@ -58,6 +58,7 @@ base = sys.getallocatedblocks() - before
 for address, _ in apart:
     library.free(address)
 library.free(library.malloc(100_000))
+library.malloc(64)
 before = sys.getallocatedblocks()
 meter.read()
 print(sys.getallocatedblocks() - before - base)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 Text: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 SEEN_BITS: Final = 1 << 20
-"""Room to remember which texts were seen; two of a thousand texts share a bit once in two runs, and count as one then."""
+"""Room to remember which texts were seen. Of a thousand, two share a bit in every other run, and count as one then."""
 
 WORD: Final = 8
 CHUNK_MIN: Final = 32
