@@ -40,3 +40,31 @@ def test_a_small_leak_shows_at_once_on_a_heap_full_of_chunks_a_little_too_large(
     steps = [int(word) for word in done.stdout.split()]
     assert len(steps) == 11
     assert min(steps) >= 80
+
+
+BLOCKS_PROGRAM = f"""\
+import ctypes, sys
+from quiesce.leaks.memory import HeapMeter
+
+library = ctypes.PyDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+meter = HeapMeter()
+apart = [(library.malloc(88), library.malloc(24)) for _ in range({FREE_CHUNKS})]
+meter.read()
+before = sys.getallocatedblocks()
+meter.read()
+base = sys.getallocatedblocks() - before
+for address, _ in apart:
+    library.free(address)
+library.free(library.malloc(100_000))
+library.malloc(64)
+before = sys.getallocatedblocks()
+meter.read()
+print(sys.getallocatedblocks() - before - base)
+"""
+
+
+def test_a_heap_that_takes_more_tries_leaves_no_blocks_of_python() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKS_PROGRAM], capture_output=True, text=True, check=True)
+    assert abs(int(done.stdout)) < 10

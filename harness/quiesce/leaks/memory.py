@@ -9,9 +9,11 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
+from quiesce.leaks.environment import EnvironmentTexts
 from quiesce.leaks.quantities import C_HEAP, PYTHON, Quantity
 
 BLOCKS: Final = Quantity(PYTHON, "Python's memory", "blocks")
@@ -86,7 +88,8 @@ class HeapMeter:
     def __init__(self) -> None:
         self._absent = _why_no_mallinfo2()
         if not self._absent:
-            self._taken = [0] * AT_HAND_TRIES
+            self._environment = EnvironmentTexts()
+            self._taken = array("Q", bytes(8 * AT_HAND_TRIES))  # numbers in a list would be blocks of Python's
             self._library = ctypes.PyDLL(None)
             self._library.mallinfo2.restype = _Mallinfo2
             self._library.malloc.restype = ctypes.c_void_p
@@ -107,10 +110,12 @@ class HeapMeter:
 
         The free chunks that malloc keeps at hand count as in use, so there must be equally many each time. Otherwise a
         small leak lives on them for rounds, and a block seems to leak that is allocated past them and freed to them.
+        What the C library keeps of the environment does not count.
         """
+        self._environment.watch()
         self._fill_up()
         info = self._library.mallinfo2()
-        return {HEAP: info.uordblks + info.hblkhd}
+        return {HEAP: info.uordblks + info.hblkhd - self._environment.kept_bytes}
 
     def _fill_up(self) -> None:
         """Have malloc keep as many chunks at hand as it will, of each size it keeps.
@@ -133,7 +138,9 @@ class HeapMeter:
         """Do nothing."""
 
     def rest(self) -> None:
-        """Do nothing."""
+        """Watch the environment no more; idempotent."""
+        if not self._absent:
+            self._environment.rest()
 
     def origin(self, quantity: Quantity) -> str:
         """Say that native code has no place that can be seen from here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tracemalloc
 from collections.abc import Sequence
@@ -71,9 +72,18 @@ class Tracing:
         self._stop = False
 
     def sample(self) -> bool:
-        """Sort what is traced by who asked for it; return whether there are traces, which tested code can stop."""
+        """Sort what is traced by who asked for it; return whether there are traces, which tested code can stop.
+
+        A snapshot's own tuples are not traced. From CPython's free lists they would serve tested code, whose leak had
+        no trace then, so these lists are emptied behind it, as every full collection does.
+        """
         if not tracemalloc.is_tracing():
             return False
+        self._samples.append(self._take())
+        gc.collect()
+        return True
+
+    def _take(self) -> Sample:
         sites: dict[Frame, tuple[int, int]] = {}
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
@@ -84,8 +94,7 @@ class Tracing:
             if site is not None:
                 kept = sites.get(site, NOTHING)
                 sites[site] = (kept[0] + size_bytes, kept[1] + 1)
-        self._samples.append(Sample(sites, on_c_heap))
-        return True
+        return Sample(sites, on_c_heap)
 
     def replace_last(self) -> None:
         """Take the last sample anew: meanwhile something may have been given back."""
