@@ -75,6 +75,21 @@ def test_memory_management_works(text: str, schedule: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+SEGMENTS: Final = "expandable_segments:True"  # blocks of virtual memory, to which memory is mapped as they grow
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+@pytest.mark.parametrize("text", [ALLOCATORS, ORDER, GRAPH], ids=["allocators", "order", "graph"])
+def test_memory_management_works_in_expandable_segments(text: str, schedule: str) -> None:
+    done = run(text, "--schedule", schedule, allocator=SEGMENTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "not simulated" not in done.stderr
+
+
+def test_a_device_without_room_for_a_segment_says_so() -> None:
+    assert run(OUT_OF_MEMORY, "--capacity", "512MiB", allocator=SEGMENTS).returncode == 0
+
+
 PROGRAMS: Final = ("--schedule", "lazy", "--capacity", "1GiB")
 
 
@@ -87,8 +102,9 @@ def test_a_correct_program_accuses_nobody(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(GUILTY))
 def test_a_wrong_program_breaks_its_rule(name: str) -> None:
     rule, text = GUILTY[name]
-    done = run(IMPORT + PREPARE + text, *PROGRAMS)
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
+    for allocator in ("", SEGMENTS):
+        done = run(IMPORT + PREPARE + text, *PROGRAMS, allocator=allocator)
+        assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
 
 
 def test_a_device_has_the_capacity_that_was_asked_for() -> None:

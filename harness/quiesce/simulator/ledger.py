@@ -18,7 +18,7 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 HEADER: Final = struct.Struct("<Q6I12Q")
 COUNTED: Final = struct.Struct("<2Q")
 LIVE: Final = struct.Struct("<5QIHHBB2xI8x")
@@ -41,11 +41,13 @@ class Thing(enum.IntEnum):
     POOL = 9
     MODULE = 10
     TEXTURE = 11
+    PHYSICAL = 12
+    RESERVATION = 13
 
     @property
     def is_memory(self) -> bool:
         """Whether it is memory, rather than a handle."""
-        return Thing.DEVICE <= self <= Thing.REGISTERED
+        return Thing.DEVICE <= self <= Thing.REGISTERED or self is Thing.PHYSICAL
 
 
 class Seen(enum.IntEnum):

@@ -132,13 +132,16 @@ class RaceDetector:
                 del self._pages[page]
 
     def _use(self, record: Record, start: int, size_bytes: int, state: StreamState, *, writes: bool) -> Iterator[Race]:
+        """Enter a use, which goes on from one block to the next where mappings lie side by side."""
         end = start + size_bytes
-        block = next((each for each in self._pages.get(_page(start), ()) if each.start <= start < each.end), None)
-        if block is None:
-            return
-        yield from self._conflicts(record, block, start, end, state, writes=writes)
-        clock = {state.timeline: state.enqueued}
-        block.uses.append(_Use(start, end, writes, clock, record))
+        while start < end and (block := self._block_at(start)) is not None:
+            inside = min(end, block.end)
+            yield from self._conflicts(record, block, start, inside, state, writes=writes)
+            block.uses.append(_Use(start, inside, writes, {state.timeline: state.enqueued}, record))
+            start = inside
+
+    def _block_at(self, address: int) -> _Block | None:
+        return next((each for each in self._pages.get(_page(address), ()) if each.start <= address < each.end), None)
 
     def _conflicts(
         self, record: Record, block: _Block, start: int, end: int, state: StreamState | None, *, writes: bool

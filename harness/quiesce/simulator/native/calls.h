@@ -25,16 +25,29 @@
 #include "transfer.h"
 #include "unsimulated.h"
 #include "value.h"
+#include "virtual.h"
+
+// The driver's calls do not become the runtime's last error: a front end that answers as the driver says so first.
+#ifndef LEAVE
+#define LEAVE runtime_leave
+#endif
+
+#ifdef RUNTIME
+#define MAKE_CONTEXT runtime_was_called = true
+#else
+#define MAKE_CONTEXT (void)0
+#endif
 
 #define CALL_ALWAYS(function)                     \
     enum status status = runtime_enter(function); \
-    if (status) return runtime_leave(status)
-#define CALL(function)     \
-    CALL_ALWAYS(function); \
-    if (context_error()) return runtime_leave(context_error())
-#define ANSWER(answer) return runtime_leave(context_answer(answer))
+    if (status) return LEAVE(status)
+#define CALL(function)                                  \
+    CALL_ALWAYS(function);                              \
+    if (context_error()) return LEAVE(context_error()); \
+    MAKE_CONTEXT
+#define ANSWER(answer) return LEAVE(context_answer(answer))
 #define NEED(condition, otherwise) \
-    if (!(condition)) return runtime_leave(otherwise)
+    if (!(condition)) return LEAVE(otherwise)
 
 // How a client says where a pool lies: the part of cudaMemPoolProps and hipMemPoolProps that is read.
 struct pool_properties {

@@ -13,6 +13,7 @@
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
+#include "virtual.h"
 
 static enum status broken[DEVICES_MAX];
 bool contexts_broken;
@@ -68,6 +69,7 @@ enum status context_reset(unsigned device) {
         else
             memory_free(thing, thing, entry->address);
     }
+    virtual_reset(device);
     enum thing thing;
     for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
         uint32_t live = handle_live_at(handle);

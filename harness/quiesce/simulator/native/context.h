@@ -37,3 +37,7 @@ void context_destroy(uint64_t handle, enum thing thing);
 enum status context_reset(unsigned device);
 
 void contexts_open(void);
+
+// Of the driver's calls some need a context that is current, which the runtime's make by themselves.
+bool driver_has_context(void);
+void driver_open(void);

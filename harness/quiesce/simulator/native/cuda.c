@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define LEAVE runtime_leave_to_driver
 #include "calls.h"
 
 static void *context_of(unsigned device) { return (void *)(uint64_t)(device + 1); }
@@ -80,19 +81,6 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
     ANSWER(device_exists(device) ? OK : INVALID_DEVICE);
 }
 
-EXPORT int cuCtxGetCurrent(void **context) {
-    CALL("cuCtxGetCurrent");
-    NEED(context, INVALID_VALUE);
-    *context = context_of(device_current());
-    ANSWER(OK);
-}
-
-EXPORT int cuCtxSetCurrent(void *context) {
-    CALL("cuCtxSetCurrent");
-    NEED(context, OK);  // no context becomes current: the device stays
-    ANSWER(device_select((int)(uint64_t)context - 1));
-}
-
 EXPORT int cuCtxGetDevice(int *device) {
     CALL("cuCtxGetDevice");
     NEED(device, INVALID_VALUE);
@@ -100,31 +88,9 @@ EXPORT int cuCtxGetDevice(int *device) {
     ANSWER(OK);
 }
 
-EXPORT int cuCtxSynchronize(void) {
-    CALL("cuCtxSynchronize");
-    ANSWER(stream_synchronize_device(device_current()));
-}
-
-EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
-    CALL("cuMemGetInfo_v2");
-    NEED(free_bytes && total_bytes, INVALID_VALUE);
-    uint64_t available, total;
-    memory_info(device_current(), &available, &total);
-    *free_bytes = available;
-    *total_bytes = total;
-    ANSWER(OK);
-}
-
-EXPORT int cuMemAlloc_v2(uint64_t *address, size_t size_bytes) {
-    CALL("cuMemAlloc_v2");
-    NEED(address && size_bytes, INVALID_VALUE);  // "If bytesize is 0, cuMemAlloc() returns CUDA_ERROR_INVALID_VALUE"
-    ANSWER(memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, address));
-}
-
-EXPORT int cuMemFree_v2(uint64_t address) {
-    CALL("cuMemFree_v2");
-    ANSWER(memory_free(THING_DEVICE, THING_MANAGED, address));
-}
+#define DRIVER(name) cu##name
+#define DRIVER_NAME(name) "cu" #name
+#include "virtual_calls.inc"
 
 // -- waiting for a value ---------------------------------------------------------------------------------------------
 
@@ -144,16 +110,23 @@ EXPORT int cuStreamWaitValue64_v2(void *handle, uint64_t address, uint64_t value
     return await_value(handle, address, value, 8, flags, "cuStreamWaitValue64_v2");
 }
 
-// -- errors ----------------------------------------------------------------------------------------------------------
-
-EXPORT int cuGetErrorName(int error, const char **name) {
-    if (!name) return INVALID_VALUE;
-    *name = status_name(error, false);
-    return OK;
+static int write_value(void *handle, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags,
+                       const char *function) {
+    CALL(function);
+    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(value_write(stream, address, value, value_bytes, flags));
 }
 
-EXPORT int cuGetErrorString(int error, const char **text) {
-    if (!text) return INVALID_VALUE;
-    *text = status_text(error);
-    return OK;
+EXPORT int cuStreamWriteValue32(void *handle, uint64_t address, uint32_t value, unsigned flags) {
+    return write_value(handle, address, value, 4, flags, "cuStreamWriteValue32");
+}
+EXPORT int cuStreamWriteValue64(void *handle, uint64_t address, uint64_t value, unsigned flags) {
+    return write_value(handle, address, value, 8, flags, "cuStreamWriteValue64");
+}
+EXPORT int cuStreamWriteValue32_v2(void *handle, uint64_t address, uint32_t value, unsigned flags) {
+    return write_value(handle, address, value, 4, flags, "cuStreamWriteValue32_v2");
+}
+EXPORT int cuStreamWriteValue64_v2(void *handle, uint64_t address, uint64_t value, unsigned flags) {
+    return write_value(handle, address, value, 8, flags, "cuStreamWriteValue64_v2");
 }

@@ -1,5 +1,6 @@
 // The front end that answers as libcuda: modules, their functions and launching; libraries, which load the same images.
 
+#define LEAVE runtime_leave_to_driver
 #include "calls.h"
 
 static struct stream *find_stream(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }

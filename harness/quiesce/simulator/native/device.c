@@ -53,6 +53,17 @@ static const struct {
 } MORE[] = {
     {1024, 2, 26}, {1024, 3, 27}, {64, 4, 28},           // block dimensions
     {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
+    // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for values,
+    // virtual memory management.
+    {1, 15, -1}, {1, 78, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
+    {1, 95, -1}, {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
+    {49152, 81, -1}, {65536, 82, -1}, {49152, 97, -1}, {32, 106, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
+    // What it has not: a time limit, exclusive modes, several boards, memory of the host in the same way as its own,
+    // handles for other processes, clusters, what is about networks.
+    {0, 17, -1}, {0, 20, -1}, {0, 34, -1}, {0, 35, -1}, {0, 50, -1}, {0, 84, -1}, {0, 85, -1}, {0, 86, -1},
+    {0, 88, -1}, {0, 90, -1}, {0, 96, -1}, {0, 98, -1}, {0, 100, -1}, {0, 101, -1}, {0, 103, -1}, {0, 108, -1},
+    {0, 109, -1}, {0, 111, -1}, {0, 112, -1}, {0, 113, -1}, {0, 114, -1}, {0, 116, -1}, {0, 117, -1}, {0, 118, -1},
+    {0, 119, -1}, {0, 120, -1}, {0, 121, -1}, {0, 128, -1}, {0, 132, -1},
 };
 
 // Offsets, in bytes, of what is filled in: from the vendors' API references, which list the structures in order.
@@ -148,6 +159,7 @@ void device_properties(void *properties, unsigned device, const struct layout *l
 
 enum status device_attribute(int attribute, unsigned device, int *value) {
     bool hip = settings.flavour == FLAVOUR_HIP;
+    if (attribute < 0) return INVALID_VALUE;
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
         if (attribute == (hip ? FIGURES[i].hip : FIGURES[i].cuda)) {
             *value = value_of(&FIGURES[i], device);

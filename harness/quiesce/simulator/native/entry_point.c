@@ -11,7 +11,7 @@
 
 #include "calls.h"
 
-enum { MADE_MAX = 128, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };
+enum { MADE_MAX = 1024, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };
 
 static struct made {
     char *name;
@@ -87,6 +87,22 @@ EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned l
     (void)flags;  // which form of the default stream a function takes: those that are simulated take none
     NEED(name && function, INVALID_VALUE);
     ANSWER(find(name, function, result));
+}
+
+// The driver's own functions for the same.
+EXPORT int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
+    CALL("cuGetProcAddress");
+    (void)version, (void)flags;
+    NEED(name && function, INVALID_VALUE);
+    ANSWER(find(name, function, NULL));
+}
+
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *result) {
+    CALL("cuGetProcAddress_v2");
+    (void)version, (void)flags;
+    NEED(name && function, INVALID_VALUE);
+    status = find(name, function, result);
+    ANSWER(result && *result ? NOT_FOUND : status);
 }
 
 EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,

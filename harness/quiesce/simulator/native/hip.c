@@ -166,6 +166,25 @@ EXPORT int hipStreamWaitValue64(void *handle, void *address, uint64_t value, uns
     return await_value(handle, address, value, mask, 8, flags, "hipStreamWaitValue64");
 }
 
+#define DRIVER(name) hip##name
+#define DRIVER_NAME(name) "hip" #name
+#include "virtual_calls.inc"
+
+static int write_value(void *handle, void *address, uint64_t value, unsigned value_bytes, unsigned flags,
+                       const char *function) {
+    CALL(function);
+    struct stream *stream = common_find(handle);
+    NEED(stream, INVALID_HANDLE);
+    ANSWER(value_write(stream, (uint64_t)address, value, value_bytes, flags));
+}
+
+EXPORT int hipStreamWriteValue32(void *handle, void *address, uint32_t value, unsigned flags) {
+    return write_value(handle, address, value, 4, flags, "hipStreamWriteValue32");
+}
+EXPORT int hipStreamWriteValue64(void *handle, void *address, uint64_t value, unsigned flags) {
+    return write_value(handle, address, value, 8, flags, "hipStreamWriteValue64");
+}
+
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
 EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {

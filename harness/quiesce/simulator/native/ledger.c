@@ -135,5 +135,10 @@ void ledger_remove(uint32_t index) {
     ledger->live[live[index].thing].bytes -= live[index].size_bytes;
 }
 
+void ledger_resize(uint32_t index, uint64_t size_bytes) {
+    ledger->live[live[index].thing].bytes += size_bytes - live[index].size_bytes;
+    live[index].size_bytes = size_bytes;
+}
+
 struct live *ledger_live(uint32_t index) { return &live[index]; }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 2, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 3, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
 
 enum thing {
     THING_NONE,
@@ -23,6 +23,8 @@ enum thing {
     THING_POOL,
     THING_MODULE,
     THING_TEXTURE,  // or a surface
+    THING_PHYSICAL,     // memory, behind a handle
+    THING_RESERVATION,  // of address space
     THINGS,
 };
 
@@ -125,6 +127,7 @@ uint32_t ledger_thread(void);
 
 uint32_t ledger_take(void);  // an index of the live table that is not used, or 0 where it is full
 void ledger_remove(uint32_t index);
+void ledger_resize(uint32_t index, uint64_t size_bytes);
 struct live *ledger_live(uint32_t index);
 
 // Where the ring is written.

@@ -14,6 +14,7 @@
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
+#include "virtual.h"
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
 // below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
@@ -337,7 +338,7 @@ void memory_finish_free(const struct freed *freed) {
 
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
-    if (!arena) return registered_find(address);
+    if (!arena) return space_covers(address) ? virtual_find(address) : registered_find(address);
     struct arena_slot slot = arena_find(arena, address);
     uint32_t use = use_of(slot);
     unsigned bank = (unsigned)(arena - arenas);
@@ -364,11 +365,12 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
 }
 
 uint32_t memory_live_at(uint64_t address) {
+    if (space_covers(address)) return virtual_live_at(address);
     uint32_t use = use_of(slot_at(address));
     return use == ARENA_DEAD ? 0 : use;
 }
 
-bool memory_covers(uint64_t address) { return arena_at(address) != NULL; }
+bool memory_covers(uint64_t address) { return arena_at(address) != NULL || space_covers(address); }
 
 void memory_tables(void (*add)(const void *start, size_t bytes)) {
     add(arenas, sizeof arenas);

@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "ledger.h"
 #include "memory.h"
+#include "virtual.h"
 
 enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512, OWN_MAX = 2048 };
 
@@ -24,6 +25,8 @@ static void look(uint64_t word) {
     uint32_t live = memory_live_at(word);
     if (!live) live = handle_live_at(word);
     if (live) ledger_live(live)->reachable = 1;
+    uint32_t space = virtual_space_at(word);
+    if (space) ledger_live(space)->reachable = 1;
 }
 
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.

@@ -30,8 +30,10 @@
 #include "stacks.h"
 #include "stream.h"
 #include "unsimulated.h"
+#include "virtual.h"
 
 struct settings settings;
+bool runtime_was_called;
 
 enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
 enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
@@ -106,6 +108,7 @@ static const char *start(const char *text) {
     streams_open();
     devices_open();
     contexts_open();
+    driver_open();
     unsimulated_open();
     running = true;
     starting = false;
@@ -116,6 +119,7 @@ static void stop(void) {
     if (!running) return;
     captures_close();
     streams_close();
+    virtual_close();
     enum thing thing;
     for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) context_destroy(handle, thing);
     pools_close();
@@ -127,7 +131,7 @@ static void stop(void) {
     stacks_close();
     ledger_close();
     last_error = OK;
-    running = false;
+    runtime_was_called = running = false;
 }
 
 // Another thread may be in a call, and may go on calling while this one exits: it is told that the runtime is being
@@ -166,6 +170,11 @@ enum status runtime_enter(const char *function) {
 
 int runtime_leave(enum status answer) {
     if (answer != OK) last_error = answer;
+    release_lock();
+    return (int)answer;
+}
+
+int runtime_leave_to_driver(enum status answer) {
     release_lock();
     return (int)answer;
 }

@@ -12,6 +12,7 @@
 #include "status.h"
 
 extern struct settings settings;
+extern bool runtime_was_called;  // for something that makes a context current by itself
 
 // Takes the lock and starts the machine where it is not running. Returns NOT_INITIALIZED in a child of fork(), for a
 // device context is not inherited, and UNLOADING in other threads than the one that exits; the lock is held all the
@@ -20,6 +21,8 @@ enum status runtime_enter(const char *function);
 
 // Notes what a call answers as the thread's last error and releases the lock. Returns the answer.
 int runtime_leave(enum status answer);
+
+int runtime_leave_to_driver(enum status answer);  // the same for a call that is not the runtime's: notes nothing
 
 // For host functions, and for waiting until another thread's has returned.
 void runtime_unlock(void);

@@ -21,6 +21,7 @@ static const struct {
      "invalid copy direction for memcpy"},
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},
     {INVALID_IMAGE, "cudaErrorInvalidKernelImage", "hipErrorInvalidImage", "device kernel image is invalid"},
+    {INVALID_CONTEXT, "cudaErrorDeviceUninitialized", "hipErrorInvalidContext", "invalid device context"},
     {UNSUPPORTED_LIMIT, "cudaErrorUnsupportedLimit", "hipErrorUnsupportedLimit",
      "limit is not supported on this architecture"},
     {FILE_NOT_FOUND, "cudaErrorFileNotFound", "hipErrorFileNotFound", "file not found"},

@@ -2,6 +2,7 @@
 
 #include "memory.h"
 #include "runtime.h"
+#include "transfer.h"
 
 // A write that comes from a remote device is followed by a flush before later work runs: it has no meaning here.
 enum { FLUSH = 1u << 30 };  // CU_STREAM_WAIT_VALUE_FLUSH
@@ -14,4 +15,12 @@ enum status value_await(struct stream *stream, uint64_t address, uint64_t value,
     if (status) return status;
     struct value_wait wait = {address, value & mask, mask, value_bytes, (enum comparison)flags};
     return stream_enqueue(stream, &(struct work){.kind = WORK_VALUE, .value = wait});
+}
+
+enum status value_write(struct stream *stream, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags) {
+    enum { NO_BARRIER = 1 };  // CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER: what came before is written all the same
+    bool known = settings.flavour == FLAVOUR_HIP || flags <= NO_BARRIER;
+    if (!known || address % value_bytes || memory_find(address).thing == THING_NONE) return INVALID_VALUE;
+    struct fill fill = {address, value_bytes, value_bytes, 1, value, value_bytes};
+    return transfer_fill(stream, fill, true);
 }

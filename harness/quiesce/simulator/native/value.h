@@ -10,3 +10,6 @@
 // `flags` is the comparison, of those that both flavours number alike. The memory must be known to the runtime.
 enum status value_await(struct stream *stream, uint64_t address, uint64_t value, uint64_t mask, unsigned value_bytes,
                         unsigned flags);
+
+// Writes a value in the order of a stream.
+enum status value_write(struct stream *stream, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags);

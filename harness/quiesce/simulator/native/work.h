@@ -23,8 +23,8 @@ struct copy {
 
 struct fill {
     uint64_t to, pitch, width, height;  // width in bytes
-    uint32_t value;
-    unsigned value_bytes;  // 1, 2 or 4
+    uint64_t value;
+    unsigned value_bytes;  // 1, 2, 4 or 8
 };
 
 struct host_call {
