@@ -65,6 +65,35 @@ def test_a_leak_is_found_with_its_rate_and_origin(every: int) -> None:
     assert (growth.quantity.family, growth.origin) == (DESCRIPTORS, "origin of descriptors")
 
 
+def test_a_leak_is_told_with_the_readings_of_the_rounds_that_decided() -> None:
+    code = Code(lambda rounds: 10 * rounds)
+    (growth,) = code.judge().growths
+    assert (growth.first_round, growth.per_round) == (7, 10)
+    assert growth.readings == tuple(10 * number for number in range(7, 7 + ROUNDS))
+
+
+def test_of_memory_the_longest_look_decides() -> None:
+    """Endurance sees 100 bytes per round, confirmation, after the rounds under traces, what is left of them."""
+    rounds = [0]
+
+    class Heap(ToldMeter):
+        @property
+        def quantity(self) -> Quantity:
+            return HEAP
+
+    def run() -> Outcome:
+        rounds[0] += 1
+        return Outcome.PASSED
+
+    meter = Heap(lambda: 100 * min(rounds[0], 18) + 60 * max(0, rounds[0] - 18), C_HEAP)
+    judgement = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge()
+    (growth,) = judgement.growths
+    assert growth.per_round == 60
+    assert growth.first_round + len(growth.readings) - 1 == judgement.rounds
+    assert len(growth.readings) == 4 * ROUNDS
+    assert growth.readings[-1] == meter.tell()
+
+
 def test_a_movement_against_a_leak_does_not_hide_it() -> None:
     code = Code(lambda rounds: (rounds + 1) // 2 + (rounds == 2))  # over rounds 2 to 4 it seems to be at rest
     assert code.judge().growths
