@@ -51,6 +51,7 @@ def test_each_gauge_that_grows_has_its_plot(leaking: Result) -> None:
     other = replace(found, readings=replace(found.readings, gauge="threads", unit="threads", per_round=1.0))
     (card,) = make_cards([replace(leaking, findings=(found, other, replace(found, readings=None)))])
     assert card.has_plot
+    assert card.gist == "the C heap grows by 1008 bytes per round; the C heap grows by 1008 bytes per round"
     assert [finding.plot and unpacked(finding.plot)["gauge"] for finding in card.findings] == [
         "the C heap",
         "threads",

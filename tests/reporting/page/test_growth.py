@@ -35,6 +35,13 @@ def test_bytes_have_a_scale_of_bytes() -> None:
     assert [words for _, words in plot.ticks] == ["0 B", "256 KiB", "512 KiB", "768 KiB", "1 MiB"]
 
 
+def test_many_bytes_are_told_in_the_units_of_the_scale() -> None:
+    readings = replace(STEADY, unit="bytes", per_round=20971536.0)
+    assert make_growth_plot(readings).rate == "20 MiB per round"
+    assert "say how fast: 20 MiB per round." in growth_words(readings)
+    assert make_growth_plot(replace(readings, per_round=1008.0)).rate == "1008 bytes per round"
+
+
 def test_the_words_say_what_the_picture_shows() -> None:
     assert growth_words(STEADY) == (
         "After each round, by how much threads exceeded the reading after round 7. "

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quiesce.findings import Finding
 from quiesce.reporting.names import split_case
-from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt
+from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
 from quiesce.reporting.page.glossary import sentence_of
 from quiesce.reporting.page.growth import growth_words, make_growth_plot
 from quiesce.reporting.page.matrix import SEVERITY
@@ -52,7 +52,7 @@ class FindingText:
 class Card:
     """One result. ``invariants`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
 
-    ``note`` says why operations or plots are missing.
+    ``gist`` says what grows, where readings show it, and ``note`` why operations or plots are missing.
     """
 
     anchor: str
@@ -61,6 +61,7 @@ class Card:
     topic: str
     name: str
     title: str
+    gist: str
     backend: str
     where: str
     upstream: tuple[str, ...]
@@ -124,6 +125,7 @@ def _card(anchor: str, result: Result, is_whole: bool) -> Card:
         topic=topic,
         name=name,
         title=clean_line(result.title),
+        gist=shorten("; ".join(finding.observed for finding in result.findings if finding.readings)),
         backend=clean_line(result.backend),
         where=place(result),
         upstream=tuple(map(clean_line, result.upstream)),

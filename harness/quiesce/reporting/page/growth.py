@@ -9,7 +9,7 @@ from typing import Any, Final
 from quiesce.findings import RoundReadings
 from quiesce.reporting.names import shorten_middle
 from quiesce.reporting.page.scale import byte_ticks, count_ticks
-from quiesce.reporting.page.sizes import bounded
+from quiesce.reporting.page.sizes import bounded, format_bytes
 from quiesce.reporting.page.thinning import extremes
 from quiesce.reporting.text import clean_line, rate
 
@@ -62,7 +62,7 @@ def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
         grown=tuple(grown[index] for index in kept),
         unit=unit,
         slope=(_point(readings, height, ends[0]), _point(readings, height, ends[1])),
-        rate=rate(replace(readings, unit=unit)),
+        rate=_rate(replace(readings, unit=unit)),
         ticks=ticks([grown[index] for index in kept]),
     )
 
@@ -76,5 +76,11 @@ def growth_words(readings: RoundReadings) -> str:
     last = readings.first_round + len(readings.grown) - 1
     return (
         f"After each round, by how much {clean_line(readings.gauge)} exceeded the reading after round "
-        f"{readings.first_round}. Rounds {readings.measured_from} to {last}, shaded, say how fast: {rate(readings)}."
+        f"{readings.first_round}. Rounds {readings.measured_from} to {last}, shaded, say how fast: {_rate(readings)}."
     )
+
+
+def _rate(readings: RoundReadings) -> str:
+    if readings.unit == "bytes" and abs(readings.per_round) >= 1024:
+        return f"{format_bytes(round(readings.per_round))} per round"
+    return rate(readings)
