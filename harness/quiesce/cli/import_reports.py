@@ -45,7 +45,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     for path in arguments.files:
         try:
             results.append(_result(path, arguments.format, arguments.at_exit, console))
-        except (UnreadableReport, OSError) as error:
+        except OSError as error:
+            unread = True
+            console.complain(
+                f"'{path}' cannot be read ({error.strerror or error}); name a file that a leak checker wrote"
+            )
+        except UnreadableReport as error:
             unread = True
             console.complain(str(error))
     if arguments.report:
