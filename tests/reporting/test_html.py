@@ -77,8 +77,8 @@ def test_a_finding_says_what_a_reader_needs(report: Report) -> None:
         "1 skipped because their slot was never made",
         "opencl 1.0-1.2: vendor#7",
         "größe 字",
-        "After each round, by how much the C heap exceeded the reading after round 7.",
-        "Rounds 10 to 15, shaded, say how fast: 1008 bytes per round.",
+        "the C heap: 7.88 KiB more after round 15 than after round 7.",
+        "The growth of 1008 bytes per round was measured over rounds 10 to 15.",
         "it lacks tape",
         "Linux x86_64",
     ):

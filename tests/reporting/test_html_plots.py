@@ -59,7 +59,7 @@ def test_growth_is_drawn_for_each_gauge(browser: Browser, leaking: Result, tmp_p
             assert figure.locator(".legendtext").all_text_contents() == [name, rate]
             expect(figure.locator(".annotation-text")).to_have_text(decided)
             expect(figure.locator(".shapelayer path")).to_have_count(1)
-            expect(figure.locator("figcaption")).to_contain_text(f"shaded, say how fast: {rate}.")
+            expect(figure.locator("figcaption")).to_contain_text(f"The growth of {rate} was measured over {decided}.")
         figures.nth(1).locator(".nsewdrag").hover()
         expect(figures.nth(1).locator(".hoverlayer")).to_contain_text("threads more")
         figures.nth(0).locator(".nsewdrag").hover()

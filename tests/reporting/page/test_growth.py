@@ -38,15 +38,17 @@ def test_bytes_have_a_scale_of_bytes() -> None:
 def test_many_bytes_are_told_in_the_units_of_the_scale() -> None:
     readings = replace(STEADY, unit="bytes", per_round=20971536.0)
     assert make_growth_plot(readings).rate == "20 MiB per round"
-    assert "say how fast: 20 MiB per round." in growth_words(readings)
+    assert "The growth of 20 MiB per round was" in growth_words(readings)
     assert make_growth_plot(replace(readings, per_round=1008.0)).rate == "1008 bytes per round"
 
 
 def test_the_words_say_what_the_picture_shows() -> None:
     assert growth_words(STEADY) == (
-        "After each round, by how much threads exceeded the reading after round 7. "
-        "Rounds 11 to 18, shaded, say how fast: 1 thread per round."
+        "threads: 11 threads more after round 18 than after round 7. "
+        "The growth of 1 thread per round was measured over rounds 11 to 18."
     )
+    assert growth_words(replace(STEADY, grown=(0, 1))).startswith("threads: 1 thread more after round 8 ")
+    assert growth_words(replace(STEADY, unit="bytes", grown=(0, 2048))).startswith("threads: 2 KiB more after round 8 ")
 
 
 def test_names_that_a_test_gave_are_cleaned_and_short() -> None:

@@ -72,12 +72,21 @@ def _point(readings: RoundReadings, height: float, index: int) -> tuple[int, flo
 
 
 def growth_words(readings: RoundReadings) -> str:
-    """Return what the plot shows, in a sentence or two."""
+    """Return what the plot shows, in words that say as much without it."""
     last = readings.first_round + len(readings.grown) - 1
     return (
-        f"After each round, by how much {clean_line(readings.gauge)} exceeded the reading after round "
-        f"{readings.first_round}. Rounds {readings.measured_from} to {last}, shaded, say how fast: {_rate(readings)}."
+        f"{clean_line(readings.gauge)}: {_amount(readings)} more after round {last} than after round "
+        f"{readings.first_round}. The growth of {_rate(readings)} was measured over rounds {readings.measured_from} "
+        f"to {last}."
     )
+
+
+def _amount(readings: RoundReadings) -> str:
+    last = readings.grown[-1]
+    if readings.unit == "bytes":
+        return format_bytes(last)
+    unit = clean_line(readings.unit)
+    return f"{bounded(last):,} {unit.removesuffix('s') if last == 1 else unit}"
 
 
 def _rate(readings: RoundReadings) -> str:

@@ -36,7 +36,7 @@ plots.kinds.growth = (() => {
     return {
       legend: { y: 1.01, yanchor: "bottom" },
       xaxis: plots.steps("round", first, last, Math.max(0.6, (last - first) * 0.03)),
-      yaxis: plots.amounts(data.ticks, data.unit === "bytes" ? "" : plain(data.unit)),
+      yaxis: plots.amounts(data.ticks, `${data.unit === "bytes" ? "" : plain(data.unit)} more than after round ${first}`),
       shapes: [{
         type: "rect", x0: from, x1: to, yref: "paper", y0: 0, y1: 1, layer: "below",
         fillcolor: colour("failed", 0.07), line: { color: colour("failed", 0.5), width: 1 },
