@@ -117,16 +117,9 @@ def test_failing_sequences_are_shown_where_they_are_not_saved(capsys: pytest.Cap
     assert "finds:    request_fits_but_out_of_memory" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--backend", "absent"], "backend 'absent' cannot work here: no device; plug one in"),
-        (["--backend", "good", "--operations", "0"], "--operations 0 performs nothing; write at least 1"),
-    ],
-)
-def test_what_cannot_run_is_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", *words]) == ExitCode.COULD_NOT_RUN
-    assert capsys.readouterr().err == f"quiesce: {message}\n"
+def test_a_backend_that_cannot_work_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--backend", "absent"]) == ExitCode.COULD_NOT_RUN
+    assert capsys.readouterr().err == "quiesce: backend 'absent' cannot work here: no device; plug one in\n"
 
 
 def test_an_interruption_keeps_what_is_finished(

@@ -101,3 +101,14 @@ def test_a_case_is_shortened(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "a = allocate 1\nfree a\nfree a\n" in done.stdout
     assert quiesce("shrink", "long.case", "--backend", "reference", cwd=tmp_path).returncode == 0
+
+
+def test_a_case_that_is_not_executed_has_not_found_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pooled.case").write_text("title: x\nkind: control\nneeds: pool\n\na = allocate 1MiB\nfree a\n")
+    done = quiesce("shrink", "pooled.case", "--backend", "host", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "quiesce: pooled.case is unsupported on 'host' (lacks pool), so it cannot fail there; "
+        "name a backend that it fails on\n"
+    )

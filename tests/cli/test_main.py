@@ -50,12 +50,33 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert f"usage: quiesce {name}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["dance"], ["run", "--no-such-option"], ["run", "--seed", "x"]])
-def test_usage_errors_could_not_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "quiesce: the following arguments are required: COMMAND; see 'quiesce --help'"),
+        (["explor"], "quiesce: there is no command 'explor'; write 'explore', or another of run, exec, explore, "),
+        (
+            ["run", "--no-such-option"],
+            "quiesce run: unrecognized arguments: --no-such-option; see 'quiesce run --help'",
+        ),
+        (["shrink", "a.case", "b.case", "--backend", "alpha"], "quiesce shrink: unrecognized arguments: b.case; see "),
+        (
+            ["run", "--seed", "x"],
+            "quiesce run: argument --seed: 'x' is no whole number; write digits, such as 100000; ",
+        ),
+        (["explore"], "quiesce explore: the following arguments are required: --backend; see 'quiesce explore --help'"),
+        (["prove", "--matrix", "--json"], "quiesce prove: argument --json: not allowed with argument --matrix; see "),
+    ],
+)
+def test_usage_errors_are_one_line_and_could_not_run(
+    words: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == ExitCode.COULD_NOT_RUN
-    assert "usage: quiesce" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith(line)
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,6 @@ def test_a_report_that_cannot_be_written_could_not_run(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judge(monkeypatch, lambda case, backend: Verdict.PASSED)
-    (corpus / "out").write_text("a file", encoding="utf-8")
+    (corpus / "out" / "report.json").mkdir(parents=True)
     assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
     assert "out" in capsys.readouterr().err

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from quiesce.leaks.quantities import DESCRIPTORS, Quantity
+from quiesce.leaks.memory import HEAP
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, Quantity
 
 
 @dataclass
@@ -43,3 +44,14 @@ class ToldMeter:
 
     def evidence(self, quantity: Quantity) -> str:
         return ""
+
+
+@dataclass
+class ToldHeap(ToldMeter):
+    """Reads it as bytes of the C heap."""
+
+    family: str = C_HEAP
+
+    @property
+    def quantity(self) -> Quantity:
+        return HEAP

@@ -9,13 +9,12 @@ import pytest
 
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
-from quiesce.leaks.memory import HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, Quantity
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS
 
-from .meters import ToldMeter
+from .meters import ToldHeap, ToldMeter
 
 ROUNDS = 12
 
@@ -65,6 +64,30 @@ def test_a_leak_is_found_with_its_rate_and_origin(every: int) -> None:
     assert (growth.quantity.family, growth.origin) == (DESCRIPTORS, "origin of descriptors")
 
 
+def test_a_leak_is_told_with_the_readings_of_the_rounds_that_decided() -> None:
+    code = Code(lambda rounds: 10 * rounds)
+    (growth,) = code.judge().growths
+    assert (growth.first_round, growth.per_round) == (7, 10)
+    assert growth.readings == tuple(10 * number for number in range(7, 7 + ROUNDS))
+
+
+def test_of_memory_the_longest_look_decides() -> None:
+    """Endurance sees 100 bytes per round, confirmation, after the rounds under traces, what is left of them."""
+    rounds = [0]
+
+    def run() -> Outcome:
+        rounds[0] += 1
+        return Outcome.PASSED
+
+    meter = ToldHeap(lambda: 100 * min(rounds[0], 18) + 60 * max(0, rounds[0] - 18))
+    judgement = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge()
+    (growth,) = judgement.growths
+    assert growth.per_round == 60
+    assert growth.first_round + len(growth.readings) - 1 == judgement.rounds
+    assert len(growth.readings) == 4 * ROUNDS
+    assert growth.readings[-1] == meter.tell()
+
+
 def test_a_movement_against_a_leak_does_not_hide_it() -> None:
     code = Code(lambda rounds: (rounds + 1) // 2 + (rounds == 2))  # over rounds 2 to 4 it seems to be at rest
     assert code.judge().growths
@@ -82,18 +105,13 @@ def test_a_cache_that_is_emptied_at_the_end_takes_no_leak_of_the_heap_with_it() 
     rounds = [0]
     remember = functools.lru_cache(maxsize=2)(lambda key: key)
 
-    class Heap(ToldMeter):
-        @property
-        def quantity(self) -> Quantity:
-            return HEAP
-
     def run() -> Outcome:
         rounds[0] += 1
         if rounds[0] == 8:
             remember(0)
         return Outcome.PASSED
 
-    meter = Heap(lambda: rounds[0] * 32 + remember.cache_info().currsize * 5000, C_HEAP)
+    meter = ToldHeap(lambda: rounds[0] * 32 + remember.cache_info().currsize * 5000)
     (growth,) = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge().growths
     assert growth.per_round == pytest.approx(32)
 

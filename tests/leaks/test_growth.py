@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from quiesce.leaks.growth import at_rest, growth_per_round, is_leak, lows_rise, never_came_back, rises_often
+from quiesce.leaks.growth import (
+    at_rest,
+    growth_per_round,
+    is_leak,
+    lows_rise,
+    measured_from,
+    never_came_back,
+    rises_often,
+)
 
 LEAK = [10 * number for number in range(30)]
 EVERY_OTHER = [number // 2 for number in range(30)]
@@ -61,3 +69,9 @@ def test_each_rule_has_its_own_innocents() -> None:
 def test_rises_are_counted_from_three_of_eight_on() -> None:
     assert rises_often([0, 1, 1, 1, 2, 2, 2, 3, 3])
     assert not rises_often([0, 1, 1, 1, 2, 2, 2, 2, 2])
+
+
+def test_growth_is_measured_behind_the_first_third_of_what_is_long() -> None:
+    assert [measured_from([0] * length) for length in (1, 6, 7, 64, 256)] == [0, 0, 2, 21, 85]
+    steep_at_first = [100 * number for number in range(10)] + [1000 + number for number in range(20)]
+    assert growth_per_round(steep_at_first) == 1

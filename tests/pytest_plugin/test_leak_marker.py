@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from .conftest import Project
+
+jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra 'test'")
+
+SCHEMA = Path(__file__).parents[2] / "reports" / "schema" / "report.schema.json"
 
 SUITE = """
 import pytest
@@ -25,6 +34,20 @@ def test_cycle():
     cycle.append(cycle)
 """
 
+COUNTED = """
+import pytest
+
+ROWS, KEPT = [], []
+
+@pytest.mark.leak(rounds=12)
+def test_keeps_rows(leak_check):
+    ROWS.extend("ab")
+    leak_check.gauge("rows", lambda: len(ROWS), "rows")
+
+@pytest.mark.leak(rounds=12, gauges=["python"])
+def test_keeps_memory(): KEPT.append(bytearray(4096))
+"""
+
 
 def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     project.write("test_it.py", SUITE)
@@ -37,3 +60,22 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
             "  allocated: test_it.py:8: def test_keeps(): KEPT.append(bytearray(4096))",
         ]
     )
+
+
+def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
+    project.write("test_it.py", COUNTED)
+    project.run("test_it.py", "--quiesce-report=out").assert_outcomes(failed=2)
+    report = json.loads((project.path / "out" / "report.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(report)
+    memory, rows = (result["findings"][0]["readings"] for result in report["results"])
+    assert rows == {
+        "first_round": 7,
+        "gauge": "rows",
+        "grown": [2 * number for number in range(12)],
+        "measured_from": 11,
+        "per_round": 2.0,
+        "unit": "rows",
+    }
+    assert (memory["gauge"], memory["unit"]) == ("Python's memory", "bytes")
+    assert len(memory["grown"]) >= 12
+    assert memory["per_round"] > 4096

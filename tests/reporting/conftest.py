@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quiesce.findings import Finding, Grade
+from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.results import Report, Result, Sample, Verdict
+
+if TYPE_CHECKING:
+    from .chromium import Browser
 
 SQUEEZE = Result(
     case="pool/squeeze_before_oom",
@@ -35,6 +39,36 @@ SQUEEZE = Result(
         Sample(1, "a = allocate 67108864", "allocated at 0x10000", 11, 67108864, 67108864, None),
         Sample(3, "b = allocate 100663296", "out of memory", 14, 0, 67108864, None),
     ),
+)
+
+
+LEAK = Result(
+    case="tests/test_pool.py::test_keeps[small]",
+    title="test_keeps[small] leaves nothing behind",
+    path="tests/test_pool.py",
+    backend="process",
+    verdict=Verdict.KNOWN_UPSTREAM,
+    reason="the test is expected to fail: vendor#8",
+    findings=(
+        Finding(
+            invariant="a_repeated_test_leaves_nothing_behind",
+            expected="the C heap grows by nothing per round",
+            observed="the C heap grows by 1008 bytes per round",
+            line=4,
+            allocated_by="native code; run the test under heaptrack or memray --native to see where",
+            fault_class="leak of c-heap",
+            grade=Grade.GROWTH,
+            readings=RoundReadings(
+                gauge="the C heap",
+                unit="bytes",
+                first_round=7,
+                grown=(0, 992, 2016, 3024, 4032, 5040, 6048, 7056, 8064),
+                measured_from=10,
+                per_round=1008.0,
+            ),
+        ),
+    ),
+    reproduce="pytest 'tests/test_pool.py::test_keeps[small]'",
 )
 
 
@@ -71,6 +105,7 @@ RESULTS = (
             ),
         ),
     ),
+    LEAK,
     other("streams/slow", "opencl", Verdict.INCONCLUSIVE, reason="the foreign process grew as well"),
 )
 
@@ -81,5 +116,18 @@ def failing() -> Result:
 
 
 @pytest.fixture
+def leaking() -> Result:
+    return LEAK
+
+
+@pytest.fixture
 def report() -> Report:
     return Report(seed=7, results=RESULTS, run={"machine": "Linux x86_64", "started": "2026-01-01T00:00:00+00:00"})
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from .chromium import launched
+
+    with launched() as opened:
+        yield opened

@@ -6,8 +6,9 @@ from quiesce.results import Report, Verdict
 
 def test_every_verdict_is_counted_for_every_backend(report: Report) -> None:
     counts = {each.backend: each for each in count_by_backend(report.results)}
-    assert list(counts) == ["host", "opencl", "reference"]
-    assert [(each.executed, each.failures, each.total) for each in counts.values()] == [(0, 0, 2), (2, 0, 2), (3, 2, 3)]
+    assert list(counts) == ["host", "opencl", "process", "reference"]
+    numbers = [(each.executed, each.failures, each.total) for each in counts.values()]
+    assert numbers == [(0, 0, 2), (2, 0, 2), (1, 0, 1), (3, 2, 3)]
     assert counts["reference"].by_verdict[Verdict.BROKEN_CASE] == 1
     assert counts["host"].by_verdict[Verdict.PASSED] == 0
 
@@ -18,4 +19,4 @@ def test_a_backend_without_results_is_counted_as_empty() -> None:
 
 
 def test_executed_counts_operations_that_ran(report: Report) -> None:
-    assert executed_count(report.results) == 5
+    assert executed_count(report.results) == 6

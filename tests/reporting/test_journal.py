@@ -126,6 +126,29 @@ def test_a_result_that_lacks_a_key_is_refused(key: str, report: Report, tmp_path
         read_journal(path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("grown", [], "'grown' is not a list of integers with a first one"),
+        ("grown", [0, 1.5], "'grown' is not a list of integers"),
+        ("grown", [True], "'grown' is not a list of integers"),
+        ("first_round", "7", "'first_round' is not an integer"),
+        ("per_round", float("nan"), "'per_round' is not a finite number"),
+        ("unit", None, "'unit' is not a string"),
+    ],
+)
+def test_readings_that_nobody_can_draw_are_refused(
+    key: str, value: object, message: str, leaking: Result, tmp_path: Path
+) -> None:
+    path = tmp_path / "results.jsonl"
+    header, line, *_ = write(Report(0, (leaking,)), path).splitlines()
+    record = json.loads(line)
+    record["findings"][0]["readings"][key] = value
+    path.write_bytes(header + b"\n" + json.dumps(record).encode() + b"\n")
+    with pytest.raises(ConfigurationError, match=f":2: {message}"):
+        read_journal(path)
+
+
 def test_order_of_arrival_is_kept_and_reports_order_for_themselves(report: Report, tmp_path: Path) -> None:
     backwards = replace(report, results=tuple(reversed(ordered(report.results))))
     write(backwards, tmp_path / "results.jsonl")

@@ -37,7 +37,7 @@ def test_golden_report_is_what_is_written_today(report: Report) -> None:
 
 def test_schema_is_a_schema_and_closed_everywhere() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
-    assert len(object_schemas(schema())) == 6
+    assert len(object_schemas(schema())) == 7
     assert all("additionalProperties" in found for found in object_schemas(schema()))
 
 
@@ -47,11 +47,20 @@ def test_golden_report_and_an_empty_one_follow_the_schema() -> None:
     validator.validate(json.loads(render_json(Report(seed=0, results=()))))
 
 
-@pytest.mark.parametrize("place", ["", "results", "backends", "findings"])
+@pytest.mark.parametrize("place", ["", "results", "backends", "findings", "readings"])
 def test_schema_refuses_an_unknown_key(place: str) -> None:
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
     failed = next(result for result in document["results"] if result["findings"])
-    places = {"": document, "results": failed, "findings": failed["findings"][0], "backends": document["backends"][0]}
+    (readings,) = (
+        finding["readings"] for result in document["results"] for finding in result["findings"] if "readings" in finding
+    )
+    places = {
+        "": document,
+        "results": failed,
+        "findings": failed["findings"][0],
+        "readings": readings,
+        "backends": document["backends"][0],
+    }
     places[place]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         jsonschema.Draft202012Validator(schema()).validate(document)

@@ -50,7 +50,7 @@ def test_totals_are_those_of_the_elements(report: Report) -> None:
         assert element.get("tests") == str(len(list(element.iter("testcase"))))
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             assert element.get(attribute) == str(len(list(element.iter(tag))))
-    assert [suite.get("name") for suite in root.iter("testsuite")] == ["host", "opencl", "reference"]
+    assert [suite.get("name") for suite in root.iter("testsuite")] == ["host", "opencl", "process", "reference"]
 
 
 def test_any_text_makes_a_well_formed_document(failing: Result, tmp_path: Path) -> None:

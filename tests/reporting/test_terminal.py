@@ -21,10 +21,11 @@ cases/tape/diamond.case: broken case on 'reference': the fault 'tape.leaks' did 
 backend    executed  passed  failed  broken  unsupported  not promised  known  inconclusive
 host              0       0       0       0            1             1      0             0
 opencl            2       0       0       0            0             0      1             1
+process           1       0       0       0            0             0      1             0
 reference         3       1       1       1            0             0      0             0
 skipped 'cupy': it cannot be imported: No module named 'cupy'; pip install cupy
 NOTHING WAS EXECUTED on 'host': 1 unsupported, 1 not promised. This is not a pass.
-5 results from 2 backends: 2 failures
+6 results from 3 backends: 2 failures
 """
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.reporting.text import clean, clean_line, failure_text, plural
+from quiesce.findings import RoundReadings
+from quiesce.reporting.text import clean, clean_line, failure_text, plural, rate
 from quiesce.results import Result, Verdict
 
 GOLDEN = """\
@@ -108,3 +109,16 @@ def test_hostile_text_cannot_forge_a_line(failing: Result) -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, "0 cases"), (1, "1 case"), (2, "2 cases")])
 def test_plural(count: int, text: str) -> None:
     assert plural(count, "case") == text
+
+
+@pytest.mark.parametrize(
+    ("per_round", "unit", "words"),
+    [
+        (1008.4, "bytes", "1008 bytes per round"),
+        (1.0, "threads", "1 thread per round"),
+        (0.5, "descriptors", "0.50 descriptors per round"),
+        (2.0, "boxes\x1b[31m", "2 boxes per round"),
+    ],
+)
+def test_a_rate_is_told_with_its_unit(per_round: float, unit: str, words: str) -> None:
+    assert rate(RoundReadings("a gauge", unit, 1, (0,), 1, per_round)) == words

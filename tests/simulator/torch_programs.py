@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
+RECORDED: Final = """
+side = torch.cuda.Stream()
+for _ in range(10):
+    x = torch.empty({size_bytes}, dtype=torch.uint8, device='cuda')
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = torch.empty_like(x).copy_(x)
+    x.record_stream(side)
+    del x
+torch.cuda.synchronize()
+del y
+torch.cuda.empty_cache()
+"""
+"""A block that another stream uses is kept for it; small ones and large ones have pools of their own."""
+
 INNOCENT: Final = {
     "one stream produces, another consumes": """
 a, b = torch.cuda.Stream(), torch.cuda.Stream()
@@ -42,19 +57,7 @@ for i in range(12):
 torch.cuda.synchronize()
 assert (result.cpu() == 11).all()
 """,
-    "record_stream keeps a block for another stream": """
-side = torch.cuda.Stream()
-for _ in range(10):
-    x = torch.empty(1 << 22, dtype=torch.uint8, device='cuda')
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        y = torch.empty_like(x).copy_(x)
-    x.record_stream(side)
-    del x
-torch.cuda.synchronize()
-del y
-torch.cuda.empty_cache()
-""",
+    "record_stream keeps a block for another stream": RECORDED.format(size_bytes="1 << 22"),
     "four threads": """
 import threading
 def work(n):
@@ -124,19 +127,7 @@ end.record()
 end.synchronize()
 assert start.elapsed_time(end) >= 0
 """,
-    "the runtime's own pool": """
-side = torch.cuda.Stream()
-for _ in range(10):
-    x = torch.empty(1 << 20, dtype=torch.uint8, device='cuda')
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        y = torch.empty_like(x).copy_(x)
-    x.record_stream(side)
-    del x
-torch.cuda.synchronize()
-del y
-torch.cuda.empty_cache()
-""",
+    "the runtime's own pool": RECORDED.format(size_bytes="1 << 20"),
     "a capture forks and joins": """
 a, b, c = (torch.empty(64, device='cuda') for _ in range(3))
 graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()

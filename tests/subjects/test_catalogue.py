@@ -31,6 +31,8 @@ def test_a_name_that_nothing_has_is_answered_with_the_nearest(write_subject: Wri
     write_subject(name="host/thrust_pool")
     with pytest.raises(ConfigurationError, match="there is no subject 'thrust'; write 'thrust_pool'"):
         find_subjects(["thrust"], tmp_path / "fixtures")
+    with pytest.raises(ConfigurationError, match=r"subject 'zzz'; write a folder that holds a subject\.toml"):
+        find_subjects(["zzz"], tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="write one of host/thrust_pool, or a folder"):
         find_subjects(["zzz"], tmp_path / "fixtures")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.cases.writer import write_case
+from quiesce.cli.arguments import Once, folder, operation_count, whole_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.run import complain_about
@@ -16,7 +17,6 @@ from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.conformance import Conformance, Standing, run_conformance
 from quiesce.conformance.run import OPERATIONS_DEFAULT
-from quiesce.errors import ConfigurationError
 from quiesce.generation.saving import FOLDER, save
 from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.html import why_unavailable
@@ -32,24 +32,25 @@ _EXIT_CODES: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("--backend", required=True, metavar="NAME", help="the backend to examine")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to examine")
+    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
-        type=int,
+        type=operation_count,
         default=OPERATIONS_DEFAULT,
         metavar="N",
         help=f"perform so many in valid sequences, and as many in hostile ones (default: {OPERATIONS_DEFAULT:,})",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="DIR", help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}"
+        "--report",
+        type=folder,
+        metavar="DIR",
+        help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Examine and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    if arguments.operations < 1:
-        raise ConfigurationError(f"--operations {arguments.operations} performs nothing; write at least 1")
     choice = choose_backends([arguments.backend])
     catalogue = select_cases([])
     complain_about(catalogue.errors, console)

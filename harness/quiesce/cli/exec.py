@@ -11,6 +11,7 @@ import shlex
 import signal
 from pathlib import Path
 
+from quiesce.cli.arguments import folder, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -27,11 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, behind --")
     parser.add_argument("--flavour", default="cuda:12", metavar="NAME:N", help="hip:5 to 7, cuda:11 to 13 (cuda:12)")
     parser.add_argument("--capacity", type=_capacity, metavar="SIZE", help="memory of each device (default: 16GiB)")
-    parser.add_argument("--devices", type=int, default=1, metavar="N", help="how many devices there are (default: 1)")
+    parser.add_argument(
+        "--devices", type=whole_number, default=1, metavar="N", help="how many devices there are (default: 1)"
+    )
     parser.add_argument(
         "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the schedule and of failures")
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help="seed of the schedule and of failures"
+    )
     parser.add_argument(
         "--recycle", choices=("eager", "never"), default="eager", help="whether addresses and handles are used again"
     )
@@ -47,8 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stacks", action="store_true", help="keep call stacks, native and Python, and say where blocks came from"
     )
-    parser.add_argument("--ring", type=int, default=1 << 20, metavar="N", help="how many observations are kept")
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write report.json, report.html and junit.xml here")
+    parser.add_argument(
+        "--ring", type=whole_number, default=1 << 20, metavar="N", help="how many observations are kept"
+    )
+    parser.add_argument(
+        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

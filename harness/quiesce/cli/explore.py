@@ -10,10 +10,10 @@ from typing import Final
 
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
+from quiesce.cli.arguments import Once, folder, operation_count, output_file, whole_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import choose_backends
-from quiesce.errors import ConfigurationError
 from quiesce.generation.campaign import CampaignResult, run_campaign
 from quiesce.generation.coverage import STATES
 from quiesce.generation.saving import FOLDER, save
@@ -24,11 +24,11 @@ OPERATIONS_DEFAULT: Final = 100_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("--backend", required=True, metavar="NAME", help="the backend to explore")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to explore")
+    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
-        type=int,
+        type=operation_count,
         default=OPERATIONS_DEFAULT,
         metavar="N",
         help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,})",
@@ -36,19 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hostile", action="store_true", help="also misuse: double frees, foreign pointers, …")
     parser.add_argument(
         "--save",
-        type=Path,
+        type=folder,
         default=Path(FOLDER),
         metavar="DIR",
         help=f"where a failing sequence becomes a case file (default: {FOLDER})",
     )
     parser.add_argument("--coverage", action="store_true", help="show which operation met which state how often")
-    parser.add_argument("--coverage-json", type=Path, metavar="FILE", help="write the same to a file, with the seed")
+    parser.add_argument(
+        "--coverage-json", type=output_file, metavar="FILE", help="write the same to a file, with the seed"
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    if arguments.operations < 1:
-        raise ConfigurationError(f"--operations {arguments.operations} performs nothing; write at least 1")
     usable = choose_backends([arguments.backend]).usable[0]
 
     def keep(case: Case) -> None:

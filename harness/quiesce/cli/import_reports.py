@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
 
+from quiesce.cli.arguments import folder
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose reports they are (default: each says so itself); a log without one then says that nothing leaked",
     )
     add_at_exit(parser)
-    parser.add_argument("--report", type=Path, metavar="DIR", help="write report.json, report.html and junit.xml here")
+    parser.add_argument(
+        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -43,7 +45,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     for path in arguments.files:
         try:
             results.append(_result(path, arguments.format, arguments.at_exit, console))
-        except (UnreadableReport, OSError) as error:
+        except OSError as error:
+            unread = True
+            console.complain(
+                f"'{path}' cannot be read ({error.strerror or error}); name a file that a leak checker wrote"
+            )
+        except UnreadableReport as error:
             unread = True
             console.complain(str(error))
     if arguments.report:

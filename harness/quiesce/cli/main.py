@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Final
 
+from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.errors import QuiesceError
@@ -47,9 +48,9 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+def build_parser(command: str | None = None) -> OneLineParser:
     """Return the parser. Only ``command``'s module is imported, so that one command cannot break another."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="quiesce",
         description="Regression tests for GPU and host memory management.",
         epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
@@ -99,7 +100,15 @@ def _discard_output() -> None:
 
 def _run(words: Sequence[str], console: Console) -> ExitCode:
     command = next((word for word in words if not word.startswith("-")), None)
-    parsed = build_parser(command).parse_args(words)
+    parser = build_parser(command)
+    if command is not None and command not in COMMANDS:
+        from quiesce.cases.wording import instead_of
+
+        parser.error(f"there is no command '{command}'; {instead_of(command, COMMANDS)}")
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.prog = f"quiesce {command}"
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     code: ExitCode = parsed.function(parsed, console)
     return code
 

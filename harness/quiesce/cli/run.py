@@ -13,6 +13,7 @@ from typing import TypeAlias
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
+from quiesce.cli.arguments import folder, whole_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.run_record import describe_run
@@ -58,9 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
     parser.add_argument(
-        "--report", type=Path, metavar="DIR", help="write report.html, report.json, junit.xml and results.jsonl here"
+        "--report", type=folder, metavar="DIR", help="write report.html, report.json, junit.xml and results.jsonl here"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed that the report names (default: 0)")
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help="seed that the report names (default: 0)"
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

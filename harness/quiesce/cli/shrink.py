@@ -7,9 +7,12 @@ from pathlib import Path
 
 from quiesce.cases.parser import parse_case
 from quiesce.cases.writer import write_case
+from quiesce.cli.arguments import Once, folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import choose_backends
+from quiesce.errors import ConfigurationError
+from quiesce.execution import run_case
 from quiesce.generation.saving import named_case, save
 from quiesce.generation.shrinking import TRIALS_MAX, shrink
 from quiesce.reporting.text import clean_line
@@ -18,8 +21,8 @@ from quiesce.reporting.text import clean_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("file", type=Path, metavar="CASE", help="the case file")
-    parser.add_argument("--backend", required=True, metavar="NAME", help="the backend that it fails on")
-    parser.add_argument("--save", type=Path, metavar="DIR", help="write the shorter case here (default: show it)")
+    parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend that it fails on")
+    parser.add_argument("--save", type=folder, metavar="DIR", help="write the shorter case here (default: show it)")
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -35,6 +38,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     finally:
         console.end_progress()
     if shrunk is None:
+        result = run_case(case, usable.backend)
+        if not result.verdict.executed:
+            raise ConfigurationError(
+                f"{case.path} is {result.verdict} on '{usable.name}' ({result.reason}), so it cannot fail there; "
+                "name a backend that it fails on"
+            )
         console.write(f"{clean_line(case.path)} finds nothing on {clean_line(usable.name)}\n")
         return ExitCode.NOTHING_FOUND
     if shrunk.interrupted:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from quiesce.cli.arguments import folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.version import version
@@ -45,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="say which subjects there are, and run nothing")
     parser.add_argument(
-        "--report", type=Path, metavar="DIR", help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}"
+        "--report",
+        type=folder,
+        metavar="DIR",
+        help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from quiesce.leaks.growth import rises_often
@@ -103,6 +103,8 @@ class LeakCheck:
         self._outcome = Outcome.OVER
         self._rounds = 0
         self._watched = 0
+        self._endured = 0
+        self._untraced = 0
         self._filling = 0
         self._started = 0.0
         self._is_large = False
@@ -194,7 +196,7 @@ class LeakCheck:
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
-        growing = {each: self._readings.growth(each) for each in moving if self._seems_to_leak(each)}
+        growing = [each for each in moving if self._seems_to_leak(each)]
         gone = set(growing).difference(self._still_there(growing, caches))  # before traces leave garbage of their own
         if not self._is_large:
             gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
@@ -214,7 +216,7 @@ class LeakCheck:
             left, sites = self._lasting(suspects, left, sites)
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
-        return self._growths({quantity: growing[quantity] for quantity in left}, sites)
+        return self._growths(left, sites)
 
     def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""
@@ -244,6 +246,7 @@ class LeakCheck:
             self._round()
             self._readings.take()
             self._watched += 1
+        self._endured = self._rounds
 
     def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
         """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""
@@ -299,6 +302,7 @@ class LeakCheck:
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""
         self._tracing.start()
+        self._untraced = self._rounds
         for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
             if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
                 break  # a buffer that grows in place takes more memory at every eighth of its size only
@@ -341,20 +345,26 @@ class LeakCheck:
                 time.sleep(ENDING_SECONDS)
         return left
 
-    def _growths(self, left: Mapping[Quantity, float], sites: Sequence[Site]) -> tuple[Growth, ...]:
+    def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:
         """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
-        growths = []
-        for quantity in _leading([*left, *([PYTHON_BYTES] if sites else [])]):
-            if quantity == PYTHON_BYTES:
-                per_round = sum(site.bytes_per_round for site in sites)
-                growths.append(Growth(quantity, per_round, str(sites[0]), sites_text(sites)))
-                continue
-            meter = self._readings.meter(quantity.family)
-            origin = meter.origin(quantity)
-            if sites and quantity.family not in (CONTEXTS, C_HEAP):
-                origin = str(sites[0])
-            growths.append(Growth(quantity, left[quantity], origin, meter.evidence(quantity)))
-        return tuple(growths)
+        quantities = _leading([*left, *([PYTHON_BYTES] if sites else [])])
+        return tuple(
+            self._traced_growth(sites) if each == PYTHON_BYTES else self._growth(each, sites) for each in quantities
+        )
+
+    def _traced_growth(self, sites: Sequence[Site]) -> Growth:
+        per_round = sum(site.bytes_per_round for site in sites)
+        kept = self._tracing.kept_bytes(sites)
+        return Growth(PYTHON_BYTES, per_round, kept, self._untraced + 1, str(sites[0]), sites_text(sites))
+
+    def _growth(self, quantity: Quantity, sites: Sequence[Site]) -> Growth:
+        meter = self._readings.meter(quantity.family)
+        is_of_objects = bool(sites) and quantity.family not in (CONTEXTS, C_HEAP)
+        origin = str(sites[0]) if is_of_objects else meter.origin(quantity)
+        readings = tuple(self._readings.values(quantity))
+        first_round = self._endured - len(readings) + 1
+        per_round = self._readings.growth(quantity)
+        return Growth(quantity, per_round, readings, first_round, origin, meter.evidence(quantity))
 
 
 def _leading(quantities: Sequence[Quantity]) -> list[Quantity]:

@@ -23,13 +23,17 @@ def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
     return max(last) - min(last) <= allowed * window
 
 
+def measured_from(values: Sequence[int]) -> int:
+    """Return the position of the first reading whose growth is measured: behind the first third, where there is one."""
+    return 0 if len(values) <= SHORT else len(values) // 3
+
+
 def growth_per_round(values: Sequence[int]) -> float:
     """Return the median of the slopes between all pairs of readings behind the first third, which may be warm-up.
 
     The estimator is that of Theil (1950) and Sen (1968), which a few odd readings do not move.
     """
-    first = 0 if len(values) <= SHORT else len(values) // 3
-    points = list(enumerate(values))[first:]
+    points = list(enumerate(values))[measured_from(values) :]
     slopes = [(b - a) / (later - earlier) for (earlier, a), (later, b) in combinations(points, 2)]
     return median(slopes) if slopes else 0.0
 

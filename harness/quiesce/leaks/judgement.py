@@ -19,10 +19,15 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known."""
+    """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known.
+
+    ``readings`` are those behind the rounds that decided, which were consecutive, from ``first_round`` on.
+    """
 
     quantity: Quantity
     per_round: float
+    readings: tuple[int, ...]
+    first_round: int
     origin: str = ""
     evidence: str = ""
 

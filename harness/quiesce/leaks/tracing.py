@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -118,6 +118,11 @@ class Tracing:
             if is_leak(kept, 0):
                 found.append(Site(frame, growth_per_round(kept), growth_per_round(blocks)))
         return sorted(found, key=lambda site: (-site.bytes_per_round, site.frame))
+
+    def kept_bytes(self, sites: Iterable[Site]) -> tuple[int, ...]:
+        """Return how much these sites kept together, sample by sample."""
+        frames = [site.frame for site in sites]
+        return tuple(sum(sample.sites.get(frame, NOTHING)[0] for frame in frames) for sample in self._samples)
 
 
 def sites_text(sites: Sequence[Site]) -> str:

@@ -7,10 +7,11 @@ from typing import Final
 
 import pytest
 
-from quiesce.findings import Finding, Grade
+from quiesce.findings import Finding, Grade, RoundReadings
+from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
-from quiesce.reporting.text import clean_line, failure_text
+from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import Result, Verdict
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
@@ -62,25 +63,31 @@ def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict
 
 
 def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding:
-    quantity = growth.quantity
+    quantity, readings = growth.quantity, _readings(growth)
     allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
+    grows = "grow" if quantity.unit in quantity.name.split() else "grows"  # threads grow, the C heap grows
     return Finding(
         LEAVES_NOTHING,
-        f"{quantity.name} grows by {f'at most {allowed} bytes' if allowed else 'nothing'} per round",
-        f"{quantity.name} grows by {_amount(growth)} per round",
+        f"{quantity.name} {grows} by {f'at most {allowed} bytes' if allowed else 'nothing'} per round",
+        f"{quantity.name} {grows} by {rate(readings)}",
         line=line,
         allocated_by=_from_root(growth.origin, root),
         fault_class=f"leak of {quantity.family}",
         grade=Grade.GROWTH,
         evidence=_from_root(growth.evidence, root),
+        readings=readings,
     )
 
 
-def _amount(growth: Growth) -> str:
-    per_round = growth.per_round
-    count = str(round(per_round)) if per_round >= 1 else f"{per_round:.2f}"
-    unit = growth.quantity.unit
-    return f"{count} {unit[:-1] if count == '1' else unit}"
+def _readings(growth: Growth) -> RoundReadings:
+    return RoundReadings(
+        gauge=growth.quantity.name,
+        unit=growth.quantity.unit,
+        first_round=growth.first_round,
+        grown=tuple(value - growth.readings[0] for value in growth.readings),
+        measured_from=growth.first_round + measured_from(growth.readings),
+        per_round=growth.per_round,
+    )
 
 
 def _from_root(text: str, root: str) -> str:

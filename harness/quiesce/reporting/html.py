@@ -3,14 +3,14 @@
 Libraries, and why these:
 
 - *Jinja2* lays the page out. Everything is escaped (``autoescape``), and a missing value is an error.
-- *Plotly* draws the timelines. It zooms, reads out values and saves a picture, all of which a long timeline needs and
+- *Plotly* draws the plots. It zooms, reads out values and saves a picture, all of which a long timeline needs and
   drawings made beforehand (Matplotlib, Altair with vl-convert) do not do. uPlot is smaller, but it is not on
   PyPI, and a copy in this repository would be one that nobody updates. Plotly's script is 4.8 MB; packed it adds 2 MB
-  to a page that has a timeline and nothing to one that has none, and it is unpacked when the first one is shown.
+  to a page that has a plot and nothing to one that has none, and it is unpacked when the first one is shown.
 
 The page states a Content-Security-Policy that allows its own two scripts by their hashes and nothing from a network:
 what a driver answers would not run even if it were not escaped. Table, findings and operations are plain HTML and are
-there without JavaScript, which adds filters, sorting, timelines and copying.
+there without JavaScript, which adds filters, sorting, plots and copying.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "quiesce[report]"
 """What to install for this report."""
+SCRIPTS: Final = ("plots.js", "timelines.js", "growth.js", "report.js")
+"""What the page's own script is made of, in order."""
 CHUNK_ROWS: Final = 20
 """Rows of the matrix that the browser lays out together, once one of them comes into sight."""
 _COUNTED: Final = (
@@ -68,8 +70,8 @@ def render_html(report: Report) -> str:
     counts = count_by_backend(results)
     cards = tuple(make_cards(results))
     environment = _environment()
-    script = _source(environment, "timelines.js") + _source(environment, "report.js")
-    library = load_plot_library() if any(card.timeline for card in cards) else None
+    script = "".join(_source(environment, name) for name in SCRIPTS)
+    library = load_plot_library() if any(card.has_plot for card in cards) else None
     return environment.get_template("report.html.j2").render(
         headline=headline(report, counts),
         counts=[replace(each, backend=clean_line(each.backend)) for each in counts],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quiesce.findings import Finding, Grade
+from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.results import Report, Result, Sample, Verdict
@@ -49,7 +50,7 @@ def _encodable(text: str) -> str:
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:
-    return {
+    record: dict[str, Any] = {
         "allocated_by": _encodable(finding.allocated_by),
         "evidence": _encodable(finding.evidence),
         "expected": _encodable(finding.expected),
@@ -60,6 +61,20 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "observed": _encodable(finding.observed),
         "operation_index": finding.operation_index,
         "request": _encodable(finding.request),
+    }
+    if finding.readings is not None:
+        record["readings"] = _readings_record(finding.readings)
+    return record
+
+
+def _readings_record(readings: RoundReadings) -> dict[str, Any]:
+    return {
+        "first_round": readings.first_round,
+        "gauge": _encodable(readings.gauge),
+        "grown": list(readings.grown),
+        "measured_from": readings.measured_from,
+        "per_round": readings.per_round,
+        "unit": _encodable(readings.unit),
     }
 
 
@@ -128,6 +143,22 @@ def _finding_from(record: object) -> Finding:
         fault_class=_text(fields, "fault_class"),
         grade=Grade(_text(fields, "grade")),
         evidence=_text(fields, "evidence"),
+        readings=_readings_from(fields["readings"]) if "readings" in fields else None,
+    )
+
+
+def _readings_from(record: object) -> RoundReadings:
+    fields = _mapping(record, "the value of 'readings'")
+    grown = _items(fields, "grown")
+    if not grown or not all(isinstance(item, int) and not isinstance(item, bool) for item in grown):
+        raise RecordError("'grown' is not a list of integers with a first one")
+    return RoundReadings(
+        gauge=_text(fields, "gauge"),
+        unit=_text(fields, "unit"),
+        first_round=_number(fields, "first_round"),
+        grown=tuple(grown),
+        measured_from=_number(fields, "measured_from"),
+        per_round=_rate(fields, "per_round"),
     )
 
 
@@ -161,6 +192,13 @@ def _number(fields: Mapping[str, Any], key: str) -> int:
     value = fields.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
         raise RecordError(f"'{key}' is not an integer")
+    return value
+
+
+def _rate(fields: Mapping[str, Any], key: str) -> float:
+    value = fields.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise RecordError(f"'{key}' is not a finite number")
     return value
 
 

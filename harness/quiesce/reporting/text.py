@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
-from quiesce.findings import Finding
+from quiesce.findings import Finding, RoundReadings
 from quiesce.results import Result
 
 EVIDENCE_LINES_MAX: Final = 20
@@ -99,6 +99,14 @@ def failure_text(result: Result) -> str:
     if result.reproduce:
         blocks.append(f"  reproduce: {clean_line(result.reproduce)}")
     return "\n".join(blocks)
+
+
+def rate(readings: RoundReadings) -> str:
+    """Return by how much a gauge grows, as ``133 bytes per round`` or ``0.50 descriptors per round``."""
+    per_round = readings.per_round
+    count = f"{per_round:.0f}" if per_round >= 1 else f"{per_round:.2f}"
+    unit = clean_line(readings.unit)
+    return f"{count} {unit.removesuffix('s') if count == '1' else unit} per round"
 
 
 def plural(count: int, thing: str) -> str:

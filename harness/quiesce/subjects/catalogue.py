@@ -48,7 +48,8 @@ def _named(target: str, below: Sequence[Path]) -> list[Path]:
         known = sorted("/".join(path.parent.parts[-2:]) for path in below)
         names = [*known, *(name.rpartition("/")[2] for name in known)]
         near = difflib.get_close_matches(target, names, n=1)
-        advice = f"'{near[0]}'" if near else f"one of {', '.join(known)}, or a folder that holds a {MANIFEST}"
+        one_of = f"one of {', '.join(known)}, or " if known else ""
+        advice = f"'{near[0]}'" if near else f"{one_of}a folder that holds a {MANIFEST}"
         raise ConfigurationError(f"there is no subject '{target}'; write {advice}")
     return named
 

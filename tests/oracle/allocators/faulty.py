@@ -35,7 +35,6 @@ LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
 LIVE: Final = "live_bytes_return_to_where_they_were"
 NEGATIVE: Final = "gauges_are_not_negative"
-COUNT: Final = "block_count_follows_the_sequence"
 COST: Final = "cost_per_iteration_stays_flat"
 
 

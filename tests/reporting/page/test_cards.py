@@ -15,8 +15,8 @@ from quiesce.reporting.page.cards import anchors, make_cards
 from quiesce.results import Report, Result, Sample, Verdict
 
 
-def unpacked(timeline: str) -> Any:
-    return json.loads(zlib.decompress(base64.b64decode(timeline)))
+def unpacked(plot: str) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(plot)))
 
 
 def test_only_results_that_need_a_reader_have_cards(report: Report) -> None:
@@ -24,6 +24,7 @@ def test_only_results_that_need_a_reader_have_cards(report: Report) -> None:
         (Verdict.FAILED, "pool/squeeze_before_oom"),
         (Verdict.BROKEN_CASE, "tape/diamond"),
         (Verdict.KNOWN_UPSTREAM, "streams/recycled_handle"),
+        (Verdict.KNOWN_UPSTREAM, "tests/test_pool.py::test_keeps[small]"),
     ]
 
 
@@ -42,6 +43,22 @@ def test_a_finding_is_told_in_full(failing: Result) -> None:
     assert (finding.observed, finding.allocated_by) == ("out of memory", "operation 1 (line 11): a = allocate 67108864")
     assert card.reproduce == "quiesce run cases/pool/squeeze_before_oom.case --backend reference"
     assert unpacked(card.timeline)["offending"] == [3]
+
+
+def test_each_gauge_that_grows_has_its_plot(leaking: Result) -> None:
+    (found,) = leaking.findings
+    assert found.readings is not None
+    other = replace(found, readings=replace(found.readings, gauge="threads", unit="threads", per_round=1.0))
+    (card,) = make_cards([replace(leaking, findings=(found, other, replace(found, readings=None)))])
+    assert card.has_plot
+    assert card.gist == "the C heap grows by 1008 bytes per round; the C heap grows by 1008 bytes per round"
+    assert [finding.plot and unpacked(finding.plot)["gauge"] for finding in card.findings] == [
+        "the C heap",
+        "threads",
+        "",
+    ]
+    assert [bool(finding.growth) for finding in card.findings] == [True, True, False]
+    assert card.note == ""
 
 
 def test_evidence_is_cleaned_and_cut_at_its_beginning(report: Report, failing: Result) -> None:
@@ -82,8 +99,20 @@ def test_a_backend_that_counts_no_bytes_still_shows_its_operations(failing: Resu
 
 
 def test_beyond_the_limit_findings_stay_and_timelines_go(failing: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TIMELINES_MAX", 2)
+    monkeypatch.setattr(module, "PLOTTED_MAX", 2)
     made = list(make_cards([failing] * 4))
     assert [bool(card.timeline) for card in made] == [True, True, False, False]
     assert made[3].findings == made[0].findings
-    assert made[3].note == "The first 2 findings carry their operations here; report.json holds those of all."
+    assert made[3].note == "The first 2 findings carry plots and operations here; report.json holds those of all."
+
+
+def test_beyond_the_limit_a_leak_is_told_in_words(
+    failing: Result, leaking: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PLOTTED_MAX", 1)
+    plain = replace(leaking, findings=(Finding("rule", "this", "that"),))
+    first, second, third = make_cards([failing, leaking, plain])
+    assert (first.has_plot, second.has_plot, third.has_plot) == (True, False, False)
+    assert "1008 bytes per round" in second.findings[0].growth
+    assert second.note.startswith("The first 1 findings carry plots")
+    assert third.note == ""

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiesce.findings import Finding
-from quiesce.reporting.page.timeline import BUCKETS_MAX, Timeline, make_timeline
+from quiesce.reporting.page.thinning import BUCKETS_MAX
+from quiesce.reporting.page.timeline import Timeline, make_timeline
 from quiesce.results import Sample
 
 

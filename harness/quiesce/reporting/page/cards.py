@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from quiesce.findings import Finding
 from quiesce.reporting.names import split_case
-from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt
+from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
 from quiesce.reporting.page.glossary import sentence_of
+from quiesce.reporting.page.growth import growth_words, make_growth_plot
 from quiesce.reporting.page.matrix import SEVERITY
 from quiesce.reporting.page.packing import pack
 from quiesce.reporting.page.timeline import make_timeline
@@ -19,15 +20,18 @@ from quiesce.reporting.record import TIMELINE_VERDICTS
 from quiesce.reporting.text import clean, clean_line, place
 from quiesce.results import Result, Verdict
 
-TIMELINES_MAX: Final = 500
-"""So many cards carry a timeline and operations; of the rest the page has the findings, and report.json everything."""
+PLOTTED_MAX: Final = 500
+"""So many cards carry plots and operations; of the rest the page has the findings, and report.json everything."""
 EVIDENCE_LENGTH_MAX: Final = 20_000
 """Characters of evidence that are shown, from its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingText:
-    """One finding in clean words; what is '' is not shown."""
+    """One finding in clean words; what is '' is not shown.
+
+    ``growth`` is what its plot shows, in words, and ``plot`` packed JSON for the page.
+    """
 
     invariant: str
     sentence: str
@@ -40,13 +44,15 @@ class FindingText:
     observed: str
     allocated_by: str
     evidence: str
+    growth: str
+    plot: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """One result. ``invariants`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
 
-    ``note`` says why the operations are missing.
+    ``gist`` says what grows, where readings show it, and ``note`` why operations or plots are missing.
     """
 
     anchor: str
@@ -55,6 +61,7 @@ class Card:
     topic: str
     name: str
     title: str
+    gist: str
     backend: str
     where: str
     upstream: tuple[str, ...]
@@ -67,6 +74,11 @@ class Card:
     excerpt: Excerpt | None
     timeline: str
     note: str
+
+    @property
+    def has_plot(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.timeline) or any(finding.plot for finding in self.findings)
 
 
 def needs_card(result: Result) -> bool:
@@ -83,19 +95,24 @@ def anchors(results: Sequence[Result]) -> dict[int, str]:
 
 def make_cards(results: Sequence[Result]) -> Iterator[Card]:
     """Return the cards one by one, in the order of :func:`anchors`."""
-    timelines = 0
+    plotted = 0
     for position, anchor in anchors(results).items():
-        has_timeline = results[position].verdict in TIMELINE_VERDICTS and bool(results[position].timeline)
-        timelines += has_timeline
-        yield _card(anchor, results[position], has_timeline, is_whole=timelines <= TIMELINES_MAX)
+        result = results[position]
+        has_plot = _has_timeline(result) or any(finding.readings for finding in result.findings)
+        plotted += has_plot
+        yield _card(anchor, result, is_whole=plotted <= PLOTTED_MAX or not has_plot)
 
 
-def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Card:
+def _has_timeline(result: Result) -> bool:
+    return result.verdict in TIMELINE_VERDICTS and bool(result.timeline)
+
+
+def _card(anchor: str, result: Result, is_whole: bool) -> Card:
     excerpt, timeline, note = None, "", ""
-    if not has_timeline:
+    if not is_whole:
+        note = f"The first {PLOTTED_MAX} findings carry plots and operations here; report.json holds those of all."
+    elif not _has_timeline(result):
         note = "None was recorded." if result.operations else ""
-    elif not is_whole:
-        note = f"The first {TIMELINES_MAX} findings carry their operations here; report.json holds those of all."
     else:
         excerpt = make_excerpt(result.timeline, result.findings, result.operations)
         timeline = _timeline(result, excerpt)
@@ -108,6 +125,7 @@ def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Ca
         topic=topic,
         name=name,
         title=clean_line(result.title),
+        gist=shorten("; ".join(finding.observed for finding in result.findings if finding.readings)),
         backend=clean_line(result.backend),
         where=place(result),
         upstream=tuple(map(clean_line, result.upstream)),
@@ -116,7 +134,7 @@ def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Ca
         skipped=result.skipped,
         reproduce=clean_line(result.reproduce),
         invariants=tuple(Counter(clean_line(finding.invariant) for finding in result.findings).items()),
-        findings=tuple(_finding(result, finding) for finding in result.findings),
+        findings=tuple(_finding(result, finding, is_whole) for finding in result.findings),
         excerpt=excerpt,
         timeline=timeline,
         note=note,
@@ -126,13 +144,15 @@ def _card(anchor: str, result: Result, has_timeline: bool, is_whole: bool) -> Ca
 def _timeline(result: Result, excerpt: Excerpt) -> str:
     listed = [line.index for line in excerpt.lines if isinstance(line, OperationLine)]
     timeline = make_timeline(result.timeline, result.findings, listed)
-    if timeline is None:
-        return ""
-    return pack(json.dumps(timeline.as_json(), sort_keys=True, separators=(",", ":")))
+    return "" if timeline is None else _packed(timeline.as_json())
 
 
-def _finding(result: Result, finding: Finding) -> FindingText:
-    index = finding.operation_index
+def _packed(plot: Mapping[str, Any]) -> str:
+    return pack(json.dumps(plot, sort_keys=True, separators=(",", ":")))
+
+
+def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
+    index, readings = finding.operation_index, finding.readings
     evidence = clean(finding.evidence).strip("\n")
     if len(evidence) > EVIDENCE_LENGTH_MAX:
         evidence = f"… (report.json holds all of it)\n{evidence[-EVIDENCE_LENGTH_MAX:]}"
@@ -148,4 +168,6 @@ def _finding(result: Result, finding: Finding) -> FindingText:
         observed=clean_line(finding.observed),
         allocated_by=clean_line(finding.allocated_by),
         evidence=evidence,
+        growth="" if readings is None else growth_words(readings),
+        plot="" if readings is None or not is_plotted else _packed(make_growth_plot(readings).as_json()),
     )

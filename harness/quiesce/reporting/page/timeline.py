@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from quiesce.findings import Finding
 from quiesce.reporting.page.excerpt import READINGS, read_gauges, shorten
-from quiesce.reporting.page.sizes import bounded, format_bytes
+from quiesce.reporting.page.scale import byte_ticks
+from quiesce.reporting.page.sizes import bounded
+from quiesce.reporting.page.thinning import extremes
 from quiesce.results import Sample
-
-BUCKETS_MAX: Final = 150
-"""A longer timeline is divided into this many parts; of each part, the lowest and the highest of a gauge are kept."""
-TICKS: Final = 5
-"""About how many lines the scale of bytes has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ def make_timeline(samples: Sequence[Sample], findings: Sequence[Finding], listed
         operations=tuple(sample.operation_index for sample in kept),
         texts=tuple((each.operation_index, _text(each)) for each in kept if each.operation_index not in beside),
         series=series,
-        ticks=_ticks([value for _, values in series for value in values if value is not None]),
+        ticks=byte_ticks([value for _, values in series for value in values if value is not None]),
         offending=tuple(offending),
         closing=closing,
     )
@@ -79,24 +76,8 @@ def _value(sample: Sample, gauge: str) -> int | None:
 
 
 def _thin(samples: Sequence[Sample], gauges: Iterable[str], wanted: set[int]) -> list[Sample]:
-    width = -(-len(samples) // BUCKETS_MAX)
     positions = {0, len(samples) - 1}
     positions.update(index for index, sample in enumerate(samples) if sample.operation_index in wanted)
     for gauge in gauges:
-        values = [_value(sample, gauge) for sample in samples]
-        for start in range(0, len(samples), width):
-            bucket = range(start, min(start + width, len(samples)))
-            read = [(value, index) for index in bucket if (value := values[index]) is not None]
-            # A part in which nobody read the gauge stays a part in which nobody did.
-            positions.update((min(read)[1], max(read)[1]) if read else (start,))
+        positions.update(extremes([_value(sample, gauge) for sample in samples]))
     return [samples[position] for position in sorted(positions)]
-
-
-def _ticks(values: Sequence[int]) -> tuple[tuple[int, str], ...]:
-    """Return lines at round binary sizes from 0, or from below the lowest value, to above the highest."""
-    low, high = min(0, *values, 0), max(0, *values, 0)
-    step = 1
-    while step * TICKS < high - low:
-        step *= 2
-    first, last = low // step, max(1, -(-high // step))
-    return tuple((number * step, format_bytes(number * step)) for number in range(first, last + 1))

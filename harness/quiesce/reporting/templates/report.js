@@ -1,4 +1,4 @@
-// What the page can do beyond being read: filters, sorting, opening, copying. timelines.js stands before it.
+// What the page can do beyond being read: filters, sorting, opening, copying. plots.js stands before it.
 (() => {
   const root = document.documentElement;
   root.classList.add("scripting");
@@ -149,7 +149,7 @@
     const inside = document.createElement("template");
     inside.innerHTML = packed.textContent;
     packed.replaceWith(inside.content);
-    for (const figure of all("figure", card)) timelines.observe(figure);
+    for (const figure of all("figure[data-plot]", card)) plots.observe(figure);
   }
   document.addEventListener("toggle", (event) => {
     if (event.target.open && event.target.matches(".card")) unpack(event.target);
@@ -196,7 +196,7 @@
 
   function setTheme(name) {
     if (name) root.dataset.theme = name; else delete root.dataset.theme;
-    timelines.redraw();
+    plots.redraw();
   }
   button.addEventListener("click", () => {
     theme = (theme + 1) % THEMES.length;
@@ -205,7 +205,7 @@
     button.setAttribute("aria-label", `Colours: ${meaning}`);
     setTheme(name);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", timelines.redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", plots.redraw);
   addEventListener("beforeprint", () => { beforePrint = THEMES[theme][0]; setTheme("light"); });
   addEventListener("afterprint", () => { setTheme(beforePrint); });
 

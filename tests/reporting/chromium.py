@@ -1,0 +1,99 @@
+"""The page in Chromium, for the tests that look at it as a reader does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+pytest.importorskip("plotly", reason="Plotly is not installed")
+pytest.importorskip("playwright", reason="Playwright, which drives the browser, is not installed")
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from quiesce.findings import Finding
+from quiesce.reporting.html import write_html
+from quiesce.results import Report, Result, Sample, Verdict
+
+__all__ = ["Browser", "Page", "expect"]
+
+
+def find_chromium() -> str | None:
+    """A Chromium that starts; a distribution may have a program of that name that only says where to get one."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path and subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
+CHROMIUM = find_chromium()
+NEEDS_CHROMIUM = pytest.mark.skipif(not CHROMIUM, reason="no Chromium that starts is on PATH")
+expect.set_options(timeout=30_000)  # a busy machine is slow; nothing is concluded from time
+
+ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-sandbox",  # root may not use the sandbox, and the page is ours
+)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, report: Report, directory: Path, **options: Any) -> Iterator[Page]:
+    """The report in a new profile; on leaving, the page must have been silent and have asked for itself only."""
+    path = directory / "report.html"
+    write_html(report, path)
+    context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **options})
+    said: list[str] = []
+    asked: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+    assert said == []
+    # Saving a picture and the empty icon stay inside the page: neither leaves this machine.
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+
+
+def failed(number: int, backend: str = "host") -> Result:
+    """A failed result with a timeline."""
+    return Result(
+        case=f"pool/case_{number}",
+        title=f"Behaviour {number} holds",
+        path=f"cases/pool/case_{number}.case",
+        backend=backend,
+        verdict=Verdict.FAILED,
+        findings=(Finding("rule", "this", "that", operation_index=3, line=9, request="free a"),),
+        operations=4,
+        reproduce=f"quiesce run cases/pool/case_{number}.case --backend {backend}",
+        timeline=tuple(Sample(index, "free a", "done", 9, index * 2**20, 2**22, 0) for index in range(4)),
+    )
+
+
+def visible(page: Page, selector: str) -> int:
+    """How many elements can be seen."""
+    count: int = page.locator(selector).filter(visible=True).count()
+    return count

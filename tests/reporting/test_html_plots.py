@@ -1,0 +1,162 @@
+"""The plots in a real browser: drawn when they are looked at, in both colour schemes, and hostile text stays text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from quiesce.findings import Finding, RoundReadings
+from quiesce.reporting.names import shorten_middle
+from quiesce.reporting.page.growth import NAME_LENGTH_MAX
+from quiesce.reporting.text import clean_line
+from quiesce.results import Report, Result, Sample, Verdict
+
+from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, visible
+
+pytestmark = NEEDS_CHROMIUM
+
+ATTACK = "</script></noscript><script>window.hit=1</script><img src=x onerror=window.hit=1>\u202e\x00 \u05d0\u05d1"
+ATTACKS = (
+    ATTACK,
+    "</style></title></template></details><svg onload=window.hit=1><iframe srcdoc='<script>parent.hit=1</script>'>",
+    "\" onmouseover=window.hit=1 autofocus onfocus=window.hit=1 href=javascript:window.hit=1 ' `${window.hit=1}`",
+    "\x1b]8;;javascript:window.hit=1\x07\x1b[31mred \u2066\u202e\udc80\ufffe<!-- <![CDATA[ ]]> &#60;script&#62;",
+    "<script>window.hit=1</script>" + "x<b>" * (64 * 1024 // 4),
+)
+
+
+def test_a_timeline_is_drawn_with_its_offending_operation(browser: Browser, report: Report, tmp_path: Path) -> None:
+    with opened(browser, report, tmp_path) as page:
+        card = page.locator(".card").first
+        card.locator("figure").scroll_into_view_if_needed()
+        expect(card.locator("figure[data-drawn] svg.main-svg").first).to_be_visible()
+        names = card.locator(".legendtext").all_text_contents()
+        assert names == ["live", "reserved"]
+        expect(card.locator(".annotation-text")).to_have_text("✗ operation 3")
+        expect(card.locator("tr.offending")).to_contain_text("b = allocate 100663296")
+        card.locator("tr[data-index='1']").hover()
+        expect(card.locator("figcaption")).to_have_text(
+            "operation 1 (line 11): a = allocate 67108864 → allocated at 0x10000"
+        )
+
+
+def test_growth_is_drawn_for_each_gauge(browser: Browser, leaking: Result, tmp_path: Path) -> None:
+    (found,) = leaking.findings
+    threads = RoundReadings("threads", "threads", 7, tuple(range(64)), 28, 1.0)
+    report = Report(0, (replace(leaking, findings=(found, replace(found, readings=threads))),))
+    with opened(browser, report, tmp_path) as page:
+        figures = page.locator("figure[data-plot=growth]")
+        expect(figures).to_have_count(2)
+        for number, (name, rate, decided) in enumerate(
+            [
+                ("the C heap", "1008 bytes per round", "rounds 10 to 15"),
+                ("threads", "1 thread per round", "rounds 28 to 70"),
+            ]
+        ):
+            figure = figures.nth(number)
+            figure.scroll_into_view_if_needed()
+            expect(page.locator("figure[data-drawn]")).to_have_count(number + 1)
+            assert figure.locator(".legendtext").all_text_contents() == [name, rate]
+            expect(figure.locator(".annotation-text")).to_have_text(decided)
+            expect(figure.locator(".shapelayer path")).to_have_count(1)
+            expect(figure.locator("figcaption")).to_contain_text(f"The growth of {rate} was measured over {decided}.")
+        figures.nth(1).locator(".nsewdrag").hover()
+        expect(figures.nth(1).locator(".hoverlayer")).to_contain_text("threads more")
+        figures.nth(0).locator(".nsewdrag").hover()
+        expect(figures.nth(0).locator(".hoverlayer")).to_contain_text("KiB more")
+
+
+def test_timelines_wait_until_they_are_looked_at(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, Report(0, tuple(failed(number) for number in range(30))), tmp_path) as page:
+        page.locator("figure").first.scroll_into_view_if_needed()
+        expect(page.locator("figure[data-drawn]")).to_have_count(1)
+        last = page.locator(".card").last
+        expect(last.locator("noscript")).to_have_count(1)
+        last.locator("summary").first.click()
+        last.locator("figure").scroll_into_view_if_needed()
+        expect(page.locator("figure[data-drawn]")).to_have_count(2)
+
+
+def saying(text: str) -> tuple[Result, Result]:
+    """A failed and an unsupported result that say one text wherever they can say anything."""
+    result = replace(
+        failed(1, text),
+        case=f"pool/{text}",
+        title=text,
+        path=text,
+        reason=text,
+        reproduce=text,
+        upstream=(text,),
+        findings=(
+            Finding(text, text, text, 3, 1, text, text, text, evidence=text),
+            Finding(text, text, text, readings=RoundReadings(text, text, 1, (0, 3, 5), 1, 2.5)),
+        ),
+        operations=100,
+        timeline=tuple(Sample(index, text, text, 1, 2**20, 0, 0) for index in range(100)),
+    )
+    return result, replace(result, verdict=Verdict.UNSUPPORTED, findings=(), timeline=(), backend="host")
+
+
+def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
+    results = tuple(result for text in ATTACKS for result in saying(text))
+    run = {text: text for text in ATTACKS} | {f"skipped {text}": text for text in ATTACKS} | {"ended": ATTACKS[0]}
+    with opened(browser, Report(0, results, run), tmp_path) as page:
+        page.locator("#open-all").click()
+        cards = page.locator(".card")
+        expect(cards).to_have_count(len(ATTACKS))
+        named = []
+        for number in range(len(ATTACKS)):
+            card = cards.nth(number)
+            growth, timeline = (card.locator(f"figure[data-plot={kind}]") for kind in ("growth", "timeline"))
+            growth.scroll_into_view_if_needed()
+            expect(growth.locator(".legendtext").first).to_be_visible()
+            named.append(growth.locator(".legendtext").all_text_contents()[0])
+            growth.locator(".nsewdrag").hover()
+            expect(growth.locator(".hoverlayer")).to_contain_text("more")
+            assert growth.locator("svg a").count() == 0
+            timeline.scroll_into_view_if_needed()
+            expect(timeline.locator("svg.main-svg").first).to_be_visible()
+            card.locator("tr[data-index='3']").hover()
+            expect(timeline.locator("figcaption")).to_contain_text("operation 3")
+        assert sorted(named) == sorted(shorten_middle(clean_line(text), NAME_LENGTH_MAX) for text in ATTACKS)
+        for group in page.locator("details.group").all():
+            group.locator("summary").first.click()
+        page.locator("#backend").focus()
+        page.locator("#search").fill("<script>window.hit=1")
+        expect(page.locator("#shown")).to_contain_text("of 5 cases")
+        assert visible(page, ".card") == 2
+        page.locator(".matrix thead button").first.click()
+        assert page.evaluate("window.hit") is None
+        assert page.locator("main :is(img, iframe, script:not([type]), style, svg[onload], b)").count() == 0
+        assert page.locator("a:not([href^='#'])").count() == 0
+
+
+def test_dark_and_light_are_two_pictures(browser: Browser, report: Report, tmp_path: Path) -> None:
+    with opened(browser, report, tmp_path, color_scheme="light") as page:
+        page.locator("figure").first.scroll_into_view_if_needed()
+        expect(page.locator("figure[data-drawn]")).to_be_visible()
+        pictures = []
+        for scheme, ground, line in (
+            ("light", "rgb(244, 246, 248)", "rgb(34, 87, 197)"),
+            ("dark", "rgb(13, 17, 23)", "rgb(130, 173, 255)"),
+        ):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            expect(page.locator("body")).to_have_css("background-color", ground)
+            expect(page.locator("path.js-line").first).to_have_css("stroke", line)
+            pictures.append(page.screenshot())
+    assert pictures[0] != pictures[1]
+    assert min(map(len, pictures)) > 30_000
+
+
+def test_on_paper_a_dark_page_is_light(browser: Browser, report: Report, tmp_path: Path) -> None:
+    with opened(browser, report, tmp_path, color_scheme="dark") as page:
+        page.locator("figure").first.scroll_into_view_if_needed()
+        expect(page.locator("figure[data-drawn]")).to_be_visible()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.emulate_media(media="print")
+        expect(page.locator("path.js-line").first).to_have_css("stroke", "rgb(34, 87, 197)")
+        expect(page.locator("h1")).to_have_css("color", "rgb(192, 38, 45)")
+        assert visible(page, "#filters") == 0
+        page.emulate_media(media="screen")
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        expect(page.locator("path.js-line").first).to_have_css("stroke", "rgb(130, 173, 255)")
