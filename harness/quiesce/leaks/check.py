@@ -284,7 +284,7 @@ class LeakCheck:
         self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
         moving = self._moving()  # what has come to rest by now does not leak, however long it grew
         is_borne_out = any(
-            quantity in moving and self._readings.growth(quantity) > BORNE_OUT * per_round
+            quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
             for quantity, per_round in (
                 (BLOCKS, sum(site.blocks_per_round for site in sites)),
                 (HEAP, sum(site.bytes_per_round for site in sites)),

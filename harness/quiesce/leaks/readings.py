@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quiesce.leaks.growth import at_rest, growth_per_round, is_leak
+from quiesce.leaks.growth import at_rest, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import Meter, Quantity
 from quiesce.leaks.series import Series
@@ -105,6 +105,10 @@ class Readings:
     def growth(self, quantity: Quantity) -> float:
         """Return by how much a quantity grows per round; nothing if it is not watched."""
         return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
+
+    def bears_out(self, quantity: Quantity, least_per_round: float) -> bool:
+        """Whether a quantity grows by more than that and its lows rise, unlike those of a saw-tooth."""
+        return self.growth(quantity) > least_per_round and lows_rise(self.values(quantity))
 
     def grown(self, quantity: Quantity) -> int:
         """Return by how much the last reading is above the first."""
