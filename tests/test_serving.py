@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 
 from quiesce.backend import Backend, DeviceProfile
 from quiesce.backends.process.backend import ProcessBackend
+from quiesce.backends.process.program import Program
 from quiesce.backends.reference import backend, faulty
 from quiesce.operations import Operation
 from quiesce.requests import parse_request
@@ -101,3 +103,63 @@ def test_what_cannot_be_served_ends_with_one_line(arguments: list[str], said: st
     assert (run.returncode, run.stdout) == (2, "")
     assert said in run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+AGAIN = """\
+import os, sys
+from quiesce.backends.reference import backend
+from quiesce.serving import serve_again
+
+class Telling:
+    describe = backend().describe
+    def open(self, profile):
+        sys.stderr.write(f"{os.getpid()}\\n")
+        return backend().open(profile)
+
+serve_again(Telling(), sys.stdin.buffer, sys.stdout.buffer)
+"""
+"""A driver that says which process serves a context."""
+DIES = f"{AGAIN}os.abort()\n"
+
+needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+
+
+@needs_fork
+def test_served_again_each_context_is_a_child_as_fresh_as_the_first() -> None:
+    requests = [f"{OPEN} initialization=repeatable", "a = allocate 4096", "close", "gauges", "again"]
+    driver = Program([sys.executable, "-c", AGAIN], 60)
+
+    def ask(request: str) -> dict[str, object]:
+        answer: dict[str, object] = json.loads(driver.exchange(request))
+        return answer
+
+    assert ask("hello 1")["again"] is True
+    first, second = [[ask(request) for request in requests] for _ in range(2)]
+    driver.finish()
+    assert first == second
+    assert first[-1] == {"outcome": "done"}
+    processes = driver._errors.text(60).split()[2:]
+    assert len({*processes, str(driver._process.pid)}) == 3
+
+
+@needs_fork
+@pytest.mark.parametrize("last", ["quit", "again"])
+def test_a_child_that_ends_badly_takes_its_parent_with_it(last: str) -> None:
+    requests = f"{OPEN} initialization=repeatable\n{last}\n"
+    run = subprocess.run([sys.executable, "-c", DIES], input=requests, capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGABRT
+    assert len(run.stdout.splitlines()) == 1
+
+
+@needs_fork
+def test_the_process_backend_keeps_a_driver_that_serves_again() -> None:
+    driver = ProcessBackend([sys.executable, "-c", AGAIN], name="again")
+    assert driver.serves_again
+    here = backend()
+    for _ in range(2):
+        near, far = here.open(DeviceProfile()), driver.open(DeviceProfile())
+        for operation in operations():
+            assert far.perform(operation) == near.perform(operation)
+        assert far.close() == near.close()
+    (program,) = driver._kept
+    program.finish()

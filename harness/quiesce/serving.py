@@ -9,9 +9,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import os
 import re
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
 from quiesce.backend import Backend, Context, Description, DeviceProfile, Flavour, Initialization, Reply
@@ -146,12 +150,76 @@ class Served:
 def serve(backend: Backend, requests: Iterable[bytes], replies: BinaryIO) -> None:
     """Answer every line until ``quit`` or the end of the input."""
     served = Served(backend)
-    for line in requests:
-        request = line.decode("utf-8").rstrip("\r\n")
+    for request in _texts(requests):
         if request == "quit":
             return
-        replies.write(json.dumps(served.reply(request), default=_plain).encode() + b"\n")
-        replies.flush()
+        _write(served.reply(request), replies)
+
+
+def serve_again(backend: Backend, requests: Iterable[bytes], replies: BinaryIO) -> None:
+    """Answer as :func:`serve` does, each context in a child of this process: what it has loaded is loaded once.
+
+    A child is as fresh as the first, and ends as a process of its own would: this function returns in it. ``requests``
+    must not be read ahead of what was answered, which the protocol sees to. The system must have ``fork``, and nothing
+    that was loaded may have started a thread that it needs.
+    """
+    lines = iter(requests)
+    for line in lines:
+        request = _text(line)
+        if request == "quit":
+            return
+        if not request.startswith("open "):
+            hello = {"again": True} if request.startswith("hello") else {}
+            _write({**Served(backend).reply(request), **hello}, replies)
+            continue
+        told, tells = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(told)
+            _serve_one(backend, chain([line], lines), replies, tells)
+            return
+        os.close(tells)
+        if not _ended_for_another(child, told):
+            return
+        _write(encode_outcome(Done()), replies)
+
+
+def _serve_one(backend: Backend, requests: Iterable[bytes], replies: BinaryIO, tells: int) -> None:
+    """Serve until ``again``, and tell so; or as :func:`serve` does."""
+    served = Served(backend)
+    for request in _texts(requests):
+        if request == "again":
+            os.write(tells, b"!")
+        if request in ("again", "quit"):
+            return
+        _write(served.reply(request), replies)
+
+
+def _ended_for_another(child: int, told: int) -> bool:
+    """Wait for a child; say whether it was asked for another. One that ends badly takes this process with it."""
+    with open(told, "rb") as pipe:
+        another = bool(pipe.read())
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        with suppress(OSError):  # SIGKILL has no other way to end a process
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    if code:
+        sys.exit(code)
+    return another
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8").rstrip("\r\n")
+
+
+def _texts(lines: Iterable[bytes]) -> Iterator[str]:
+    return map(_text, lines)
+
+
+def _write(reply: Json, replies: BinaryIO) -> None:
+    replies.write(json.dumps(reply, default=_plain).encode() + b"\n")
+    replies.flush()
 
 
 def _plain(value: object) -> object:

@@ -229,9 +229,8 @@ def test_a_driver_that_closes_its_output_but_stays_is_out_of_protocol(monkeypatc
 
 
 def test_a_failing_exit_after_quit_is_a_fault_with_its_report() -> None:
-    described = driver("obedient").describe()
     backend = driver("dying", "quit", "23")
-    backend._description = described
+    backend._hello = driver("obedient")._introduced()
     context = backend.open(PROFILE)
     with pytest.raises(BackendFault, match="exited with code 23 after 'quit'") as fault:
         context.close()
@@ -257,7 +256,7 @@ def test_a_hang_meets_the_watchdog(request_: str, shown: str) -> None:
 
 def test_a_hang_after_quit_meets_the_watchdog() -> None:
     backend = driver("hanging", "quit")
-    backend._description = driver("obedient").describe()
+    backend._hello = driver("obedient")._introduced()
     context = backend.open(PROFILE)
     context._program._watchdog_seconds = 0.2
     with pytest.raises(BackendFault, match="did not answer 'quit'") as fault:
@@ -333,7 +332,7 @@ def test_a_context_that_nobody_holds_is_ended() -> None:
 
 def test_a_hello_that_changes_is_a_fault() -> None:
     backend = driver("obedient")
-    backend._description = driver("canned", "never", "").describe()
+    backend._hello = driver("canned", "never", "")._introduced()
     assert backend.open(PROFILE).close().readings == ZEROES
     backend._environment = {**os.environ, "DRIVER_VERSION": "8"}
     backend.command = tuple(word for word in backend.command if word != "-E")
@@ -415,3 +414,33 @@ def test_a_specification_is_split_into_words_and_nothing_else(text: str, command
 def test_a_specification_without_a_command_is_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="process:PATH"):
         parse_specification(text)
+
+
+AGAIN = r'{"protocol":1,"name":"one","version":"1","capabilities":["memory"],"promises":[],"gauges":{},"again":true}\n'
+
+
+def test_a_driver_that_serves_again_serves_one_context_after_the_other() -> None:
+    backend = driver("canned", "hello", AGAIN)
+    first = backend.open(PROFILE)
+    process = first._program._process
+    assert first.close() == Closing()
+    second, beside = backend.open(PROFILE), backend.open(PROFILE)
+    assert second._program._process is process
+    assert beside._program._process is not process, "two that are open at once are two processes"
+    second.close()
+    beside.close()
+    assert process.poll() is None
+    for program in backend._kept:
+        program.end()
+
+
+def test_what_a_driver_answers_instead_of_serving_again_is_a_fault() -> None:
+    backend = driver("canned", "hello", AGAIN)
+    context = backend.open(PROFILE)
+    context._program._process.kill()
+    with pytest.raises(BackendFault) as fault:
+        context.close()
+    assert fault.value.invariant == SURVIVES
+    assert not backend._kept
+    backend.open(PROFILE).close()
+    backend._kept.pop().end()

@@ -41,12 +41,16 @@ def test_hello_describes_the_driver_with_the_contract_s_defaults() -> None:
         promises=frozenset({Promise.TRIMS_TO_ZERO}),
         gauges={Gauge.RESERVED: frozenset(Source), Gauge.LIVE: frozenset({Source.CLAIM})},
     )
-    assert wire.read_hello(line(HELLO), "process:pool") == expected
+    assert wire.read_hello(line(HELLO), "process:pool") == wire.Hello(expected, again=False)
 
 
 def test_hello_may_state_alignment_chunk_and_footprint() -> None:
-    described = wire.read_hello(line({**HELLO, "alignment": 16, "chunk": 0, "footprint_factor": 1}), "d")
+    described = wire.read_hello(line({**HELLO, "alignment": 16, "chunk": 0, "footprint_factor": 1}), "d").description
     assert (described.alignment_bytes, described.chunk_bytes, described.footprint_factor) == (16, 0, 1)
+
+
+def test_hello_may_say_that_one_process_serves_again() -> None:
+    assert wire.read_hello(line({**HELLO, "again": True}), "d").again
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,7 @@ def test_hello_may_state_alignment_chunk_and_footprint() -> None:
         ({"protocol": 2}, "speaks protocol 2"),
         ({"protocol": True}, "'protocol' is True"),
         ({"name": ""}, "1 to 100 printable"),
+        ({"again": 1}, "'again' is 1, not true or false"),
         ({"name": "bell\a"}, "1 to 100 printable"),
         ({"version": "1" * 101}, "1 to 100 printable"),
         ({"capabilities": "memory"}, "not a list"),
@@ -228,7 +233,7 @@ def test_more_without_an_observation_would_never_end() -> None:
 
 
 def test_gauges_are_exactly_those_declared() -> None:
-    described = wire.read_hello(line(HELLO), "d")
+    described = wire.read_hello(line(HELLO), "d").description
     counts = {"live": {"claim": -1}, "reserved": {"claim": 2, "ledger": (1 << 64) - 1}}
     assert wire.read_gauges(line({"gauges": counts}), described) == {
         (Gauge.LIVE, Source.CLAIM): -1,
@@ -250,7 +255,7 @@ def test_gauges_are_exactly_those_declared() -> None:
 )
 def test_gauges_that_were_not_declared_are_refused(gauges: dict[str, object], complaint: str) -> None:
     with pytest.raises(WireError) as error:
-        wire.read_gauges(line({"gauges": gauges}), wire.read_hello(line(HELLO), "d"))
+        wire.read_gauges(line({"gauges": gauges}), wire.read_hello(line(HELLO), "d").description)
     assert complaint in str(error.value)
 
 
@@ -267,7 +272,7 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(st.binary(max_size=64) | JSON.map(line))
 def test_no_line_raises_anything_but_a_wire_error(data: bytes) -> None:
-    described = wire.read_hello(line(HELLO), "d")
+    described = wire.read_hello(line(HELLO), "d").description
     for read in (wire.read_answer, wire.read_more, read_object, lambda text: wire.read_gauges(text, described)):
         with suppress(WireError):
             read(data)

@@ -118,6 +118,13 @@ def test_failures_on_demand(start: Any, fail: str, answers: list[int]) -> None:
     assert [client.call("Malloc", ctypes.byref(ctypes.c_void_p()), 64) for _ in answers] == answers
 
 
+def test_memory_of_whatever_kind_is_counted_together(start: Any) -> None:
+    client = start(fail="memory:3,pinned:2")
+    made = ctypes.byref(ctypes.c_void_p())
+    calls = [("Malloc", made, 8), ("HostAlloc", made, 8, 0), ("MallocManaged", made, 8, 1), ("HostAlloc", made, 8, 0)]
+    assert [client.call(*each) for each in calls] == [0, 0, OUT_OF_MEMORY, OUT_OF_MEMORY]
+
+
 def test_failures_by_chance_follow_the_seed(start: Any) -> None:
     runs = []
     for seed in (1, 1, 2):

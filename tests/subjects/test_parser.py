@@ -24,7 +24,7 @@ needs     = { programs = { "c++" = "apt-get install g++" }, python = ">=3.11" }
 packages  = { kind = "files", requirements = ["my-pool=={version}"] }
 build     = { steps = [["c++", "{source}/x.cpp"]], shared = ["../y"], environment = { A = "{build}" } }
 run       = { command = ["{build}/driver"], watchdog_seconds = 2.5, schedule = "lazy" }
-generated = { operations = 7, seed = 3 }
+generated = { operations = 7, seed = 3, trials = 9 }
 
 [variants.other]
 arguments  = ["--other"]
@@ -72,7 +72,7 @@ def test_everything_that_can_be_said_is_read(write_subject: Write) -> None:
     assert subject.build.steps == (("c++", "{source}/x.cpp"),)
     assert subject.run is not None
     assert (subject.run.watchdog_seconds, subject.run.schedule) == (2.5, "lazy")
-    assert (subject.operations, subject.seed) == (7, 3)
+    assert (subject.operations, subject.seed, subject.trials_max) == (7, 3, 9)
     assert subject.variants == (Variant("base"), Variant("other", ("--other",), ("sizes/*",), 0))
     program = subject.programs[0]
     assert (program.name, program.capacity_bytes, program.at_exit) == ("sorts", 2 << 30, AtExit.ALL)

@@ -37,8 +37,8 @@ from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
 from quiesce.simulator.machine import Machine
 
-_DEVICE_CALLS: Final = 0
-"""``enum call_kind`` of ``native/failure.h``: allocations of device memory."""
+_MEMORY_CALLS: Final = 9
+"""``enum call_kind`` of ``native/failure.h``: allocations of memory of whatever kind."""
 _ANSWERS: Final = {InjectedError.OUT_OF_MEMORY: 2, InjectedError.FOREIGN: 999}
 """``cudaErrorMemoryAllocation`` and ``cudaErrorUnknown``."""
 
@@ -211,7 +211,7 @@ class AllocatorContext(SimulatedContext, abc.ABC):
                     self._free(name)
                 self.destroy_pool(slot)
             case ops.InjectFailure(FailurePoint.UPSTREAM, nth, error):
-                self._machine.control("fail", _DEVICE_CALLS, nth, _ANSWERS[error])
+                self._machine.control("fail", _MEMORY_CALLS, nth, _ANSWERS[error])
             case ops.InjectFailure():
                 raise Unable("its own bookkeeping cannot be made to fail")
             case _:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KIND:N",
         help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error. Kinds: "
-        "device, pinned, managed, stream, event, graph, copy, launch, synchronize",
+        "device, pinned, managed, memory (any of them), stream, event, graph, copy, launch, synchronize",
     )
     add_at_exit(parser)
     parser.add_argument(

@@ -68,20 +68,22 @@ def run_conformance(
     name: str | None = None,
     progress: Progress | None = None,
     report: Report | None = None,
+    trials_max: int | None = None,
 ) -> Conformance:
     """Run everything on a backend and return what came of it; a misbehaving backend is never an exception.
 
     ``operations`` are performed in valid sequences, and as many in hostile ones. ``cases`` None is the corpus that
     comes with quiesce. ``name`` is what the backend is installed as, for the commands that reproduce a finding.
     ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
-    (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them).
+    (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them). ``trials_max`` is as for
+    :func:`quiesce.generation.campaign.run_campaign`.
 
     Raises :class:`BackendUnavailable` where the backend cannot work here, :class:`ConfigurationError` for an argument
     that means nothing, and :class:`quiesce.errors.CaseError` for a corpus that cannot be read.
     """
     _check_arguments(backend, operations)
     chosen = _corpus() if cases is None else tuple(cases)
-    run = _Run(backend, seed, name, progress or _silent, report or _unheard)
+    run = _Run(backend, seed, name, progress or _silent, report or _unheard, trials_max)
     return run.everything(chosen, operations)
 
 
@@ -114,11 +116,20 @@ def _unheard(result: Result) -> None:
 
 
 class _Run:
-    def __init__(self, backend: Backend, seed: int, name: str | None, progress: Progress, report: Report) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        seed: int,
+        name: str | None,
+        progress: Progress,
+        report: Report,
+        trials_max: int | None,
+    ) -> None:
         self._backend = backend
         self._seed = seed
         self._progress = progress
         self._report = report
+        self._trials_max = trials_max
         self._notebook = Notebook()
         self._watched = Attentive(backend, self._notebook)
         self._name = name or type(backend).__name__
@@ -272,6 +283,7 @@ class _Run:
                     hostile=hostile,
                     name=self._name,
                     progress=self._progress,
+                    trials_max=self._trials_max,
                 )
             except BackendUnavailable as unavailable:  # for one of the devices that sequences ask for
                 gaps.append(Gap(kind, str(unavailable)))

@@ -72,12 +72,14 @@ def run_campaign(
     name: str | None = None,
     found: Callable[[Case], None] | None = None,
     progress: Progress | None = None,
+    trials_max: int | None = None,
 ) -> CampaignResult:
     """Run sequences until ``operations`` were performed or one failed, and shrink that one.
 
     ``name`` is what the backend was asked for as, for the command that finds the same again. ``found`` is handed the
     failing sequence as a case before it is shrunk, so that a kill loses nothing; a :class:`KeyboardInterrupt` meanwhile
-    ends the shrinking with the best there is. Raises
+    ends the shrinking with the best there is. ``trials_max`` bounds the sequences that shrinking runs, where each is
+    dear: then no others that fail are looked for. Raises
     :class:`quiesce.errors.BackendUnavailable` where the backend cannot work.
     """
     coverage = Coverage()
@@ -97,7 +99,8 @@ def run_campaign(
             progress(done, operations, f"operations, sequence {number}")
         if trial.findings:
             command = reproduce_command(name or description.name, seed, hostile=hostile, operations=done)
-            maker = _CaseMaker(backend, description, command, f"{trial.findings[0].invariant}_seed_{seed}")
+            name_of_case = f"{trial.findings[0].invariant}_seed_{seed}"
+            maker = _CaseMaker(backend, description, command, name_of_case, trials_max)
             rivals = partial(_rivals, backend, description, seed, number, hostile, trial.findings[0].invariant)
             discovery = maker.discover(number, sequence.case(), trial.findings[0], rivals, found, progress)
         number += 1
@@ -111,6 +114,7 @@ class _CaseMaker:
     description: Description
     command: str
     name: str
+    trials_max: int | None
 
     def discover(
         self,
@@ -123,10 +127,11 @@ class _CaseMaker:
     ) -> Discovery:
         if found is not None:
             found(self._named(whole, finding))
-        shrunk = shrink(self.backend, whole, progress=_shrinking(progress))
+        trials_max = TRIALS_MAX if self.trials_max is None else self.trials_max
+        shrunk = shrink(self.backend, whole, trials_max=trials_max, progress=_shrinking(progress))
         if shrunk is None:  # it does not fail again: the backend depends on something beside the sequence
             return Discovery(number, finding, self._named(whole, finding), finding, 0)
-        if len(shrunk.case.body) > SHORT_LINES:
+        if len(shrunk.case.body) > SHORT_LINES and self.trials_max is None:
             shrunk = self._shortest(shrunk, rivals(), progress)
         case = self._named(shrunk.case, shrunk.finding)
         return Discovery(number, finding, case, shrunk.finding, shrunk.trials, shrunk.interrupted)

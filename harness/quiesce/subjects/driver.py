@@ -74,7 +74,12 @@ class SimulatedDriver(Driver):
         self._seed = seed
 
     def open(self, profile: DeviceProfile) -> Context:
-        """Start a fresh process on a fresh device. Raises BackendUnavailable for a profile that the driver refuses."""
+        """Start a fresh process on a fresh device. Raises BackendUnavailable for a profile that the driver refuses.
+
+        A driver that serves again starts each device by itself, as the profile says.
+        """
+        if self._process.serves_again:
+            return self._process.open(profile)
         for ledger in self._prepared.ledgers():  # of processes before: the driver tells by itself what it saw
             ledger.unlink(missing_ok=True)
         options = {

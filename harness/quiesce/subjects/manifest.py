@@ -142,7 +142,7 @@ class Subject:
     """One upstream project under test, in all its releases.
 
     ``name`` is the last two parts of ``folder``. ``operations`` are performed in generated sequences, valid and
-    hostile ones alike; 0: nothing but the cases runs.
+    hostile ones alike; 0: nothing but the cases runs. ``trials_max`` bounds how many sequences shrinking runs.
     """
 
     name: str
@@ -161,6 +161,7 @@ class Subject:
     variants: tuple[Variant, ...] = (Variant(BASE),)
     operations: int = OPERATIONS_DEFAULT
     seed: int = 0
+    trials_max: int | None = None
 
     def release(self, version: str) -> Release:
         """Return a release by its version; one that the manifest does not list is expected to show nothing known."""

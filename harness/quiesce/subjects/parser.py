@@ -41,9 +41,10 @@ def read_manifest(path: Path) -> Subject:
     table = Table(value, path)
     folder = path.resolve().parent
     generated = table.table("generated")
-    operations = seed = None
+    operations = seed = trials_max = None
     if generated is not None:
         operations, seed = generated.whole("operations", None), generated.whole("seed", None)
+        trials_max = generated.whole("trials", None)
         generated.finish()
     variants = (Variant(BASE), *_variants(table))
     subject = Subject(
@@ -62,6 +63,7 @@ def read_manifest(path: Path) -> Subject:
         variants=variants,
         operations=OPERATIONS_DEFAULT if operations is None else operations,
         seed=seed or 0,
+        trials_max=trials_max,
         releases=_releases(table, {variant.name for variant in variants}),
     )
     table.finish()

@@ -87,7 +87,12 @@ def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
                 results += [run_case(case, driver) for case in cases]
             else:
                 conformance = run_conformance(
-                    driver, seed=subject.seed, operations=operations, cases=cases, name=row.name
+                    driver,
+                    seed=subject.seed,
+                    operations=operations,
+                    cases=cases,
+                    name=row.name,
+                    trials_max=subject.trials_max,
                 )
                 results += conformance.results
                 found = conformance.found

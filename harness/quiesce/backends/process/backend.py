@@ -48,15 +48,24 @@ class ProcessBackend:
         self.name = name or f"process:{Path(command[0]).name}"
         self._watchdog_seconds = watchdog_seconds
         self._environment = None if environment is None else dict(environment)
-        self._description: Description | None = None
+        self._hello: wire.Hello | None = None
+        self._kept: list[Program] = []
 
     def with_environment(self, environment: Mapping[str, str]) -> ProcessBackend:
         """Return the same driver in another environment; it is not asked again what it is."""
         changed = ProcessBackend(
             self.command, name=self.name, watchdog_seconds=self._watchdog_seconds, environment=environment
         )
-        changed._description = self._description
+        changed._hello = self._hello
         return changed
+
+    @property
+    def serves_again(self) -> bool:
+        """Whether one process serves one context after the other, each on the profile that it is opened on.
+
+        Raises what :meth:`describe` raises.
+        """
+        return self._introduced().again
 
     def describe(self) -> Description:
         """Start the driver once, ask it, and let it go; the answer is kept.
@@ -65,31 +74,36 @@ class ProcessBackend:
         proper hello and goodbye: there is nothing yet that a finding could be about. Where it was started, the cause
         of that error is the :class:`~quiesce.backend.BackendFault`.
         """
-        if self._description is None:
+        return self._introduced().description
+
+    def _introduced(self) -> wire.Hello:
+        if self._hello is None:
             program = self._start()
             try:
-                description = self._hello(program)
+                hello = self._ask_hello(program)
                 program.finish()
             except BackendFault as fault:
                 raise self._unavailable(fault) from fault
             finally:
                 program.end()
-            self._description = description
-        return self._description
+            self._hello = hello
+        return self._hello
 
     def open(self, profile: DeviceProfile) -> ProcessContext:
-        """Start a fresh driver and open it on ``profile``.
+        """Start a fresh driver, or take one that serves again, and open it on ``profile``.
 
         Raises :class:`~quiesce.errors.BackendUnavailable` where it cannot be started or refuses the profile. One that
         dies, hangs or talks nonsense now, having described itself properly, is a subject to be judged: the context
         raises its :class:`~quiesce.backend.BackendFault` at the first use.
         """
-        described = self.describe()
-        program = self._start()
-        context = ProcessContext(program, described)
+        introduced = self._introduced()
+        is_fresh = not self._kept
+        program = self._start() if is_fresh else self._kept.pop()
+        keep = self._kept.append if introduced.again else None
+        context = ProcessContext(program, introduced.description, keep)
         refusal = ""
         try:
-            if self._hello(program) != described:
+            if is_fresh and self._ask_hello(program) != introduced:
                 raise program.fault(IN_PROTOCOL, f"the driver answered '{wire.HELLO}' otherwise than the first time")
             refusal = context.open(wire.open_request(profile))
         except BackendFault:
@@ -107,7 +121,7 @@ class ProcessBackend:
             reason = f"{preview(self.command[0])} cannot be started ({error.strerror or error})"
             raise BackendUnavailable(self.name, reason, _remedy(error)) from None
 
-    def _hello(self, program: Program) -> Description:
+    def _ask_hello(self, program: Program) -> wire.Hello:
         line = program.exchange(wire.HELLO)
         try:
             return wire.read_hello(line, self.name)

@@ -20,11 +20,17 @@ _Read = TypeVar("_Read")
 
 
 class ProcessContext:
-    """One driver process. After a :class:`~quiesce.backend.BackendFault` the process is gone and the fault repeats."""
+    """One driver process. After a :class:`~quiesce.backend.BackendFault` the process is gone and the fault repeats.
 
-    def __init__(self, program: Program, description: Description) -> None:
+    ``keep`` is handed the program once the context is closed, where it serves again; None: it quits.
+    """
+
+    def __init__(
+        self, program: Program, description: Description, keep: Callable[[Program], None] | None = None
+    ) -> None:
         self._program = program
         self._description = description
+        self._keep = keep
         self._closing: Closing | None = None
 
     def open(self, request: str) -> str:
@@ -62,21 +68,31 @@ class ProcessContext:
         if self._closing is None:
             self._closing = Closing()
             try:
-                if not self._program.faulty:
-                    self._close()
-            finally:
+                if not self._program.faulty and self._close():
+                    return self._closing
+            except BaseException:
                 self._program.end()
+                raise
+            self._program.end()
         return self._closing
 
-    def _close(self) -> None:
+    def _close(self) -> bool:
+        """Close; say whether somebody keeps the program."""
         reply = self._ask(wire.CLOSE)
         self._closing = Closing(reply.observations)
-        if not isinstance(reply.outcome, Done):
-            raise self._program.fault(
-                IN_PROTOCOL, f"the driver answered '{wire.CLOSE}' with {describe(reply.outcome)} instead of done"
-            )
+        self._expect_done(wire.CLOSE, reply)
         self._closing = Closing(reply.observations, self.readings())
-        self._program.finish()
+        if self._keep is None:
+            self._program.finish()
+            return False
+        self._expect_done(wire.AGAIN, self._ask(wire.AGAIN))
+        self._keep(self._program)
+        return True
+
+    def _expect_done(self, request: str, reply: Reply) -> None:
+        if not isinstance(reply.outcome, Done):
+            observed = f"the driver answered '{request}' with {describe(reply.outcome)} instead of done"
+            raise self._program.fault(IN_PROTOCOL, observed)
 
     def _ask(self, request: str) -> Reply:
         answer = self._exchange(request, wire.read_answer)

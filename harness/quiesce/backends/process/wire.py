@@ -23,6 +23,7 @@ HELLO: Final = f"hello {PROTOCOL}"
 GAUGES: Final = "gauges"
 MORE: Final = "more"
 CLOSE: Final = "close"
+AGAIN: Final = "again"
 QUIT: Final = "quit"
 
 _GAUGE_LOWEST: Final = -(1 << 63)  # a counter that fell below zero is the oracle's to judge
@@ -51,6 +52,14 @@ class Answer:
     seen: Seen
 
 
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a driver says about itself. ``again``: one process serves one context after the other."""
+
+    description: Description
+    again: bool
+
+
 def open_request(profile: DeviceProfile) -> str:
     """Return the line that opens a context on ``profile``; sizes in bytes."""
     return (
@@ -73,7 +82,7 @@ def operation_request(operation: Operation) -> str:
     return line
 
 
-def read_hello(line: bytes, name: str) -> Description:
+def read_hello(line: bytes, name: str) -> Hello:
     """Return what a driver says about itself; ``name`` is the backend's. Raises :class:`WireError`."""
     fields = read_object(line)
     protocol = fields.whole("protocol")
@@ -91,8 +100,9 @@ def read_hello(line: bytes, name: str) -> Description:
     )
     if described.alignment_bytes & (described.alignment_bytes - 1):
         raise WireError(f"the reply: 'alignment' is {described.alignment_bytes}, not a power of two")
+    again = fields.flag("again", default=False)
     fields.finish()
-    return described
+    return Hello(described, again)
 
 
 def read_answer(line: bytes) -> Answer:

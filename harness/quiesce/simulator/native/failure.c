@@ -9,6 +9,7 @@ static const char *const KINDS[CALL_KINDS] = {
     [CALL_DEVICE] = "device", [CALL_PINNED] = "pinned", [CALL_MANAGED] = "managed",
     [CALL_STREAM] = "stream", [CALL_EVENT] = "event",   [CALL_GRAPH] = "graph",
     [CALL_COPY] = "copy",     [CALL_LAUNCH] = "launch", [CALL_SYNCHRONIZE] = "synchronize",
+    [CALL_MEMORY] = "memory",
 };
 
 static struct arming {
@@ -63,7 +64,7 @@ void failure_arm_one(enum call_kind kind, uint64_t nth, int answer) {
     armed[kind] = (struct arming){ONCE, nth, 0, answer};
 }
 
-enum status failure_meet(enum call_kind kind) {
+static enum status meet(enum call_kind kind) {
     struct arming *arming = &armed[kind];
     switch (arming->how) {
         case OFF: return OK;
@@ -77,4 +78,11 @@ enum status failure_meet(enum call_kind kind) {
     }
     if (arming->how == ONCE) arming->how = OFF;
     return (enum status)arming->answer;
+}
+
+enum status failure_meet(enum call_kind kind) {
+    enum status status = meet(kind);
+    if (kind != CALL_DEVICE && kind != CALL_PINNED && kind != CALL_MANAGED) return status;
+    enum status of_any_kind = meet(CALL_MEMORY);
+    return status ? status : of_any_kind;
 }

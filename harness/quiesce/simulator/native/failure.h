@@ -16,6 +16,7 @@ enum call_kind {
     CALL_COPY,
     CALL_LAUNCH,
     CALL_SYNCHRONIZE,
+    CALL_MEMORY,  // memory of whatever kind: counted beside its own
     CALL_KINDS,
 };
 
