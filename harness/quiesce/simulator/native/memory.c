@@ -209,17 +209,17 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     struct block block = blocks[live];
     enum thing freed = (enum thing)ledger_live(live)->thing;
     unsigned device = ledger_live(live)->device;
-    uint64_t unlocked = runtime_unlocked();
+    uint64_t unlocked = runtime_unlocked(), serial = ledger_live(live)->serial;
     // Memory of a pool that is freed this way is not waited for: cudaFree "will not perform any implicit
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
-        if (runtime_unlocked() != unlocked) {  // somebody else may have freed it
+        if (runtime_unlocked() != unlocked) {  // somebody else may have freed it, and have been given the address
             slot = slot_at(address);
             live = owned(address, slot, thing, other);
-            if (!live) return INVALID_VALUE;
+            if (!live || ledger_live(live)->serial != serial) return INVALID_VALUE;
         }
         block = blocks[live];
     }
