@@ -93,8 +93,8 @@ bool work_takes_time(const struct work *work) {
     }
 }
 
-// Copies to or from memory of the client's own, which it may have given back to the system before the stream came to it:
-// the kernel copies, so that this is an observation and no fault. The device would have held the pages.
+// Copies to or from memory of the client's own, which it may have given back to the system before the stream came to
+// it: the kernel copies, so that this is an observation and no fault. The device would have held the pages.
 static void copy_clients(uint64_t to, const void *from, uint64_t size_bytes) {
     struct iovec local = {(void *)to, size_bytes}, remote = {(void *)from, size_bytes};
     ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
