@@ -88,6 +88,14 @@ def test_options_reach_the_machine(tmp_path: Path) -> None:
         (["--flavour", "hip:4"], "flavour 'hip:4' is not simulated"),
         (["--capacity", "lots"], "--capacity"),
         (["--fail", "a;b"], "leave the ';' out"),
+        (["--fail", "nothing:1"], "write KIND:N"),
+        (["--fail", "device:0"], "write KIND:N"),
+        (["--fail", "device:1=0"], "write KIND:N"),
+        (["--fail", "device:1=99999999999"], "write KIND:N"),
+        (["--devices", "9"], "'devices' can't be '9': write a number from 1 to 8"),
+        (["--ring", "0"], "'ring' can't be '0': write a number from 16"),
+        (["--seed", "-1"], "'seed' can't be '-1'"),
+        (["--seed", str(1 << 64)], "'seed' can't be"),
     ],
 )
 def test_what_is_asked_wrong_is_said(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,9 +103,20 @@ def test_what_is_asked_wrong_is_said(arguments: list[str], said: str, capsys: py
     assert said in capsys.readouterr().err
 
 
-def test_a_setting_that_the_machine_refuses_is_said_and_nothing_is_judged(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("text", "said"), [("#!/there/is/none\n", "No such file or directory"), ("", "Exec format error")]
+)
+def test_a_program_that_can_not_be_started_is_said(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program = compile_client(tmp_path, "void *p; return cudaMalloc(&p, 8);")
-    assert main(["exec", "--fail", "nothing:1", "--", str(program)]) == ExitCode.COULD_NOT_RUN
-    assert "write KIND:N" in capfd.readouterr().err
+    program = tmp_path / "program"
+    program.write_text(text)
+    program.chmod(0o755)
+    assert main(["exec", "--", str(program)]) == ExitCode.COULD_NOT_RUN
+    assert f"{program} can't be started ({said})" in capsys.readouterr().err
+
+
+def test_what_is_judged_at_exit_is_one_of_three(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["exec", "--at-exit", "some", "--", "true"])
+    assert "'some' is none of lost, all, none" in capsys.readouterr().err

@@ -170,5 +170,6 @@ def test_a_failure_that_is_written_wrong_is_said(start: Any, fail: str) -> None:
 @pytest.mark.parametrize("option", [{"ring": 1}, {"devices": 9}, {"recycle": "often"}, {"unknown": 1}])
 def test_a_setting_that_is_wrong_is_said(start: Any, option: dict[str, Any]) -> None:
     start().machine.close()
-    with pytest.raises(ConfigurationError, match="setting"):
+    ((name, value),) = option.items()
+    with pytest.raises(ConfigurationError, match=f"'{name}' can't be '{value}'"):
         start(**option)

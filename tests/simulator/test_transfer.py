@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from typing import Any
 
 import pytest
@@ -196,3 +197,19 @@ def test_a_copy_of_the_default_stream_between_devices_comes_behind_all_work_of_b
     assert ctypes.string_at(second, SIZE) == b"\1" * SIZE
     waited = [record.device for record in client.seen(Seen.DEVICE_WAITED_FOR)]
     assert waited == [0, 1]
+
+
+@pytest.mark.parametrize("unregisters", [True, False])
+def test_host_memory_that_is_unmapped_in_flight_is_an_observation_and_no_crash(start: Any, unregisters: bool) -> None:
+    client = start(schedule="lazy")
+    host = mmap.mmap(-1, 4096)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(host))
+    device, stream = client.make("Malloc", 4096), client.make("StreamCreate")
+    client.ok("HostRegister", address, 4096, 0)
+    client.ok("MemcpyAsync", device, address, 4096, 1, stream)
+    if unregisters:
+        client.ok("HostUnregister", address)
+    host.close()
+    client.ok("StreamSynchronize", stream)
+    (seen,) = client.seen(Seen.USED_AFTER_FREE)
+    assert (seen.address, seen.size_bytes) == (address, 4096)

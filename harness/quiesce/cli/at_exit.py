@@ -7,12 +7,19 @@ import argparse
 from quiesce.traces.at_exit import AtExit
 
 
+def _named(text: str) -> AtExit:
+    try:
+        return AtExit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(AtExit)}") from None
+
+
 def add_at_exit(parser: argparse.ArgumentParser) -> None:
     """Declare ``--at-exit``."""
     parser.add_argument(
         "--at-exit",
-        type=AtExit,
-        choices=list(AtExit),
+        type=_named,
+        metavar="WHAT",
         default=AtExit.LOST,
         help="which of what lives at exit is a finding: lost (nobody can reach it, the default), all, none",
     )

@@ -113,19 +113,38 @@ def run_program(
 ) -> Iterator[Ended]:
     """Run a program to its end; its ledgers exist inside the ``with``. ``meanwhile`` is called once it runs.
 
-    Raises what :func:`prepare` raises.
+    Raises what :func:`prepare` raises, and :class:`quiesce.errors.ConfigurationError` for settings that the library
+    does not take.
     """
+    _check(settings)
     with prepare(words, settings.simulated, environment) as prepared:
         status = _run(words, prepared.program, prepared.environment(settings), meanwhile)
         yield Ended(status, prepared.ledgers())
 
 
+def _check(settings: MachineSettings) -> None:
+    """Ask the library itself, which alone knows what it takes, before anything is started."""
+    import ctypes
+
+    library = ctypes.CDLL(str(build_library()))
+    library.quiesce_check.restype = ctypes.c_char_p
+    wrong: bytes | None = library.quiesce_check(settings.text().encode())
+    if wrong is not None:
+        raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
+
+
 def _run(
     words: Sequence[str], program: Path, environment: Mapping[str, str], meanwhile: Callable[[], None] | None
 ) -> int:
-    with subprocess.Popen(  # noqa: S603 - a list, no shell
-        list(words), executable=program.absolute(), env=environment
-    ) as process:
+    try:
+        started = subprocess.Popen(  # noqa: S603 - a list, no shell
+            list(words), executable=program.absolute(), env=environment
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"{program} can't be started ({error.strerror}); write what its first line needs, or how to run it"
+        ) from None
+    with started as process:
         try:
             if meanwhile is not None:
                 meanwhile()

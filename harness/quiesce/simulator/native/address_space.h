@@ -7,7 +7,8 @@
 #include "settings.h"
 #include "status.h"
 
-#define VIRTUAL_GRANULE (2ull << 20)  // what devices say: physical memory, and where it is mapped, is in multiples of it
+// What devices say: physical memory, and where it is mapped, is in multiples of it.
+#define VIRTUAL_GRANULE (2ull << 20)
 
 struct physical;
 

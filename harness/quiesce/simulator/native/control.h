@@ -8,6 +8,7 @@
 // Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong,
 // or NULL; the text is static.
 EXPORT const char *quiesce_open(const char *settings);
+EXPORT const char *quiesce_check(const char *settings);  // whether it would: nothing begins
 EXPORT void quiesce_close(void);
 
 // Holds a stream until it is released or somebody waits for it. It is released by the serial that the ledger gave it,

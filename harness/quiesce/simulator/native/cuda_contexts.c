@@ -55,7 +55,8 @@ EXPORT int cuCtxDestroy_v2(void *context) {
     int device = (int)(uint64_t)context - 1;
     NEED(device_exists(device), INVALID_CONTEXT);
     status = context_reset((unsigned)device);
-    if (!status && stack.depth && device_current() == (unsigned)device) device_select((int)stack.devices[--stack.depth]);
+    bool is_current = stack.depth && device_current() == (unsigned)device;
+    if (!status && is_current) device_select((int)stack.devices[--stack.depth]);
     ANSWER(status);
 }
 

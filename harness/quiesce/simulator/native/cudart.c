@@ -121,7 +121,8 @@ EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, 
     CALL("cudaMemAdvise_v2");
     ANSWER(advise(address, size_bytes, advice, place, true));
 }
-EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags, void *handle) {
+EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags,
+                                   void *handle) {
     CALL("cudaMemPrefetchAsync_v2");
     NEED(!flags, INVALID_VALUE);
     ANSWER(prefetch(address, size_bytes, place, true, handle));

@@ -53,8 +53,8 @@ static const struct {
 } MORE[] = {
     {1024, 2, 26}, {1024, 3, 27}, {64, 4, 28},           // block dimensions
     {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
-    // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for values,
-    // virtual memory management.
+    // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for
+    // values, virtual memory management.
     {1, 15, -1}, {1, 78, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
     {1, 95, -1}, {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
     {49152, 81, -1}, {65536, 82, -1}, {49152, 97, -1}, {32, 106, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},

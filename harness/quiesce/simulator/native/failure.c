@@ -29,7 +29,9 @@ static int usual_answer(unsigned kind) {
     }
 }
 
-static const char *arm_one(const char *text) {
+// Returns what comes behind the first arming of a text, or NULL.
+static const char *parse_one(const char *text, unsigned *found, struct arming *parsed) {
+    enum { ANSWER_MAX = 99999 };
     unsigned kind = 0;
     const char *colon = strchr(text, ':');
     if (!colon) return NULL;
@@ -44,18 +46,35 @@ static const char *arm_one(const char *text) {
     if (arming.how == BY_CHANCE ? number > 100 : number == 0) return NULL;
     if (*end == '=') {
         if (end[1] < '0' || end[1] > '9') return NULL;
-        arming.answer = (int)strtol(end + 1, &end, 10);
+        long answer = strtol(end + 1, &end, 10);
+        if (answer < 1 || answer > ANSWER_MAX) return NULL;
+        arming.answer = (int)answer;
     }
-    armed[kind] = arming;
+    *found = kind;
+    *parsed = arming;
     return end;
+}
+
+bool failure_check(const char *text) {
+    unsigned kind;
+    struct arming arming;
+    while (*text) {
+        text = parse_one(text, &kind, &arming);
+        if (!text || (*text && *text++ != ',')) return false;
+    }
+    return true;
 }
 
 bool failure_arm(const char *text, uint64_t seed) {
     memset(armed, 0, sizeof armed);
     dice = seed;
+    if (!failure_check(text)) return false;
     while (*text) {
-        text = arm_one(text);
-        if (!text || (*text && *text++ != ',')) return false;
+        unsigned kind;
+        struct arming arming;
+        text = parse_one(text, &kind, &arming);
+        armed[kind] = arming;
+        if (*text) text++;
     }
     return true;
 }

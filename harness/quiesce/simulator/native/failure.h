@@ -22,6 +22,7 @@ enum call_kind {
 
 // Arms what text asks for: KIND:N (the n-th), KIND:N+ (from the n-th on), KIND:P% (by probability), each with an
 // optional =CODE, separated by commas. Returns false where it is not written like that.
+bool failure_check(const char *text);  // whether it can be armed
 bool failure_arm(const char *text, uint64_t seed);
 
 // Arms one more: the nth call of a kind from now (1: the next) answers `answer` once.

@@ -135,7 +135,8 @@ enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executa
     if (!graph) return INVALID_VALUE;
     enum status failed = failure_meet(CALL_GRAPH);
     if (failed) return failed;
-    // "Only one instantiation of the graph may exist at any point in time", of one with memory (cudaGraphAddMemAllocNode).
+    // "Only one instantiation of the graph may exist at any point in time": of one with memory
+    // (cudaGraphAddMemAllocNode).
     for (const struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return INVALID_VALUE;
     struct nodes nodes;

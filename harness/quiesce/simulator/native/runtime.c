@@ -84,12 +84,14 @@ static void become_a_child(void) {
 // Not with the first call, which another thread may be in when its process forks.
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, become_a_child); }
 
+static const char FAIL_USAGE[] = "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE; N and CODE count from 1";
+
 // Returns what is wrong, or NULL; the text is static.
 static const char *start(const char *text) {
     starting = true;
     const char *wrong = settings_parse(&settings, text);
     if (wrong) return wrong;
-    if (!failure_arm(settings.fail, settings.seed)) return "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE";
+    if (!failure_arm(settings.fail, settings.seed)) return FAIL_USAGE;
     if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
     if (!stacks_open(settings.folder)) {
         ledger_close();
@@ -213,6 +215,12 @@ enum status runtime_last_error(bool reset) {
 }
 
 // -- for the backend, which drives the machine in its own process ----------------------------------------------------
+
+EXPORT const char *quiesce_check(const char *text) {
+    struct settings checked;
+    const char *wrong = settings_parse(&checked, text);
+    return wrong ? wrong : failure_check(checked.fail) ? NULL : FAIL_USAGE;
+}
 
 EXPORT const char *quiesce_open(const char *text) {
     take_lock();

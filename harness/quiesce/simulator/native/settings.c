@@ -1,6 +1,9 @@
 #include "settings.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,17 +21,22 @@ static const struct settings DEFAULTS = {
     .poison = true,
 };
 
+#define NUMBER(member) offsetof(struct settings, member), sizeof DEFAULTS.member
 static const struct number {
     const char *name;
-    size_t offset;
+    size_t offset, bytes;
     uint64_t least, most;
 } NUMBERS[] = {
-    {"capacity", offsetof(struct settings, capacity_bytes), 0, 1ull << 63},
-    {"pinned", offsetof(struct settings, pinned_capacity_bytes), 0, 1ull << 63},
-    {"granularity", offsetof(struct settings, granularity_bytes), 1, 1ull << 30},
-    {"seed", offsetof(struct settings, seed), 0, UINT64_MAX},
-    {"ring", offsetof(struct settings, ring_entries), 16, 1ull << 28},
-    {"redzone", offsetof(struct settings, red_zone_bytes), 0, 1 << 16},
+    {"version", NUMBER(version), 1, 99},
+    {"devices", NUMBER(devices), 1, DEVICES_MAX},
+    {"capacity", NUMBER(capacity_bytes), 0, 1ull << 63},
+    {"pinned", NUMBER(pinned_capacity_bytes), 0, 1ull << 63},
+    {"granularity", NUMBER(granularity_bytes), 1, 1ull << 30},
+    {"seed", NUMBER(seed), 0, UINT64_MAX},
+    {"ring", NUMBER(ring_entries), 16, 1ull << 28},
+    {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
+    {"poison", NUMBER(poison), 0, 1},
+    {"stacks", NUMBER(stacks), 0, 1},
 };
 
 static const struct word {
@@ -47,8 +55,9 @@ static const struct word {
 
 static bool parse_number(const char *value, uint64_t least, uint64_t most, uint64_t *number) {
     char *end;
+    errno = 0;
     *number = strtoull(value, &end, 10);
-    return *value >= '0' && *value <= '9' && !*end && *number >= least && *number <= most;
+    return !errno && *value >= '0' && *value <= '9' && !*end && *number >= least && *number <= most;
 }
 
 static bool copy_text(char *target, size_t bytes, const char *value) {
@@ -57,40 +66,44 @@ static bool copy_text(char *target, size_t bytes, const char *value) {
     return true;
 }
 
+static void store(struct settings *settings, const struct number *row, uint64_t number) {
+    char *place = (char *)settings + row->offset;
+    switch (row->bytes) {
+        case sizeof(bool): *(bool *)place = number; break;
+        case sizeof(unsigned): *(unsigned *)place = (unsigned)number; break;
+        default: *(uint64_t *)place = number;
+    }
+}
+
 static bool set(struct settings *settings, const char *name, const char *value) {
     uint64_t number;
     if (!strcmp(name, "folder")) return copy_text(settings->folder, sizeof settings->folder, value);
     if (!strcmp(name, "fail")) return copy_text(settings->fail, sizeof settings->fail, value);
-    if (!strcmp(name, "version")) {
-        bool valid = parse_number(value, 1, 99, &number);
-        settings->version = (unsigned)number;
-        return valid;
-    }
-    if (!strcmp(name, "devices")) {
-        bool valid = parse_number(value, 1, DEVICES_MAX, &number);
-        settings->devices = (unsigned)number;
-        return valid;
-    }
-    if (!strcmp(name, "poison")) {
-        bool valid = parse_number(value, 0, 1, &number);
-        settings->poison = number;
-        return valid;
-    }
-    if (!strcmp(name, "stacks")) {
-        bool valid = parse_number(value, 0, 1, &number);
-        settings->stacks = number;
-        return valid;
-    }
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
-        if (!strcmp(name, NUMBERS[i].name))
-            return parse_number(value, NUMBERS[i].least, NUMBERS[i].most,
-                                (uint64_t *)((char *)settings + NUMBERS[i].offset));
+        if (!strcmp(name, NUMBERS[i].name)) {
+            if (!parse_number(value, NUMBERS[i].least, NUMBERS[i].most, &number)) return false;
+            store(settings, &NUMBERS[i], number);
+            return true;
+        }
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         if (!strcmp(name, WORDS[i].name) && !strcmp(value, WORDS[i].value)) {
             *(int *)((char *)settings + WORDS[i].offset) = WORDS[i].meaning;
             return true;
         }
     return false;
+}
+
+static const char *explain(const char *name, const char *value) {
+    static char text[sizeof "'' can't be '': write a number from 18446744073709551615 to 18446744073709551615" +
+                     NAME_BYTES + FOLDER_BYTES];
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
+        if (!strcmp(name, NUMBERS[i].name)) {
+            snprintf(text, sizeof text, "'%s' can't be '%s': write a number from %" PRIu64 " to %" PRIu64, name, value,
+                     NUMBERS[i].least, NUMBERS[i].most);
+            return text;
+        }
+    snprintf(text, sizeof text, "'%s' can't be '%s'", name, value);
+    return text;
 }
 
 const char *settings_parse(struct settings *settings, const char *text) {
@@ -105,7 +118,7 @@ const char *settings_parse(struct settings *settings, const char *text) {
         memcpy(name, text, name_bytes);
         memcpy(value, equals + 1, value_bytes);
         name[name_bytes] = value[value_bytes] = 0;
-        if (!set(settings, name, value)) return "a setting with an unknown name or value";
+        if (!set(settings, name, value)) return explain(name, value);
         text = *end ? end + 1 : end;
     }
     return NULL;

@@ -1,9 +1,9 @@
 // Virtual memory management: address space and physical memory apart, and mappings that join them (CUDA Driver API,
 // "Virtual Memory Management"; HIP's functions are the same).
 //
-// Physical memory is shared memory of the host, so that it can be mapped at several addresses at once. What is unmapped,
-// or was not given access to, can't be touched by the host either. Races are judged by address: two addresses of one
-// piece of memory are two pieces to them.
+// Physical memory is shared memory of the host, so that it can be mapped at several addresses at once. What is
+// unmapped, or was not given access to, can't be touched by the host either. Races are judged by address: two addresses
+// of one piece of memory are two pieces to them.
 #pragma once
 
 #include <stdbool.h>
@@ -39,10 +39,11 @@ enum status virtual_retain(uint64_t address, uint64_t *handle);  // the handle o
 enum status virtual_describe(uint64_t handle, struct virtual_properties *properties);
 
 enum status virtual_map(uint64_t address, uint64_t size_bytes, uint64_t handle);
-// Whole mappings only. CUDA's "does not appear to synchronize in all cases" (PyTorch's c10/cuda/CUDACachingAllocator.cpp
-// waits before it): a use that is not complete is judged as a race, and is let end.
+// Whole mappings only. CUDA's document does not say that it waits, and PyTorch's allocator therefore does so before it:
+// a use that is not complete is judged as a race, and is let end.
 enum status virtual_unmap(uint64_t address, uint64_t size_bytes);
-enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const struct virtual_access *access, size_t count);
+enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const struct virtual_access *access,
+                               size_t count);
 enum status virtual_get_access(uint64_t address, const struct virtual_location *location, unsigned long long *access);
 
 // As in memory.h, for addresses that space_covers() names.
