@@ -99,7 +99,7 @@ def test_one_that_serves_again_finds_each_profile_in_one_process(write_subject: 
         pytest.skip(str(unavailable))
     manifest = 'title = "A"\nupstream = "b"\nsimulated = "cuda:12"\ncases = ["x"]\nrun = { command = ["x"] }\n'
     subject = read_manifest(write_subject(f'{manifest}versions = [{{ version = "1" }}]\n') / "subject.toml")
-    readings = []
+    readings: list[int] = []
     with driver(subject, sys.executable, "-c", AGAIN) as opened:
         for capacity in (1 << 20, 3 << 20):
             context = opened.open(DeviceProfile(capacity_bytes=capacity))
