@@ -65,3 +65,14 @@ def test_a_seed_reproduces_a_campaign() -> None:
 def test_drawn_sequences_never_accuse_the_reference(sequence: GeneratedSequence) -> None:
     trial = run_lockstep(reference(), sequence.device, sequence.steps())
     assert trial.findings == ()
+
+
+def test_shrinking_takes_no_more_trials_than_are_given() -> None:
+    free, bounded = (
+        run_campaign(faulty("reuse.ignores_guards"), seed=7, operations=60_000, trials_max=trials_max).discovery
+        for trials_max in (None, 20)
+    )
+    assert free is not None
+    assert bounded is not None
+    assert bounded.trials <= 21 < free.trials  # and one for the names
+    assert (bounded.number, bounded.finding) == (free.number, free.finding)

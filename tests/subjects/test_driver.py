@@ -76,6 +76,38 @@ def test_one_that_is_not_there_is_no_fault_of_the_subject(subject: Subject) -> N
         opened.describe()
 
 
+AGAIN = """\
+import json, os, sys
+reply = {"protocol": 1, "name": "a", "version": "1", "capabilities": [], "promises": [], "again": True}
+reply |= {"gauges": {"reserved": ["ledger"]}}
+capacity = 0
+for line in sys.stdin:
+    if line.startswith("open"):
+        capacity = int(line.split("capacity=")[1].split()[0])
+    answers = {"hello 1\\n": reply, "gauges\\n": {"gauges": {"reserved": {"ledger": capacity + os.getpid()}}}}
+    if line == "quit\\n":
+        break
+    print(json.dumps(answers.get(line, {"outcome": "done"})), flush=True)
+"""
+
+
+def test_one_that_serves_again_finds_each_profile_in_one_process(write_subject: Write) -> None:
+    try:
+        require_platform()
+        find_compiler()
+    except BackendUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    manifest = 'title = "A"\nupstream = "b"\nsimulated = "cuda:12"\ncases = ["x"]\nrun = { command = ["x"] }\n'
+    subject = read_manifest(write_subject(f'{manifest}versions = [{{ version = "1" }}]\n') / "subject.toml")
+    readings: list[int] = []
+    with driver(subject, sys.executable, "-c", AGAIN) as opened:
+        for capacity in (1 << 20, 3 << 20):
+            context = opened.open(DeviceProfile(capacity_bytes=capacity))
+            readings += context.readings().values()
+            context.close()
+    assert readings[1] - readings[0] == 2 << 20, "the same process, on the other device"
+
+
 def test_on_the_simulated_runtime_each_process_finds_the_device_of_its_profile(
     write_subject: Write, tmp_path: Path
 ) -> None:
