@@ -139,9 +139,24 @@ stall s
 launch on s
 trim
 """
+UNSEEN_WAIT = """\
+s = create stream nonblocking
+t = create stream
+a = allocate 1 on s
+launch on s writes=a
+synchronize stream s
+b = allocate 524288
+stall t
+launch on t writes=b
+free b
+c = allocate 524288 on s
+free a
+trim
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
+    ("best fit, addresses never again", "a stream may wait for what its memory was used by", UNSEEN_WAIT),
     ("polled events, upstream ledger alone", "an unseen order completes nothing for certain", UNSEEN_ORDER),
     ("powers of two", "a wait on the default stream may be no action", WAIT_ON_THE_DEFAULT_STREAM),
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),

@@ -37,11 +37,19 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         operation.alignment_bytes or 0,
     )
     change.made = block
+    if not facts.sees_order and _may_wait_for_freed(facts, block):
+        facts.order.mark(block.stream)  # an allocator may make it wait, unseen, whichever memory it then hands out
     change.overlapped = tuple(facts.memory.add(block))
     facts.blocks[operation.slot] = block
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
         _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
+
+
+def _may_wait_for_freed(facts: Facts, block: BlockState) -> bool:
+    """Whether the block's stream may be made to wait for work that uses freed memory."""
+    on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)
+    return on_device and bool(facts.order.unfinished(facts.memory.freed_behind))
 
 
 def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change) -> None:
