@@ -1,6 +1,6 @@
-// Allocations and frees by the C library, by OpenCL's first device (PoCL's, where that is installed) and by the simulated
-// runtime, next to each other: one block again and again, and many blocks made and then freed. The C library keeps a few
-// blocks of a size at hand for its thread, so that the first is its best case.
+// Allocations and frees by the C library, by OpenCL's first device (PoCL's, where that is installed) and by the
+// simulated runtime, next to each other: one block again and again, and many blocks made and then freed. The C library
+// keeps a few blocks of a size at hand for its thread, so that the first is its best case.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

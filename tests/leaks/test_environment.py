@@ -21,8 +21,8 @@ names = ["QUIESCE_" + "n" * (number % 7) for number in range(40)]
 values = ["v" * number + str(number) for number in range(40)]
 read = [0] * 40
 for number in range(40):
-    os.environ[names[number]] = values[number]
-    del os.environ[names[number]]
+    os.putenv(names[number], values[number])  # without the mapping, which grows now and then
+    os.unsetenv(names[number])
     read[number] = meter.read()[HEAP]
 meter.rest()
 print(read[-1] - read[3])

@@ -8,10 +8,10 @@
 #define LEAVE runtime_leave_to_driver
 #include "calls.h"
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 47 };  // a loader has little room for what each thread has of its own
 
 static _Thread_local struct {
-    unsigned devices[DEPTH_MAX], depth;  // those that were current before
+    unsigned char devices[DEPTH_MAX], depth;  // those that were current before
 } stack;
 
 void driver_open(void) { stack.depth = 0; }
@@ -24,7 +24,7 @@ static enum status push(int device) {
     if (stack.depth == DEPTH_MAX) return OUT_OF_MEMORY;
     unsigned before = device_current();
     enum status status = device_select(device);
-    if (!status) stack.devices[stack.depth++] = before;
+    if (!status) stack.devices[stack.depth++] = (unsigned char)before;
     return status;
 }
 
