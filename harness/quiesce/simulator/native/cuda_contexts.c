@@ -8,10 +8,13 @@
 #define LEAVE runtime_leave_to_driver
 #include "calls.h"
 
-enum { DEPTH_MAX = 47 };  // a loader has little room for what each thread has of its own
+enum { DEVICE_BITS = 3, DEPTH_MAX = 21 };  // a loader has little room for what each thread has of its own
+
+_Static_assert(DEVICES_MAX <= 1 << DEVICE_BITS && DEPTH_MAX * DEVICE_BITS < 64, "a stack of devices fits a word");
 
 static _Thread_local struct {
-    unsigned char devices[DEPTH_MAX], depth;  // those that were current before
+    uint64_t devices;  // those that were current before, the last in the lowest bits
+    unsigned depth;
 } stack;
 
 void driver_open(void) { stack.depth = 0; }
@@ -24,8 +27,17 @@ static enum status push(int device) {
     if (stack.depth == DEPTH_MAX) return OUT_OF_MEMORY;
     unsigned before = device_current();
     enum status status = device_select(device);
-    if (!status) stack.devices[stack.depth++] = (unsigned char)before;
-    return status;
+    if (status) return status;
+    stack.devices = stack.devices << DEVICE_BITS | before;
+    stack.depth++;
+    return OK;
+}
+
+static enum status pop(void) {
+    int before = stack.devices & ((1 << DEVICE_BITS) - 1);
+    stack.devices >>= DEVICE_BITS;
+    stack.depth--;
+    return device_select(before);
 }
 
 static int create(void **context, int device, const char *function) {
@@ -56,7 +68,7 @@ EXPORT int cuCtxDestroy_v2(void *context) {
     NEED(device_exists(device), INVALID_CONTEXT);
     status = context_reset((unsigned)device);
     bool is_current = stack.depth && device_current() == (unsigned)device;
-    if (!status && is_current) device_select((int)stack.devices[--stack.depth]);
+    if (!status && is_current) pop();
     ANSWER(status);
 }
 
@@ -64,7 +76,7 @@ EXPORT int cuCtxDestroy_v2(void *context) {
 EXPORT int cuCtxSetCurrent(void *context) {
     CALL("cuCtxSetCurrent");
     int device = (int)(uint64_t)context - 1;
-    if (!context) ANSWER(stack.depth ? device_select((int)stack.devices[--stack.depth]) : OK);
+    if (!context) ANSWER(stack.depth ? pop() : OK);
     NEED(device_exists(device), INVALID_CONTEXT);
     ANSWER(stack.depth ? device_select(device) : push(device));
 }
@@ -105,7 +117,7 @@ EXPORT int cuCtxPopCurrent_v2(void **context) {
     CALL("cuCtxPopCurrent_v2");
     NEED(stack.depth, INVALID_CONTEXT);
     if (context) *context = context_of(device_current());
-    ANSWER(device_select((int)stack.devices[--stack.depth]));
+    ANSWER(pop());
 }
 
 EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {

@@ -87,6 +87,9 @@ uint32_t handle_live_at(uint64_t handle) {
     return slot && slot->object ? slot->live : 0;
 }
 
+uint32_t handle_number(uint64_t handle) { return (uint32_t)((handle - HANDLE_BASE) / HANDLE_STEP) + 1; }
+uint64_t handle_numbered(uint32_t number) { return HANDLE_BASE + (number - 1) * HANDLE_STEP; }
+
 uint64_t handle_next(uint64_t after, enum thing *thing) {
     uint32_t index = after ? (uint32_t)((after - HANDLE_BASE) / HANDLE_STEP) + 1 : 0;
     while (index < count && !slots[index].object) index++;

@@ -22,6 +22,10 @@ void handle_drop(uint64_t handle, bool reusable);
 // The entry of the live table that belongs to a handle, or 0: it is dead, or the runtime's own.
 uint32_t handle_live_at(uint64_t handle);
 
+// A handle in half of its bits, never 0, and back.
+uint32_t handle_number(uint64_t handle);
+uint64_t handle_numbered(uint32_t number);
+
 // The handles that exist: the first one above `after` (0: the first), or 0.
 uint64_t handle_next(uint64_t after, enum thing *thing);
 

@@ -18,10 +18,10 @@ static struct stream *busy;  // the streams that have work, or whose host functi
 static struct stream legacy[DEVICES_MAX];
 static bool used_since[DEVICES_MAX];  // whether a device was given anything since the host last waited for it
 static uint64_t dice;
-static uint64_t generation;  // of the machine: a thread's own streams belong to one
+static uint32_t generation;  // of the machine: a thread's own streams belong to one
 static _Thread_local struct {
-    uint64_t generation;
-    uint64_t hidden_handles[DEVICES_MAX];
+    uint32_t generation;
+    uint32_t numbers[DEVICES_MAX];  // of their handles
 } own;
 
 static void see(enum seen seen, const struct stream *stream) {
@@ -73,12 +73,12 @@ enum status stream_destroy(struct stream *stream) {
 static struct stream *own_stream(unsigned device) {
     if (own.generation != generation) {
         own.generation = generation;
-        for (unsigned i = 0; i < DEVICES_MAX; i++) own.hidden_handles[i] = 0;
+        for (unsigned i = 0; i < DEVICES_MAX; i++) own.numbers[i] = 0;
     }
-    uint64_t hidden = own.hidden_handles[device];
-    struct stream *stream = hidden ? handle_find(THING_STREAM, HIDDEN(hidden)) : NULL;
+    uint32_t number = own.numbers[device];
+    struct stream *stream = number ? handle_find(THING_STREAM, handle_numbered(number)) : NULL;
     if (!stream && stream_create(device, false, 0, &stream) == OK) {
-        own.hidden_handles[device] = stream->hidden_handle;
+        own.numbers[device] = handle_number(HIDDEN(stream->hidden_handle));
         handle_disown(HIDDEN(stream->hidden_handle));
     }
     return stream;
