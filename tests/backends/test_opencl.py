@@ -429,6 +429,12 @@ def test_closing_releases_everything_even_behind_a_stall_and_twice(context: Cont
     assert outcome(context, "a = allocate 8") == Rejected("invalid-value")
 
 
+def test_what_the_driver_lets_go_of_late_is_not_retained(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter((2, 1, 0, 0))
+    monkeypatch.setattr(type(context), "_retained", lambda _context, _own_references: next(counts))
+    assert ledger(context.close().readings, Gauge.RETAINED) == 0
+
+
 def test_what_the_library_leaks_is_retained_after_closing(context: Context) -> None:
     import pyopencl
 
