@@ -10,7 +10,7 @@
 const char *quiesce_open(const char *settings);
 int cudaMalloc(void **, size_t), cudaFree(void *);
 
-enum { PAIRS = 1000000, BUFFER_PAIRS = 20000, BATCH = 1000, LIVE_MAX = 1000000, STEPS = 5 };
+enum { PAIRS = 1000000, BUFFER_PAIRS = 20000, BATCH = 1000, LIVE_MAX = 1000000, STEPS = 5, THREAD_RUNS = 7 };
 
 static size_t size_bytes;
 
@@ -96,12 +96,22 @@ static double pair(void *(*work)(void *), void *argument) {
     return (now() - begin) / PAIRS;
 }
 
-static double pair_of_two_threads(void) {
+static double pair_of_threads(int count) {
     pthread_t threads[2];
     double begin = now();
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, pairs, NULL);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
-    return (now() - begin) / (2.0 * PAIRS);
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, pairs, NULL);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    return (now() - begin) / ((double)count * PAIRS);
+}
+
+// One thread and two in turn, the shortest of some: all take the lock, which a process with one thread goes without.
+static void compare_threads(void) {
+    double best[] = {1e9, 1e9};
+    for (int i = 0; i < 2 * THREAD_RUNS; i++) {
+        double time = pair_of_threads(1 + i % 2);
+        if (time < best[i % 2]) best[i % 2] = time;
+    }
+    printf("  a thread %4.0f ns, two together %4.0f ns\n", best[0], best[1]);
 }
 
 static void compare(size_t size, const char *settings) {
@@ -114,7 +124,7 @@ static void compare(size_t size, const char *settings) {
     printf("glibc %4.0f ns  simulated %4.0f ns (%4.1f times)", host, simulated, simulated / host);
     host = pair(host_batches, batch), simulated = pair(batches, batch);
     printf("  %d blocks  glibc %4.0f ns  simulated %4.0f ns (%4.1f times)", BATCH, host, simulated, simulated / host);
-    printf("  two threads together %4.0f ns\n", pair_of_two_threads());
+    compare_threads();
 }
 
 int main(int count, char **words) {
