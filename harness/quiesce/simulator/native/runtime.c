@@ -48,10 +48,11 @@ static uint64_t unlocked;
 static _Thread_local enum status last_error;
 
 // Calls are short and many threads make them: one that sleeps in the lock costs the others a system call for each of
-// their calls. So a thread first tries again and again, then sleeps a little where nobody has to wake it: meanwhile the
-// others are as fast as one alone. Behind something long, such as a large copy, it waits as usual.
+// their calls, and one that tries again and again slows down whoever holds it. So a thread tries a few times, then
+// sleeps where nobody has to wake it: meanwhile the others are as fast as one alone. Behind something long, such as a
+// large copy, it waits as usual.
 static void take_lock(void) {
-    enum { TRIES = 64, NAPS = 20, NAP_NANOSECONDS = 50000 };
+    enum { TRIES = 8, NAPS = 5, NAP_NANOSECONDS = 200000 };
     if (__libc_single_threaded) {
         alone = true;
         return;
