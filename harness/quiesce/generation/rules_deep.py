@@ -18,7 +18,8 @@ from quiesce.operations import MemoryKind, Slot
 _EXHAUSTING_BLOCKS_MAX: Final = 24
 _ELSEWHERE: Final = 2 | 16 | 32
 """The bits of a block in flight that put work on other streams than its own."""
-_EXHAUSTED_IN_FLIGHT: Final = (1, 4)
+_FROM_EMPTY: Final = (6, 7)
+_EXHAUSTED_IN_FLIGHT: Final = (1, 4, 6)
 _CHURNS_MAX: Final = 6
 _UNIT_BYTES: Final = 512
 _SMALL_COPY_BYTES: Final = 4096
@@ -41,6 +42,31 @@ def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     if c & 32:
         next_owner = _streams(writer, 1 + (c >> 6 & 1), b)[-1]
         _work(writer, _allocate(writer, block.size_bytes, next_owner, kind=block.kind), next_owner)
+
+
+def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free a block with work on the default stream, which another one holds; ask for as much where nothing waits.
+
+    The default stream cannot be stalled, so one that can be holds it. Asked in the end, the next owner's stream may say
+    that it is done, which the default stream then cannot be.
+    """
+    default = writer.state.order.defaults[writer.state.device]
+    before = _streams(writer, 1, b)[0]
+    after = _outsider(writer, before)
+    if before.slot is None or after is None:
+        return
+    if c & 1 and writer.can(Capability.STALL):
+        writer.write(ops.Stall(before.slot))
+    if writer.can(Capability.EVENTS):
+        event = writer.event(a)
+        writer.write(ops.RecordEvent(event.slot, before.slot))
+        writer.write(ops.WaitEvent(event.slot))
+    block = _allocate(writer, writer.size(a), after if c & 8 else default)
+    _work(writer, block, default)
+    free_on(writer, block, before if c & 2 else None)
+    _work(writer, _allocate(writer, block.size_bytes, after), after)
+    if c & 4:
+        writer.write(ops.QueryStream(after.slot))
 
 
 def reshape(writer: Writer, a: int, b: int, c: int) -> None:
@@ -116,7 +142,7 @@ def _busy(writer: Writer) -> list[Stream]:
 
 def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     """Take all there is in blocks of one size, free them or every other one, idle or not, and ask for another size."""
-    if c >= 224:  # from an empty device: whoever runs out then has nobody else to blame
+    if c >> 5 in _FROM_EMPTY:  # whoever runs out then has nobody else to blame
         for block in list(writer.state.blocks.values()):
             free_block(writer, block)
         if writer.can(Capability.POOL):
@@ -131,7 +157,7 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     if c >> 5 in _EXHAUSTED_IN_FLIGHT:
         if writer.can(Capability.STALL) and stream.slot is not None:
             writer.write(ops.Stall(stream.slot))
-        for block in blocks[-2:]:
+        for block in blocks if c >> 5 in _FROM_EMPTY else blocks[-2:]:
             _work(writer, block, stream)
     for block in blocks[:: 2 if c & 2 else 1]:
         free_block(writer, block)
@@ -200,6 +226,16 @@ def _streams(writer: Writer, count: int, byte: int) -> list[Stream]:
         named = [state.order.defaults[state.device]]
     first = byte // 2 % len(named)
     return [*named[first:], *named[:first], *named][:count]
+
+
+def _outsider(writer: Writer, other: Stream) -> Stream | None:
+    """Return a stream of the current device that the default one has no order with, and that is not ``other``."""
+    state = writer.state
+    streams = [stream for stream in state.streams.values() if stream.device == state.device and stream.nonblocking]
+    outsider = next((stream for stream in streams if stream is not other), None)
+    if outsider is None and len(state.streams) < STREAMS_MAX:
+        return _create(writer, nonblocking=True)
+    return outsider
 
 
 def _create(writer: Writer, *, nonblocking: bool) -> Stream:

@@ -63,6 +63,7 @@ LEGAL_RULES: Final = (
     _rule(_D.exhaust, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
+    _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
     _rule(_D.settle_partly, "flight", (1, 8), _C.STREAMS),

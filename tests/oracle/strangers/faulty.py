@@ -73,6 +73,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("stealing arenas", spans.FitsByAStepLess, OVERLAP, WITHIN),
     _pool("stealing arenas", spans.OrphansAreLeftBehind, POOLS, LEFT, CLAIMS),
     _pool("stealing arenas", spans.CountsWhatItDidNotGet, CLAIMS),
+    _pool("segregated fit", order.DefaultIsDone, REUSE, IN_FLIGHT),
+    _pool("stealing arenas", order.DefaultUsesAreDone, REUSE, IN_FLIGHT, EARLY),
     _pool("stealing arenas", order.OrphansAreIdle, REUSE, IN_FLIGHT),
     _pool("stealing arenas", order.HandlesComeAgain, REUSE),
     _pool("stealing arenas", order.WaitsForTheNewest, REUSE),

@@ -120,6 +120,20 @@ class FreedElsewhereIsAtHome(StreamSegments):
         super().free(piece, piece.queue, [each for each in touched if each is not queue])
 
 
+class DefaultIsDone(SegregatedFit):
+    """What the default stream was given is taken to be done."""
+
+    def mark(self, piece: Piece, *queues: Queue) -> None:
+        super().mark(piece, *(queue for queue in queues if queue not in self.runtime.defaults))
+
+
+class DefaultUsesAreDone(StealingArenas):
+    """Work on the default stream that used a piece of another stream is taken to be done."""
+
+    def free(self, piece: Piece, queue: Queue, touched: Collection[Queue]) -> None:
+        super().free(piece, queue, [each for each in touched if each not in self.runtime.defaults])
+
+
 class OrphansAreIdle(StealingArenas):
     """What a stream that is gone has left is taken to be done."""
 
