@@ -329,9 +329,11 @@ def test_a_fault_of_the_subject_keeps_its_rule_and_evidence(place: str) -> None:
 @pytest.mark.parametrize("place", ["describe", "open", "perform", "readings", "close"])
 def test_an_interrupt_passes_through_and_the_context_is_closed(place: str) -> None:
     trial = Trial(**{place: raising(KeyboardInterrupt())})
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as interrupted:
         run_case(case_of(CONTROL), trial)
     assert (trial.closed > 0) == (place not in ("describe", "open"))
+    notes = getattr(interrupted.value, "__notes__", [])
+    assert any(note.startswith("it was at operation 0: ") for note in notes) == (place == "perform")
 
 
 @pytest.mark.parametrize("place", ["perform", "readings", "close"])

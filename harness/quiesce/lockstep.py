@@ -117,7 +117,9 @@ class Lockstep:
             for step in steps:
                 if not self.step(step):
                     break
-        except BaseException:
+        except BaseException as ending:
+            if self._progress.operation is not None:  # somebody who ends a backend that hangs wants to know where
+                ending.add_note(f"it was at operation {self._progress.index - 1}: {self._progress.request}")
             self._close()
             raise
         return self.finish()

@@ -1,6 +1,6 @@
 """A driver for any installed backend: ``python -m quiesce.serving NAME`` speaks the wire protocol for it.
 
-So a backend runs in a process of its own (``--backend process:'python -m quiesce.serving cupy'``): when a device
+So a backend runs in a process of its own (``--backend served:cupy``): when a device
 fails for good, or a library crashes, that process is gone and nothing else is. The protocol is in ``cases/README.md``.
 """
 

@@ -7,10 +7,12 @@ from types import ModuleType
 
 import pytest
 
+from quiesce import operations as ops
 from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.process import ProcessBackend
 from quiesce.backends.registry import GROUP, Unusable, Usable, backend_names, load_backend, probe_backend
 from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.outcomes import Allocated, Done
 
 
 class Fake:
@@ -159,10 +161,26 @@ def test_reference_refuses_an_unknown_fault() -> None:
         load_backend("reference:pool.no_squeze")
 
 
-@pytest.mark.parametrize("name", ["process:", "reference: "])
+@pytest.mark.parametrize("name", ["process:", "reference: ", "served:"])
 def test_a_prefix_without_argument_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"names no argument; write (process:COMMAND|reference:FAULT)"):
+    wanted = r"names no argument; write (process:COMMAND|reference:FAULT|served:NAME)"
+    with pytest.raises(ConfigurationError, match=wanted):
         load_backend(name)
+
+
+def test_served_runs_a_backend_in_a_process_of_its_own() -> None:
+    backend = load_backend("served:reference:pool.accepts_double_free")
+    assert isinstance(backend, ProcessBackend)
+    context = backend.open(DeviceProfile())
+    assert isinstance(context.perform(ops.Allocate("a", 512)).outcome, Allocated)
+    context.perform(ops.Free("a"))
+    assert context.perform(ops.Free("a")).outcome == Done()  # the fault that was asked for
+    context.close()
+
+
+def test_served_refuses_an_unknown_name_before_anything_is_started() -> None:
+    with pytest.raises(ConfigurationError, match="unknown backend 'hoost'"):
+        load_backend("served:hoost")
 
 
 def test_names_are_looked_up_without_importing_anything() -> None:

@@ -12,6 +12,7 @@ import pytest
 from quiesce.cli import doctor
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.interruption import HINT
 from quiesce.cli.main import COMMANDS, main
 from quiesce.cli.version import version
 from quiesce.reporting.journal import Journal
@@ -79,10 +80,21 @@ def test_usage_errors_are_one_line_and_could_not_run(
     assert said.count("\n") == 1
 
 
+def _interrupted_at(where: str) -> KeyboardInterrupt:
+    interruption = KeyboardInterrupt()
+    interruption.add_note(where)
+    return interruption
+
+
 @pytest.mark.parametrize(
     ("trouble", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "quiesce: interrupted\n"),
+        (
+            _interrupted_at("it was at operation 3: free a"),
+            130,
+            f"quiesce: interrupted; it was at operation 3: free a; {HINT}\n",
+        ),
         (PermissionError(13, "Permission denied", "out"), 2, "quiesce: [Errno 13] Permission denied: 'out'\n"),
     ],
 )

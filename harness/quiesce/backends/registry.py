@@ -1,14 +1,16 @@
-"""Backends by name: entry points of the group ``quiesce.backends``, and two prefixes that take an argument.
+"""Backends by name: entry points of the group ``quiesce.backends``, and three prefixes that take an argument.
 
 NAME                an installed backend, quiesce's own or a third party's
 process:COMMAND     a program that speaks the wire protocol (``cases/README.md``)
 reference:FAULT     the reference with a fault of the museum switched on
+served:NAME         an installed backend in a process of its own: what hangs or crashes there is a finding
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib.metadata
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +20,14 @@ from quiesce.errors import BackendUnavailable, ConfigurationError
 
 GROUP: Final = "quiesce.backends"
 """The entry-point group; each entry point is a callable without arguments that returns a backend."""
+
+
+_ARGUMENTS: Final = {
+    "process": "COMMAND, such as process:./driver",
+    "reference": "FAULT, such as 'quiesce prove' lists",
+    "served": "NAME, such as served:host",
+}
+"""The prefixes, and what stands behind each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +54,13 @@ def backend_names() -> tuple[str, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Return a new backend by name, ``process:COMMAND`` or ``reference:FAULT``.
+    """Return a new backend by name, ``process:COMMAND``, ``reference:FAULT`` or ``served:NAME``.
 
     Raises :class:`ConfigurationError` for an unknown name, a name that two distributions claim, or an entry point
     that makes something else; :class:`BackendUnavailable` where its factory cannot be imported or fails.
     """
     prefix, colon, argument = name.partition(":")
-    if colon and prefix in ("process", "reference"):
+    if colon and prefix in _ARGUMENTS:
         return _load_with_argument(prefix, argument.strip(), name)
     point = _find(name)
     try:
@@ -88,15 +98,24 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
     if not argument:
-        wanted = "COMMAND, such as process:./driver" if prefix == "process" else "FAULT, such as 'quiesce prove' lists"
-        raise ConfigurationError(f"'{name}' names no argument; write {prefix}:{wanted}")
+        raise ConfigurationError(f"'{name}' names no argument; write {prefix}:{_ARGUMENTS[prefix]}")
     if prefix == "process":
         from quiesce.backends.process import parse_specification
 
         return parse_specification(argument)
+    if prefix == "served":
+        return _serve(argument)
     from quiesce.backends.reference import faulty
 
     return faulty(argument)
+
+
+def _serve(name: str) -> Backend:
+    from quiesce.backends.process import ProcessBackend
+
+    if ":" not in name:
+        _find(name)  # a wrong name is refused here, where it can be said, and not in the process
+    return ProcessBackend([sys.executable, "-m", "quiesce.serving", name], name=name)
 
 
 def _find(name: str) -> importlib.metadata.EntryPoint:
@@ -115,7 +134,7 @@ def _find(name: str) -> importlib.metadata.EntryPoint:
 
 
 def _choices(known: list[str]) -> str:
-    prefixes = "process:COMMAND or reference:FAULT"
+    prefixes = "process:COMMAND, reference:FAULT or served:NAME"
     if not known:
         return f"{prefixes}, or install quiesce (pip install -e .), because no backend is declared here"
     return f"one of {', '.join(known)}, {prefixes}"

@@ -12,6 +12,7 @@ from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, folder, operation_count, whole_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.interruption import describe_interruption
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
@@ -67,10 +68,11 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 progress=console.progress,
                 report=_both(results.append, folder.add if folder is not None else None),
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         console.end_progress()
         kept = f"; they are in {arguments.report}" if arguments.report else ""
-        console.complain(f"interrupted: {len(results)} results finished{kept}")
+        where = describe_interruption(interruption)
+        console.complain(f"interrupted: {len(results)} results finished{kept}{where}")
         return ExitCode.INTERRUPTED
     finally:
         console.end_progress()

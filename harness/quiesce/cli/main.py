@@ -15,6 +15,7 @@ from typing import Final
 from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.interruption import describe_interruption
 from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
@@ -78,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return ExitCode.OUTPUT_CLOSED
-    except KeyboardInterrupt:
-        console.complain("interrupted")
+    except KeyboardInterrupt as interruption:
+        console.complain(f"interrupted{describe_interruption(interruption)}")
         return ExitCode.INTERRUPTED
     except (QuiesceError, OSError) as error:
         console.complain(str(error))

@@ -16,6 +16,7 @@ from quiesce.cases.case import Case
 from quiesce.cli.arguments import folder, whole_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.interruption import describe_interruption
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
@@ -73,12 +74,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     complain_about(catalogue.errors, console)
     console.write(opening_line(plan))
     results: list[Result] = []
-    interrupted = False
+    interruption: KeyboardInterrupt | None = None
     try:
         with open_folder(arguments.report, plan, catalogue.errors) as folder:
             perform(plan, run_case, console, [results.append, *([folder.add] if folder else [])])
-    except KeyboardInterrupt:
-        interrupted = True
+    except KeyboardInterrupt as error:
+        interruption = error
     finally:
         console.end_progress()
     names = [usable.name for usable in plan.backends.usable]
@@ -86,9 +87,10 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
-    if interrupted:
+    if interruption is not None:
         kept = f"; they are in {arguments.report}" if arguments.report else ""
-        console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}")
+        where = describe_interruption(interruption)
+        console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}{where}")
         return ExitCode.INTERRUPTED
     return exit_code(results, incomplete=bool(catalogue.errors))
 
