@@ -28,6 +28,10 @@ int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGet
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
 int cudaDeviceGraphMemTrim(int), cudaDeviceReset(void);
+int cudaUserObjectCreate(void **, void *, void (*)(void *), unsigned, unsigned), cudaUserObjectRetain(void *, unsigned);
+int cudaUserObjectRelease(void *, unsigned), cudaGraphRetainUserObject(void *, void *, unsigned, unsigned);
+int cudaGraphReleaseUserObject(void *, void *, unsigned);
+int cudaStreamGetCaptureInfo_v2(void *, int *, unsigned long long *, void **, const void ***, size_t *);
 
 enum { KEPT = 8, BLOCK_BYTES = 3000 };
 
@@ -35,7 +39,7 @@ struct client {
     uint64_t state;
     unsigned calls;
     void *blocks[KEPT], *pinned[KEPT], *ordered[KEPT], *streams[KEPT], *events[KEPT], *graphs[KEPT];
-    void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT];
+    void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT], *objects[KEPT];
     char pageable[BLOCK_BYTES];
     char registered[BLOCK_BYTES];
 };
@@ -104,6 +108,28 @@ static void kernels(struct client *client) {
     }
 }
 
+static void share(struct client *client) {
+    static unsigned destroyed;
+    void **object = &client->objects[draw(client, KEPT)], *graph = NULL;
+    const void **dependencies;
+    size_t count_of_dependencies;
+    int state;
+    switch (draw(client, 5)) {
+        case 0:
+            cudaUserObjectRelease(*object, 1 + draw(client, 2));
+            cudaUserObjectCreate(object, &destroyed, count, 1 + draw(client, 2), 1);
+            break;
+        case 1: cudaUserObjectRetain(*object, draw(client, 3)); break;
+        case 2: cudaUserObjectRelease(*object, draw(client, 3)); break;
+        default:
+            cudaStreamGetCaptureInfo_v2(any(client, client->streams), &state, NULL, &graph, &dependencies,
+                                        &count_of_dependencies);
+            cudaGraphRetainUserObject(graph, *object, 1, draw(client, 2));
+            if (!draw(client, 4)) cudaGraphReleaseUserObject(graph, any(client, client->objects), 1);
+            break;
+    }
+}
+
 static void order(struct client *client) {
     void **stream = &client->streams[draw(client, KEPT)], **event = &client->events[draw(client, KEPT)];
     void *other = any(client, client->streams), *graph = NULL, **executable = &client->graphs[draw(client, KEPT)];
@@ -124,6 +150,7 @@ static void order(struct client *client) {
             if (cudaStreamEndCapture(*stream, &graph) == 0) {
                 cudaGraphExecDestroy(*executable);
                 *executable = NULL;
+                cudaGraphRetainUserObject(graph, any(client, client->objects), 1, draw(client, 2));
                 cudaGraphInstantiateWithFlags(executable, graph, 0);
             }
             cudaGraphDestroy(graph);
@@ -137,11 +164,12 @@ static void *run(void *data) {
     struct client *client = data;
     unsigned counted = 0;
     for (unsigned call = 0; call < client->calls; call++) {
-        switch (draw(client, 4)) {
+        switch (draw(client, 5)) {
             case 0: memory(client); break;
             case 1: work(client, &counted); break;
             case 2: order(client); break;
             case 3: kernels(client); break;
+            case 4: share(client); break;
         }
     }
     cudaHostUnregister(client->registered);

@@ -18,7 +18,7 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 3
+LAYOUT: Final = 4
 HEADER: Final = struct.Struct("<Q6I12Q")
 COUNTED: Final = struct.Struct("<2Q")
 LIVE: Final = struct.Struct("<5QIHHBB2xI8x")
@@ -43,6 +43,7 @@ class Thing(enum.IntEnum):
     TEXTURE = 11
     PHYSICAL = 12
     RESERVATION = 13
+    USER_OBJECT = 14
 
     @property
     def is_memory(self) -> bool:

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 3, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 4, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
 
 enum thing {
     THING_NONE,
@@ -25,6 +25,7 @@ enum thing {
     THING_TEXTURE,  // or a surface
     THING_PHYSICAL,     // memory, behind a handle
     THING_RESERVATION,  // of address space
+    THING_USER_OBJECT,  // of which the client owns references
     THINGS,
 };
 
