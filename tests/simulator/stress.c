@@ -24,6 +24,7 @@ int cudaPointerGetAttributes(void *, const void *), cudaMemGetInfo(size_t *, siz
 int cudaMallocArray(void **, const void *, size_t, size_t, unsigned), cudaFreeArray(void *);
 int cudaMemcpy2DToArrayAsync(void *, size_t, size_t, const void *, size_t, size_t, size_t, int, void *);
 int cudaCreateSurfaceObject(void **, const void *), cudaDestroySurfaceObject(void *);
+int cuModuleGetGlobal_v2(void **, size_t *, void *, const char *);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
@@ -37,7 +38,7 @@ enum { KEPT = 8, BLOCK_BYTES = 3000 };
 
 struct client {
     uint64_t state;
-    unsigned calls;
+    unsigned calls, counted;  // host functions may run when the thread is gone: a capture forbids the last wait
     void *blocks[KEPT], *pinned[KEPT], *ordered[KEPT], *streams[KEPT], *events[KEPT], *graphs[KEPT];
     void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT], *objects[KEPT];
     char pageable[BLOCK_BYTES];
@@ -71,7 +72,7 @@ static void memory(struct client *client) {
     }
 }
 
-static void work(struct client *client, unsigned *counted) {
+static void work(struct client *client) {
     void *stream = any(client, client->streams), *block = any(client, client->blocks);
     size_t size = draw(client, BLOCK_BYTES);
     switch (draw(client, 8)) {
@@ -80,7 +81,7 @@ static void work(struct client *client, unsigned *counted) {
         case 2: cudaMemcpyAsync(block, client->pageable, size, 4, stream); break;
         case 3: cudaMemcpyAsync(client->pageable, block, size, 4, stream); break;
         case 4: cudaMemcpy(any(client, client->pinned), block, size, 4); break;
-        case 5: cudaLaunchHostFunc(stream, count, counted); break;
+        case 5: cudaLaunchHostFunc(stream, count, &client->counted); break;
         case 6: cudaMemsetAsync_ptsz(block, 1, size, NULL); break;
         case 7: cudaGraphLaunch(any(client, client->graphs), stream); break;
     }
@@ -90,21 +91,25 @@ static void kernels(struct client *client) {
     static const int format[5] = {8, 0, 0, 0, 0};
     unsigned i = draw(client, KEPT);
     void **array = &client->arrays[i], **surface = &client->surfaces[i], *stream = any(client, client->streams);
-    void **module = &client->modules[i], **function = &client->functions[i];
+    void **module = &client->modules[i], **function = &client->functions[i], *variable;
     struct {
         long kind;
         void *array;
         char rest[48];
     } resource = {0, any(client, client->arrays), ""};
-    switch (draw(client, 8)) {
+    switch (draw(client, 9)) {
         case 0: cudaFreeArray(*array), cudaMallocArray(array, format, 1 + draw(client, 99), 9, 0); break;
         case 1: cudaMemcpy2DToArrayAsync(*array, 0, 0, any(client, client->pinned), 20, 20, 5, 1, stream); break;
         case 2: cudaDestroySurfaceObject(*surface), cudaCreateSurfaceObject(surface, &resource); break;
-        case 3: cuModuleUnload(*module), cuModuleLoadData(module, "// one two"); break;
+        case 3: cuModuleUnload(*module), cuModuleLoadData(module, "// one\n.global .u32 two[9] = {1};"); break;
         case 4: cuModuleGetFunction(function, any(client, client->modules), draw(client, 2) ? "one" : "three"); break;
         case 5: cuLaunchKernel(any(client, client->functions), 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL); break;
         case 6: cudaDeviceGraphMemTrim(0); break;
-        case 7: draw(client, 20) ? 0 : cudaDeviceReset(); break;
+        case 7:
+            if (cuModuleGetGlobal_v2(&variable, NULL, any(client, client->modules), "two") == 0)
+                cudaMemsetAsync(variable, 1, draw(client, 40), stream);
+            break;
+        case 8: draw(client, 20) ? 0 : cudaDeviceReset(); break;
     }
 }
 
@@ -162,11 +167,10 @@ static void order(struct client *client) {
 
 static void *run(void *data) {
     struct client *client = data;
-    unsigned counted = 0;
     for (unsigned call = 0; call < client->calls; call++) {
         switch (draw(client, 5)) {
             case 0: memory(client); break;
-            case 1: work(client, &counted); break;
+            case 1: work(client); break;
             case 2: order(client); break;
             case 3: kernels(client); break;
             case 4: share(client); break;

@@ -79,7 +79,8 @@ struct live {
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
     uint8_t reachable; // at exit: somebody can still free it, see reach.h
-    uint8_t reserved[2];
+    uint8_t part;      // of a module: it goes with that, and nobody else gives it back
+    uint8_t reserved;
     uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
     uint8_t reserved_too[8];
 };
