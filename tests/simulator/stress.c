@@ -24,18 +24,23 @@ int cudaPointerGetAttributes(void *, const void *), cudaMemGetInfo(size_t *, siz
 int cudaMallocArray(void **, const void *, size_t, size_t, unsigned), cudaFreeArray(void *);
 int cudaMemcpy2DToArrayAsync(void *, size_t, size_t, const void *, size_t, size_t, size_t, int, void *);
 int cudaCreateSurfaceObject(void **, const void *), cudaDestroySurfaceObject(void *);
+int cuModuleGetGlobal_v2(void **, size_t *, void *, const char *);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
 int cudaDeviceGraphMemTrim(int), cudaDeviceReset(void);
+int cudaUserObjectCreate(void **, void *, void (*)(void *), unsigned, unsigned), cudaUserObjectRetain(void *, unsigned);
+int cudaUserObjectRelease(void *, unsigned), cudaGraphRetainUserObject(void *, void *, unsigned, unsigned);
+int cudaGraphReleaseUserObject(void *, void *, unsigned);
+int cudaStreamGetCaptureInfo_v2(void *, int *, unsigned long long *, void **, const void ***, size_t *);
 
 enum { KEPT = 8, BLOCK_BYTES = 3000 };
 
 struct client {
     uint64_t state;
-    unsigned calls;
+    unsigned calls, counted;  // host functions may run when the thread is gone: a capture forbids the last wait
     void *blocks[KEPT], *pinned[KEPT], *ordered[KEPT], *streams[KEPT], *events[KEPT], *graphs[KEPT];
-    void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT];
+    void *arrays[KEPT], *surfaces[KEPT], *modules[KEPT], *functions[KEPT], *objects[KEPT];
     char pageable[BLOCK_BYTES];
     char registered[BLOCK_BYTES];
 };
@@ -67,7 +72,7 @@ static void memory(struct client *client) {
     }
 }
 
-static void work(struct client *client, unsigned *counted) {
+static void work(struct client *client) {
     void *stream = any(client, client->streams), *block = any(client, client->blocks);
     size_t size = draw(client, BLOCK_BYTES);
     switch (draw(client, 8)) {
@@ -76,7 +81,7 @@ static void work(struct client *client, unsigned *counted) {
         case 2: cudaMemcpyAsync(block, client->pageable, size, 4, stream); break;
         case 3: cudaMemcpyAsync(client->pageable, block, size, 4, stream); break;
         case 4: cudaMemcpy(any(client, client->pinned), block, size, 4); break;
-        case 5: cudaLaunchHostFunc(stream, count, counted); break;
+        case 5: cudaLaunchHostFunc(stream, count, &client->counted); break;
         case 6: cudaMemsetAsync_ptsz(block, 1, size, NULL); break;
         case 7: cudaGraphLaunch(any(client, client->graphs), stream); break;
     }
@@ -86,21 +91,47 @@ static void kernels(struct client *client) {
     static const int format[5] = {8, 0, 0, 0, 0};
     unsigned i = draw(client, KEPT);
     void **array = &client->arrays[i], **surface = &client->surfaces[i], *stream = any(client, client->streams);
-    void **module = &client->modules[i], **function = &client->functions[i];
+    void **module = &client->modules[i], **function = &client->functions[i], *variable;
     struct {
         long kind;
         void *array;
         char rest[48];
     } resource = {0, any(client, client->arrays), ""};
-    switch (draw(client, 8)) {
+    switch (draw(client, 9)) {
         case 0: cudaFreeArray(*array), cudaMallocArray(array, format, 1 + draw(client, 99), 9, 0); break;
         case 1: cudaMemcpy2DToArrayAsync(*array, 0, 0, any(client, client->pinned), 20, 20, 5, 1, stream); break;
         case 2: cudaDestroySurfaceObject(*surface), cudaCreateSurfaceObject(surface, &resource); break;
-        case 3: cuModuleUnload(*module), cuModuleLoadData(module, "// one two"); break;
+        case 3: cuModuleUnload(*module), cuModuleLoadData(module, "// one\n.global .u32 two[9] = {1};"); break;
         case 4: cuModuleGetFunction(function, any(client, client->modules), draw(client, 2) ? "one" : "three"); break;
         case 5: cuLaunchKernel(any(client, client->functions), 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL); break;
         case 6: cudaDeviceGraphMemTrim(0); break;
-        case 7: draw(client, 20) ? 0 : cudaDeviceReset(); break;
+        case 7:
+            if (cuModuleGetGlobal_v2(&variable, NULL, any(client, client->modules), "two") == 0)
+                cudaMemsetAsync(variable, 1, draw(client, 40), stream);
+            break;
+        case 8: draw(client, 20) ? 0 : cudaDeviceReset(); break;
+    }
+}
+
+static void share(struct client *client) {
+    static unsigned destroyed;
+    void **object = &client->objects[draw(client, KEPT)], *graph = NULL;
+    const void **dependencies;
+    size_t count_of_dependencies;
+    int state;
+    switch (draw(client, 5)) {
+        case 0:
+            cudaUserObjectRelease(*object, 1 + draw(client, 2));
+            cudaUserObjectCreate(object, &destroyed, count, 1 + draw(client, 2), 1);
+            break;
+        case 1: cudaUserObjectRetain(*object, draw(client, 3)); break;
+        case 2: cudaUserObjectRelease(*object, draw(client, 3)); break;
+        default:
+            cudaStreamGetCaptureInfo_v2(any(client, client->streams), &state, NULL, &graph, &dependencies,
+                                        &count_of_dependencies);
+            cudaGraphRetainUserObject(graph, *object, 1, draw(client, 2));
+            if (!draw(client, 4)) cudaGraphReleaseUserObject(graph, any(client, client->objects), 1);
+            break;
     }
 }
 
@@ -124,6 +155,7 @@ static void order(struct client *client) {
             if (cudaStreamEndCapture(*stream, &graph) == 0) {
                 cudaGraphExecDestroy(*executable);
                 *executable = NULL;
+                cudaGraphRetainUserObject(graph, any(client, client->objects), 1, draw(client, 2));
                 cudaGraphInstantiateWithFlags(executable, graph, 0);
             }
             cudaGraphDestroy(graph);
@@ -135,13 +167,13 @@ static void order(struct client *client) {
 
 static void *run(void *data) {
     struct client *client = data;
-    unsigned counted = 0;
     for (unsigned call = 0; call < client->calls; call++) {
-        switch (draw(client, 4)) {
+        switch (draw(client, 5)) {
             case 0: memory(client); break;
-            case 1: work(client, &counted); break;
+            case 1: work(client); break;
             case 2: order(client); break;
             case 3: kernels(client); break;
+            case 4: share(client); break;
         }
     }
     cudaHostUnregister(client->registered);

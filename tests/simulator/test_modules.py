@@ -92,16 +92,6 @@ def test_a_name_in_an_image_that_cannot_be_looked_through_is_believed(modules: t
     assert given.make("GetFunction", ctypes.c_void_p(module), b"anything")[0] == 0
 
 
-def test_a_variable_of_a_module_fails_by_name(modules: tuple[Any, Modules], capfd: pytest.CaptureFixture[str]) -> None:
-    client, given = modules
-    module = given.make("LoadData", PTX)[1]
-    name = "GetGlobal_v2" if given.prefix == "cuModule" else "GetGlobal"
-    bytes_ = ctypes.c_size_t()
-    assert given.make(name, ctypes.byref(bytes_), ctypes.c_void_p(module), b"table")[0] == 801
-    assert f"{given.prefix}{name} is not simulated; pass the memory" in capfd.readouterr().err
-    assert [record.function for record in client.seen(Seen.NOT_SIMULATED)] == [given.prefix + name]
-
-
 @pytest.mark.parametrize(
     ("flavour", "threads", "shared_bytes", "blocks"),
     [

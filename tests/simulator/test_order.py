@@ -346,15 +346,3 @@ def test_queues_are_finite(start: Any) -> None:
     for value in range(5000):
         fill(client, address, value % 256, stream)
     assert first_byte(address) != 0, "behind so much work the oldest runs"
-
-
-@pytest.mark.parametrize(
-    ("flavour", "graph", "status"), [("cuda:12", True, 0), ("cuda:13", True, 801), ("cuda:13", False, 0)]
-)
-def test_the_graph_of_a_capture_in_progress_has_no_handle(start: Any, flavour: str, graph: bool, status: int) -> None:
-    client = start(flavour)
-    stream, state, number, made = client.make("StreamCreate"), ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
-    client.ok("StreamBeginCapture", stream, 0)
-    outputs = (ctypes.byref(state), ctypes.byref(number), ctypes.byref(made) if graph else None, None, None, None)
-    assert client.call("StreamGetCaptureInfo", stream, *outputs) == status
-    assert (state.value, number.value) == (1, 1)

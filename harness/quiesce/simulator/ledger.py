@@ -18,10 +18,10 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 3
+LAYOUT: Final = 4
 HEADER: Final = struct.Struct("<Q6I12Q")
 COUNTED: Final = struct.Struct("<2Q")
-LIVE: Final = struct.Struct("<5QIHHBB2xI8x")
+LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 NAME_BYTES: Final = 64
 
@@ -43,6 +43,7 @@ class Thing(enum.IntEnum):
     TEXTURE = 11
     PHYSICAL = 12
     RESERVATION = 13
+    USER_OBJECT = 14
 
     @property
     def is_memory(self) -> bool:
@@ -194,10 +195,12 @@ class Ledger:
         return self._names[number]
 
     def live(self) -> Iterator[LiveThing]:
-        """Yield what is live, in the order in which it was made."""
+        """Yield what is live, in the order in which it was made; what is part of another thing is not told apart."""
         start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
         for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
-            serial, address, size, _, observation, _, device, function, thing, reachable, stack = fields
+            serial, address, size, _, observation, _, device, function, thing, reachable, part, stack = fields
+            if part:
+                continue
             name = self._name(function)
             yield LiveThing(serial, Thing(thing), device, address, size, name, observation, bool(reachable), stack)
 

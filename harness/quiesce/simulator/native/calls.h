@@ -24,6 +24,7 @@
 #include "symbol.h"
 #include "transfer.h"
 #include "unsimulated.h"
+#include "user_object.h"
 #include "value.h"
 #include "virtual.h"
 

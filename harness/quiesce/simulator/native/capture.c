@@ -2,12 +2,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "event.h"
+#include "graph.h"
 #include "stream.h"
-
-enum { MEMBERS_MAX = 64 };
 
 struct capture {
     unsigned references;  // its activity, and each event that was recorded in it
@@ -19,9 +17,9 @@ struct capture {
     bool active, invalid;
     struct stream *members[MEMBERS_MAX];
     unsigned count;
-    // known[i][j]: how much of what member j captured comes before what member i captures next.
-    uint32_t known[MEMBERS_MAX][MEMBERS_MAX];
-    struct nodes nodes;
+    struct progress before[MEMBERS_MAX];  // what each member captures next
+    struct graph *graph;                  // NULL: it ended
+    const void **dependencies;            // room for MEMBERS_MAX, once somebody has asked
 };
 
 static struct capture *active;
@@ -46,18 +44,7 @@ struct capture *capture_keep(struct capture *capture) {
 
 void capture_drop(struct capture *capture) {
     if (--capture->references) return;
-    nodes_delete(&capture->nodes);
     free(capture);
-}
-
-void nodes_delete(struct nodes *nodes) {
-    while (nodes->head) {
-        struct work *next = nodes->head->next;
-        work_delete(nodes->head);
-        nodes->head = next;
-    }
-    nodes->tail = &nodes->head;
-    nodes->count = 0;
 }
 
 // -- beginning and end -----------------------------------------------------------------------------------------------
@@ -66,7 +53,11 @@ enum status capture_begin(struct stream *stream, enum capture_mode mode) {
     if (stream->legacy) return CAPTURE_UNSUPPORTED;
     if (stream->capture) return ILLEGAL_STATE;
     struct capture *capture = calloc(1, sizeof *capture);
-    if (!capture) return OUT_OF_MEMORY;
+    if (capture) capture->graph = graph_begin();
+    if (!capture || !capture->graph) {
+        free(capture);
+        return OUT_OF_MEMORY;
+    }
     capture->references = 1;
     capture->identifier = ++identifiers;
     capture->origin = stream;
@@ -74,49 +65,51 @@ enum status capture_begin(struct stream *stream, enum capture_mode mode) {
     capture->thread = pthread_self();
     capture->active = true;
     capture->members[capture->count++] = stream;
-    capture->nodes.tail = &capture->nodes.head;
     capture->next = active;
     active = capture;
     stream->capture = capture;
     return OK;
 }
 
-static void close_capture(struct capture *capture) {
+// The streams leave it; its graph is the caller's.
+static struct graph *close_capture(struct capture *capture) {
     struct capture **place = &active;
     while (*place != capture) place = &(*place)->next;
     *place = capture->next;
     for (unsigned i = 0; i < capture->count; i++) capture->members[i]->capture = NULL;
     capture->active = false;
+    free(capture->dependencies);
+    capture->dependencies = NULL;
+    struct graph *graph = capture->graph;
+    capture->graph = NULL;
+    return graph;
 }
 
 // Whether the origin comes behind all captured work; a fork that did nothing leaves nothing to join.
 static bool is_joined(const struct capture *capture) {
     for (unsigned i = 0; i < capture->count; i++)
-        if (capture->known[0][i] < capture->known[i][i]) return false;
+        if (capture->before[0].known[i] < capture->before[i].known[i]) return false;
     return true;
 }
 
-enum status capture_end(struct stream *stream, struct nodes *nodes) {
+enum status capture_end(struct stream *stream, uint64_t *made) {
     struct capture *capture = stream->capture;
     if (!capture) return ILLEGAL_STATE;
     if (capture->origin != stream) return CAPTURE_UNMATCHED;
     if (capture->mode != CAPTURE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
         return CAPTURE_WRONG_THREAD;
-    close_capture(capture);
+    struct graph *graph = close_capture(capture);
     enum status status = capture->invalid ? CAPTURE_INVALIDATED : is_joined(capture) ? OK : CAPTURE_UNJOINED;
-    if (!status) {
-        *nodes = capture->nodes;
-        if (!nodes->head) nodes->tail = &nodes->head;
-        capture->nodes.head = NULL;
-    }
     capture_drop(capture);
+    if (!status) return graph_end(graph, made);
+    graph_abandon(graph);
     return status;
 }
 
 void capture_abandon(struct stream *stream) {
     struct capture *capture = stream->capture;
     if (!capture) return;
-    close_capture(capture);
+    graph_abandon(close_capture(capture));
     capture_drop(capture);
 }
 
@@ -144,30 +137,62 @@ enum status capture_add(struct stream *stream, const struct work *work) {
     if (capture->invalid) return CAPTURE_INVALIDATED;
     struct work *made = work_new(work);
     if (!made) return OUT_OF_MEMORY;
-    *capture->nodes.tail = made;
-    capture->nodes.tail = &made->next;
-    capture->nodes.count++;
-    unsigned i = member_of(capture, stream);
-    capture->known[i][i]++;
+    graph_append(capture->graph, made);
+    made->member = member_of(capture, stream);
+    struct progress *progress = &capture->before[made->member];
+    progress->known[made->member]++;
+    progress->frontier = 1ull << made->member;
     return OK;
 }
 
-enum status capture_progress(struct stream *stream, uint32_t **progress) {
+enum status capture_hold(struct stream *stream, const struct user_objects *held) {
+    return graph_hold(stream->capture->graph, held);
+}
+
+enum status capture_progress(struct stream *stream, struct progress **progress) {
     struct capture *capture = stream->capture;
     if (capture->invalid) return CAPTURE_INVALIDATED;
-    *progress = malloc(sizeof capture->known[0]);
+    *progress = malloc(sizeof **progress);
     if (!*progress) return OUT_OF_MEMORY;
-    memcpy(*progress, capture->known[member_of(capture, stream)], sizeof capture->known[0]);
+    **progress = capture->before[member_of(capture, stream)];
     return OK;
 }
 
-static enum status join(struct capture *capture, struct stream *stream, const uint32_t *progress) {
+enum status capture_graph(const struct stream *stream, uint64_t *graph) {
+    return graph_show(stream->capture->graph, graph);
+}
+
+enum status capture_dependencies(const struct stream *stream, const void ***nodes, uint64_t *count) {
+    struct capture *capture = stream->capture;
+    if (!capture->dependencies) capture->dependencies = calloc(MEMBERS_MAX, sizeof *capture->dependencies);
+    if (!capture->dependencies) return OUT_OF_MEMORY;
+    const struct progress *before = &capture->before[member_of(capture, stream)];
+    uint32_t passed[MEMBERS_MAX] = {0};
+    *nodes = capture->dependencies;
+    *count = 0;
+    for (const struct work *work = graph_first(capture->graph); work; work = work->next) {
+        bool is_last = ++passed[work->member] == before->known[work->member];
+        if (is_last && before->frontier >> work->member & 1) capture->dependencies[(*count)++] = work;
+    }
+    return OK;
+}
+
+// What is new to the stream comes in as the event has it; what both know equally well depends if either says so.
+static void learn(struct progress *own, const struct progress *other) {
+    for (unsigned j = 0; j < MEMBERS_MAX; j++) {
+        uint64_t bit = 1ull << j;
+        if (other->known[j] > own->known[j]) own->frontier &= ~bit;
+        if (other->known[j] >= own->known[j]) own->frontier |= other->frontier & bit;
+        if (other->known[j] > own->known[j]) own->known[j] = other->known[j];
+    }
+}
+
+static enum status join(struct capture *capture, struct stream *stream, const struct progress *progress) {
     unsigned i = member_of(capture, stream);
     if (i == MEMBERS_MAX) return refuse(capture, NOT_SUPPORTED);
     if (i == capture->count) capture->members[capture->count++] = stream;
     stream->capture = capture;
-    for (unsigned j = 0; j < MEMBERS_MAX; j++)
-        if (progress[j] > capture->known[i][j]) capture->known[i][j] = progress[j];
+    learn(&capture->before[i], progress);
     return OK;
 }
 

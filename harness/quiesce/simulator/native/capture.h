@@ -13,29 +13,40 @@
 
 struct event;
 struct stream;
+struct user_objects;
 
 enum capture_mode { CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED };  // the numbers of both vendors
 enum capture_state { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALID };         // the numbers of both vendors
 
-// What was captured, in an order in which it may run.
-struct nodes {
-    struct work *head, **tail;
-    unsigned count;
+// How much of what each member captured comes before something, and which of them its next node is to depend on.
+enum { MEMBERS_MAX = 64 };
+struct progress {
+    uint32_t known[MEMBERS_MAX];  // by member: of its nodes the first so many
+    uint64_t frontier;            // a bit for each member whose last known node is a dependency
 };
 
 struct capture;
 
 enum status capture_begin(struct stream *stream, enum capture_mode mode);
 
-// Ends the capture that began on the stream; *nodes becomes the caller's. However it ends, the streams leave it.
-enum status capture_end(struct stream *stream, struct nodes *nodes);
+// Ends the capture that began on the stream; *graph becomes the client's. However it ends, the streams leave it.
+enum status capture_end(struct stream *stream, uint64_t *graph);
 void capture_abandon(struct stream *stream);  // its stream is being destroyed
 
 enum capture_state capture_state(const struct stream *stream, uint64_t *identifier);
+
+// The graph that a stream captures into, which it goes on owning, and the nodes that its next node depends on: an array
+// that is the capture's, valid until the next call that is about the stream.
+enum status capture_graph(const struct stream *stream, uint64_t *graph);
+enum status capture_dependencies(const struct stream *stream, const void ***nodes, uint64_t *count);
+
 enum capture_mode capture_exchange_mode(enum capture_mode mode);  // this thread's; returns the one before
 
 enum status capture_add(struct stream *stream, const struct work *work);
-enum status capture_progress(struct stream *stream, uint32_t **progress);
+
+// Makes what a graph holds something that the captured one holds as well: it is launched there.
+enum status capture_hold(struct stream *stream, const struct user_objects *held);
+enum status capture_progress(struct stream *stream, struct progress **progress);
 struct capture *capture_keep(struct capture *capture);
 void capture_drop(struct capture *capture);
 
@@ -48,5 +59,4 @@ enum status capture_forbid_default(unsigned device);   // use of a legacy defaul
 enum status capture_forbid_device(unsigned device);    // synchronisation of a device with a capture
 enum status capture_forbid_event(const struct event *event);
 
-void nodes_delete(struct nodes *nodes);
 void captures_close(void);

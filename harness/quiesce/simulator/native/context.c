@@ -60,7 +60,7 @@ enum status context_reset(unsigned device) {
     if (status) return status;
     for (uint32_t live = 1; live < ledger->live_high; live++) {
         const struct live *entry = ledger_live(live);
-        if (!entry->serial || entry->device != device) continue;
+        if (!entry->serial || entry->device != device || entry->part) continue;
         enum thing thing = (enum thing)entry->thing;
         if (thing == THING_REGISTERED) memory_unregister(entry->address);
         if (thing >= THING_REGISTERED) continue;

@@ -68,10 +68,24 @@ EXPORT int cuKernelGetFunction(void **function, void *kernel) {
     ANSWER(OK);
 }
 
+// "One of the parameters dptr or bytes (not both) can be NULL in which case it is ignored" (cuModuleGetGlobal).
+static int get_global(uint64_t *address, size_t *bytes, void *module, const char *name, bool of_library,
+                      const char *function) {
+    CALL(function);
+    uint64_t found, size_bytes;
+    NEED((address || bytes) && name, INVALID_VALUE);
+    status = module_variable((uint64_t)module, of_library, name, &found, &size_bytes, function);
+    NEED(!status, context_answer(status));
+    if (address) *address = found;
+    if (bytes) *bytes = size_bytes;
+    ANSWER(OK);
+}
+
 EXPORT int cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, void *module, const char *name) {
-    CALL("cuModuleGetGlobal_v2");
-    (void)address, (void)bytes, (void)module, (void)name;
-    ANSWER(unsimulated("cuModuleGetGlobal_v2", "pass the memory to the kernel as an argument"));
+    return get_global(address, bytes, module, name, false, "cuModuleGetGlobal_v2");
+}
+EXPORT int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, const char *name) {
+    return get_global(address, bytes, library, name, true, "cuLibraryGetGlobal");
 }
 
 static int launch_function(void *function, struct dim3 grid, struct dim3 block, void *handle, const char *name) {

@@ -3,7 +3,14 @@
 #define LEAVE runtime_leave_to_driver
 #include "calls.h"
 
-static struct stream *find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
+#define API(name) cu##name
+#define NAME(name) "cu" #name
+#define ON(name) cu##name
+#define NAME_ON(name) "cu" #name
+#define OWN(name) driver_##name
+static struct stream *driver_find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
+#include "capture_calls.inc"
+#include "user_object_calls.inc"
 
 // -- streams ---------------------------------------------------------------------------------------------------------
 
@@ -25,25 +32,25 @@ EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priorit
 
 EXPORT int cuStreamDestroy_v2(void *handle) {
     CALL("cuStreamDestroy_v2");
-    struct stream *stream = (uint64_t)handle <= 2 ? NULL : find(handle);
+    struct stream *stream = (uint64_t)handle <= 2 ? NULL : driver_find(handle);
     ANSWER(stream ? stream_destroy(stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuStreamSynchronize(void *handle) {
     CALL("cuStreamSynchronize");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     ANSWER(stream ? stream_synchronize(stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuStreamQuery(void *handle) {
     CALL("cuStreamQuery");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     ANSWER(stream ? stream_query(stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuStreamWaitEvent(void *handle, void *event_handle, unsigned flags) {
     CALL("cuStreamWaitEvent");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     struct event *event = event_find((uint64_t)event_handle);
     NEED(flags <= 1, INVALID_VALUE);
     ANSWER(stream && event ? event_wait(event, stream) : INVALID_HANDLE);
@@ -51,7 +58,7 @@ EXPORT int cuStreamWaitEvent(void *handle, void *event_handle, unsigned flags) {
 
 EXPORT int cuStreamGetFlags(void *handle, unsigned *flags) {
     CALL("cuStreamGetFlags");
-    const struct stream *stream = find(handle);
+    const struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(flags, INVALID_VALUE);
     *flags = stream->nonblocking;
@@ -60,7 +67,7 @@ EXPORT int cuStreamGetFlags(void *handle, unsigned *flags) {
 
 EXPORT int cuStreamGetPriority(void *handle, int *priority) {
     CALL("cuStreamGetPriority");
-    const struct stream *stream = find(handle);
+    const struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(priority, INVALID_VALUE);
     *priority = stream->priority;
@@ -69,7 +76,7 @@ EXPORT int cuStreamGetPriority(void *handle, int *priority) {
 
 EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void *), void *data, unsigned flags) {
     CALL("cuStreamAddCallback");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(callback && !flags, INVALID_VALUE);
     NEED(!stream->capture, CAPTURE_UNSUPPORTED);
@@ -79,7 +86,7 @@ EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void 
 
 EXPORT int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
     CALL("cuLaunchHostFunc");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(function, INVALID_VALUE);
     struct host_call call = {.function = function, .data = data};
@@ -109,7 +116,7 @@ EXPORT int cuEventDestroy_v2(void *handle) {
 
 EXPORT int cuEventRecord(void *event_handle, void *handle) {
     CALL("cuEventRecord");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     struct event *event = event_find((uint64_t)event_handle);
     ANSWER(stream && event ? event_record(event, stream) : INVALID_HANDLE);
 }
@@ -144,7 +151,7 @@ EXPORT int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
 
 EXPORT int cuStreamBeginCapture_v2(void *handle, int mode) {
     CALL("cuStreamBeginCapture_v2");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(mode >= CAPTURE_GLOBAL && mode <= CAPTURE_RELAXED, INVALID_VALUE);
     ANSWER(capture_begin(stream, (enum capture_mode)mode));
@@ -152,25 +159,33 @@ EXPORT int cuStreamBeginCapture_v2(void *handle, int mode) {
 
 EXPORT int cuStreamEndCapture(void *handle, void **graph) {
     CALL("cuStreamEndCapture");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     NEED(stream, INVALID_HANDLE);
     NEED(graph, INVALID_VALUE);
-    struct nodes nodes = {.tail = &nodes.head};
     uint64_t made = 0;
-    status = capture_end(stream, &nodes);
-    if (!status) status = graph_create(&nodes, &made);
+    status = capture_end(stream, &made);
     *graph = (void *)made;
     ANSWER(status);
 }
 
 EXPORT int cuStreamIsCapturing(void *handle, int *state) {
     CALL("cuStreamIsCapturing");
-    const struct stream *stream = find(handle);
+    const struct stream *stream = driver_find(handle);
     uint64_t identifier;
     NEED(stream, INVALID_HANDLE);
     NEED(state, INVALID_VALUE);
     *state = (int)capture_state(stream, &identifier);
     ANSWER(OK);
+}
+
+EXPORT int cuStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
+    return driver_capture_info(handle, state, identifier, NULL, NULL, NULL, NULL, "cuStreamGetCaptureInfo");
+}
+// Headers of CUDA 13 give this one the name without a version.
+EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long long *identifier, void **graph,
+                                     const void ***dependencies, const void **edges, size_t *count) {
+    return driver_capture_info(handle, state, identifier, graph, dependencies, edges, count,
+                               "cuStreamGetCaptureInfo_v3");
 }
 
 EXPORT int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
@@ -184,7 +199,7 @@ EXPORT int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned 
 
 EXPORT int cuGraphLaunch(void *executable, void *handle) {
     CALL("cuGraphLaunch");
-    struct stream *stream = find(handle);
+    struct stream *stream = driver_find(handle);
     ANSWER(stream ? graph_launch((uint64_t)executable, stream) : INVALID_HANDLE);
 }
 

@@ -12,6 +12,7 @@
 #define IS_HIP false
 #include "shared_calls.inc"
 #include "graph_calls.inc"
+#include "user_object_calls.inc"
 #include "pool_calls.inc"
 #include "array_calls.inc"
 #include "kernel_calls.inc"
@@ -24,6 +25,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "capture_calls.inc"
 #include "array_stream_calls.inc"
 #include "symbol_calls.inc"
 #undef ON
@@ -41,6 +43,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "capture_calls.inc"
 #include "array_stream_calls.inc"
 #include "symbol_calls.inc"
 
@@ -130,19 +133,22 @@ EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint6
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
-// Until CUDA 12 the function of this name has three arguments; since CUDA 13 those of _v2, and one for edges.
-EXPORT int cudaStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier, void **graph,
-                                    const void ***dependencies, const void **edges, size_t *count) {
-    (void)edges;
-    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
-    return cudaStreamGetCaptureInfo_v2(handle, state, identifier, graph, dependencies, count);
-}
-EXPORT int cudaStreamGetCaptureInfo_ptsz(void *handle, int *state, unsigned long long *identifier, void **graph,
-                                         const void ***dependencies, const void **edges, size_t *count) {
-    (void)edges;
-    if (settings.version < 13) return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, NULL, NULL, NULL);
-    return cudaStreamGetCaptureInfo_v2_ptsz(handle, state, identifier, graph, dependencies, count);
-}
+// Until CUDA 12 the function of this name has three arguments; since CUDA 13 those of _v3, which CUDA 12 has beside it.
+#define CAPTURE_INFO(name, own)                                                                                        \
+    EXPORT int cudaStreamGetCaptureInfo_v3##name(void *handle, int *state, unsigned long long *identifier,             \
+                                                 void **graph, const void ***dependencies, const void **edges,         \
+                                                 size_t *count) {                                                      \
+        return own##_capture_info(handle, state, identifier, graph, dependencies, edges, count,                        \
+                                  "cudaStreamGetCaptureInfo_v3" #name);                                                \
+    }                                                                                                                  \
+    EXPORT int cudaStreamGetCaptureInfo##name(void *handle, int *state, unsigned long long *identifier, void **graph,  \
+                                              const void ***dependencies, const void **edges, size_t *count) {         \
+        bool is_short = settings.version < 13;                                                                         \
+        return own##_capture_info(handle, state, identifier, is_short ? NULL : graph, is_short ? NULL : dependencies,  \
+                                  is_short ? NULL : edges, is_short ? NULL : count, "cudaStreamGetCaptureInfo" #name); \
+    }
+CAPTURE_INFO(, common)
+CAPTURE_INFO(_ptsz, own)
 
 // Until CUDA 11 three other arguments follow, which stay as they are: nothing is written to the log of a success.
 EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) {

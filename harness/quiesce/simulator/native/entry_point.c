@@ -65,10 +65,14 @@ static void *simulated(const char *name) {
     if (!dladdr((void *)(uintptr_t)&quiesce_mark, &own)) return NULL;
     void *library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return NULL;
-    char later[96];
-    snprintf(later, sizeof later, "%s_v2", name);
-    void *found = dlsym(library, later);
-    if (!found) found = dlsym(library, name);
+    // What CUDA 13's headers mean by a name may be a third form, which CUDA 12 has under its own name alone.
+    static const char *const FORMS[] = {"_v3", "_v2", ""};
+    void *found = NULL;
+    for (unsigned i = settings.version < 13; i < sizeof FORMS / sizeof *FORMS && !found; i++) {
+        char form[96];
+        snprintf(form, sizeof form, "%s%s", name, FORMS[i]);
+        found = dlsym(library, form);
+    }
     dlclose(library);
     return found;
 }

@@ -60,7 +60,7 @@ enum status event_record(struct event *event, struct stream *stream) {
     // Both "must be on the same CUDA context" (cudaEventRecord), here: device.
     if (event->device != stream->device) return INVALID_HANDLE;
     struct point *point = NULL;
-    uint32_t *progress = NULL;
+    struct progress *progress = NULL;
     enum status status = OK;
     if (stream->capture) {
         status = capture_progress(stream, &progress);

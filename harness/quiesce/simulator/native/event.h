@@ -17,7 +17,7 @@ struct event {
     struct point *point;      // of the last recording, NULL: none
     struct stream *stream;    // that it was last recorded on, dead or alive
     struct capture *capture;  // that it was last recorded in
-    uint32_t *progress;       // what of that capture it stands for
+    struct progress *progress;  // what of that capture it stands for
 };
 
 enum status event_create(unsigned device, bool timing, struct event **event);

@@ -1,15 +1,32 @@
 // Graphs: captured work that runs as often as it is launched.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "capture.h"
 #include "status.h"
+#include "work.h"
+
+struct stream;
+struct user_objects;
 
 struct graph;  // also an executable one: both own their nodes
 
-// Takes the nodes over, also where it fails.
-enum status graph_create(struct nodes *nodes, uint64_t *handle);
+// The graph of a capture, into which it puts what it captures. A client may be told of it meanwhile, but for destroying
+// it (cudaStreamGetCaptureInfo: "All operations other than destroy and node removal are permitted on the graph while
+// the capture sequence is in progress. This API does not transfer ownership"). At the end it is the client's, or gone.
+struct graph *graph_begin(void);
+void graph_append(struct graph *graph, struct work *work);
+const struct work *graph_first(const struct graph *graph);
+enum status graph_hold(struct graph *graph, const struct user_objects *held);
+enum status graph_show(struct graph *graph, uint64_t *handle);
+enum status graph_end(struct graph *graph, uint64_t *handle);
+void graph_abandon(struct graph *graph);
+
+// References to a user object that the graph owns (user_object.h).
+enum status graph_retain(uint64_t graph, uint64_t object, uint64_t count, bool moves);
+enum status graph_release(uint64_t graph, uint64_t object, uint64_t count);
+
 // Writes the nodes of a graph into room for `count`, NULL behind the last, and how many there are of those; where
 // `nodes` is NULL, only how many there are in all (CUDA's and HIP's documents on GraphGetNodes).
 enum status graph_nodes(uint64_t graph, void **nodes, uint64_t *count);

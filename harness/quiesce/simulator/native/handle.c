@@ -25,6 +25,23 @@ static bool grow(void) {
     return true;
 }
 
+static bool enter(uint32_t index, unsigned device, bool nonblocking) {
+    struct slot *slot = &slots[index];
+    uint64_t handle = HANDLE_BASE + index * HANDLE_STEP;
+    struct live entry = {.address = handle, .thing = (uint8_t)slot->thing, .device = (uint16_t)device};
+    slot->live = ledger_add(entry);
+    if (!slot->live) return false;
+    slot->serial = ledger_live(slot->live)->serial;
+    ledger_live(slot->live)->stack = stack_of_call();
+    ledger_see((struct observation){.seen = SEEN_CREATED,
+                                    .thing = (uint8_t)slot->thing,
+                                    .device = (uint16_t)device,
+                                    .stack = stack_of_call(),
+                                    .object = slot->serial,
+                                    .flags = nonblocking ? FLAG_NONBLOCKING : 0});
+    return true;
+}
+
 uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking) {
     uint32_t index;
     if (first_free) {
@@ -34,19 +51,10 @@ uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *
         if (count == capacity && !grow()) return 0;
         index = count++;
     }
-    uint64_t handle = HANDLE_BASE + index * HANDLE_STEP;
-    uint32_t live = ledger_add((struct live){.address = handle, .thing = (uint8_t)thing, .device = (uint16_t)device});
-    if (!live) return 0;
-    *serial = ledger_live(live)->serial;
-    ledger_live(live)->stack = stack_of_call();
-    slots[index] = (struct slot){object, live, 0, *serial, thing};
-    ledger_see((struct observation){.seen = SEEN_CREATED,
-                                    .thing = (uint8_t)thing,
-                                    .device = (uint16_t)device,
-                                    .stack = stack_of_call(),
-                                    .object = *serial,
-                                    .flags = nonblocking ? FLAG_NONBLOCKING : 0});
-    return handle;
+    slots[index] = (struct slot){object, 0, 0, 0, thing};
+    if (!enter(index, device, nonblocking)) return 0;
+    *serial = slots[index].serial;
+    return HANDLE_BASE + index * HANDLE_STEP;
 }
 
 static struct slot *slot_of(uint64_t handle) {
@@ -70,6 +78,10 @@ void handle_disown(uint64_t handle) {
     struct slot *slot = slot_of(handle);
     ledger_remove(slot->live);
     slot->live = 0;
+}
+
+bool handle_own(uint64_t handle, unsigned device) {
+    return enter((uint32_t)(slot_of(handle) - slots), device, false);
 }
 
 void handle_drop(uint64_t handle, bool reusable) {

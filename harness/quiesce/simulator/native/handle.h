@@ -13,8 +13,10 @@ uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *
 // What a handle stands for, or NULL; a handle of such a thing that was destroyed is observed.
 void *handle_find(enum thing thing, uint64_t handle);
 
-// Takes a handle out of the live table: it is the runtime's own, and nobody has to give it back.
+// Takes a handle out of the live table: it is the runtime's own, and nobody has to give it back. handle_own() makes it
+// the client's again, by the call that is under way; false: the table is full.
 void handle_disown(uint64_t handle);
+bool handle_own(uint64_t handle, unsigned device);
 
 // Ends a handle; `reusable` says whether the number may be handed out again.
 void handle_drop(uint64_t handle, bool reusable);

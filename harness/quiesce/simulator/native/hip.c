@@ -10,6 +10,7 @@
 #define IS_HIP true
 #include "shared_calls.inc"
 #include "graph_calls.inc"
+#include "user_object_calls.inc"
 #include "pool_calls.inc"
 #include "array_calls.inc"
 #include "kernel_calls.inc"
@@ -22,6 +23,7 @@
 #define OWN(name) common_##name
 #define ZERO_IS_OWN false
 #include "stream_calls.inc"
+#include "capture_calls.inc"
 #include "array_stream_calls.inc"
 #include "symbol_calls.inc"
 #undef ON
@@ -39,6 +41,7 @@
 #define OWN(name) own_##name
 #define ZERO_IS_OWN true
 #include "stream_calls.inc"
+#include "capture_calls.inc"
 #include "array_stream_calls.inc"
 #include "symbol_calls.inc"
 

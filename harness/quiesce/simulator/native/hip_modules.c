@@ -48,8 +48,13 @@ EXPORT int hipModuleGetFunction(void **function, void *module, const char *name)
 
 EXPORT int hipModuleGetGlobal(void **address, size_t *bytes, void *module, const char *name) {
     CALL("hipModuleGetGlobal");
-    (void)address, (void)bytes, (void)module, (void)name;
-    ANSWER(unsimulated("hipModuleGetGlobal", "pass the memory to the kernel as an argument"));
+    uint64_t found, size_bytes;
+    NEED(name, INVALID_VALUE);
+    status = module_variable((uint64_t)module, false, name, &found, &size_bytes, "hipModuleGetGlobal");
+    NEED(!status, context_answer(status));
+    if (address) *address = (void *)found;  // "Both … are optional" (hipModuleGetGlobal)
+    if (bytes) *bytes = size_bytes;
+    ANSWER(OK);
 }
 
 static int launch_function(void *function, struct dim3 grid, struct dim3 block, void *handle, const char *name) {

@@ -14,7 +14,7 @@ enum { PATIENCE_MILLISECONDS = 1000, LITTLE_MILLISECONDS = 2 };
 
 static struct task {
     struct task *next;
-    struct stream *stream;
+    struct stream *stream;  // NULL: of none, and nobody is told when it has returned
     struct host_call call;
     void (*finished)(struct stream *);
 } *tasks, **tail = &tasks;
@@ -24,13 +24,17 @@ static pthread_t thread;
 static long patience_milliseconds = PATIENCE_MILLISECONDS;
 
 static void run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+    if (!stream) runtime_refuse_thread(true);
     runtime_unlock();
     if (call->callback)
         call->callback(call->stream, OK, call->data);
     else
         call->function(call->data);
     runtime_lock();
-    finished(stream);
+    if (stream)
+        finished(stream);
+    else
+        runtime_refuse_thread(false);
     runtime_wake();
 }
 
@@ -77,9 +81,17 @@ static void wait_a_moment(uint64_t number) {
         }
 }
 
+static bool is_here(void) { return made && pthread_equal(thread, pthread_self()); }
+
+static void append(struct task *task) {
+    *tail = task;
+    tail = &task->next;
+    given++;
+    runtime_wake();
+}
+
 void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
-    bool here = made && pthread_equal(thread, pthread_self());
-    struct task *task = here ? NULL : malloc(sizeof *task);
+    struct task *task = is_here() ? NULL : malloc(sizeof *task);
     if (!task || !make_thread()) {
         free(task);
         stream->runner = pthread_self();
@@ -88,10 +100,21 @@ void host_thread_run(struct stream *stream, const struct host_call *call, void (
     }
     *task = (struct task){NULL, stream, *call, finished};
     stream->runner = thread;
-    *tail = task;
-    tail = &task->next;
-    runtime_wake();
-    wait_a_moment(++given);
+    append(task);
+    wait_a_moment(given);
+}
+
+struct task *host_thread_prepare(const struct host_call *call) {
+    struct task *task = make_thread() ? malloc(sizeof *task) : NULL;
+    if (task) *task = (struct task){NULL, NULL, *call, NULL};
+    return task;
+}
+
+void host_thread_give(struct task *task) { append(task); }
+void host_thread_forget(struct task *task) { free(task); }
+
+void host_thread_wait(void) {
+    if (returned < given && !is_here()) wait_a_moment(given);
 }
 
 void host_thread_finish(void) {

@@ -13,5 +13,13 @@ struct stream;
 // thread itself, when it comes to one more in the midst of a function's calls, runs that one in between.
 void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *));
 
+// For a function that is handed over where nothing may fail any more: makes the thread, and room for the call, or
+// returns NULL. What was given runs behind what was given before, without the lock; its own calls are refused
+// (NOT_PERMITTED). Nobody has to wait for it; host_thread_wait() does so for a moment, for whatever was given.
+struct task *host_thread_prepare(const struct host_call *call);
+void host_thread_give(struct task *task);
+void host_thread_forget(struct task *task);  // it will not be given
+void host_thread_wait(void);
+
 // Waits until nothing runs, with no end where a function has none.
 void host_thread_finish(void);

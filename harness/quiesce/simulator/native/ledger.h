@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 3, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 4, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
 
 enum thing {
     THING_NONE,
@@ -25,6 +25,7 @@ enum thing {
     THING_TEXTURE,  // or a surface
     THING_PHYSICAL,     // memory, behind a handle
     THING_RESERVATION,  // of address space
+    THING_USER_OBJECT,  // of which the client owns references
     THINGS,
 };
 
@@ -78,7 +79,8 @@ struct live {
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
     uint8_t reachable; // at exit: somebody can still free it, see reach.h
-    uint8_t reserved[2];
+    uint8_t part;      // of a module: it goes with that, and nobody else gives it back
+    uint8_t reserved;
     uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
     uint8_t reserved_too[8];
 };

@@ -1,19 +1,19 @@
 #include "memory.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "arena.h"
 #include "capture.h"
 #include "failure.h"
 #include "graph_memory.h"
 #include "handle.h"
+#include "poison.h"
 #include "pool.h"
 #include "registered.h"
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
+#include "symbol.h"
 #include "virtual.h"
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
@@ -26,7 +26,6 @@
 #endif
 
 enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED, BANKS };
-enum { FREED_BYTE = 0xdd, RED_ZONE_BYTE = 0xfd, LARGE_BYTES = 1 << 20, EDGE_BYTES = 4096 };
 
 static struct arena arenas[BANKS];
 static uint64_t used_bytes[BANKS];  // owned or cached, rounded to the granularity; managed memory counts as device 0's
@@ -98,8 +97,7 @@ static inline __attribute__((always_inline)) void hand_out(uint32_t live, enum t
     ledger_live(live)->address = address;
     ledger_live(live)->stack = stack_of_call();
     blocks[live] = block;
-    // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.
-    if (settings.red_zone_bytes) memset((char *)address + size_bytes, RED_ZONE_BYTE, settings.red_zone_bytes);
+    make_red_zone(address + size_bytes);
     see(SEEN_ALLOCATED, thing, device, address, size_bytes, stream);
 }
 
@@ -118,31 +116,6 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
     }
     hand_out(live, thing, device, size_bytes, block, stream, *address);
     return OK;
-}
-
-static void verify_red_zone(uint64_t end, uint64_t address) {
-    const unsigned char *zone = (const unsigned char *)end;
-    for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
-        if (zone[i] != RED_ZONE_BYTE) {
-            ledger_see((struct observation){
-                .seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
-            return;
-        }
-}
-
-// Large blocks go back to the system, which reads as zeros; only their edges are filled.
-static void poison(uint64_t address, uint64_t size_bytes) {
-    if (size_bytes >= LARGE_BYTES) {
-        uint64_t start = (address + 4095) & ~4095ull, end = (address + size_bytes) & ~4095ull;
-        madvise((void *)start, end - start, MADV_DONTNEED);
-    }
-    if (!settings.poison) return;
-    if (size_bytes < LARGE_BYTES) {
-        memset((void *)address, FREED_BYTE, size_bytes);
-    } else {
-        memset((void *)address, FREED_BYTE, EDGE_BYTES);
-        memset((char *)address + size_bytes - EDGE_BYTES, FREED_BYTE, EDGE_BYTES);
-    }
 }
 
 // Ends a client's ownership; the address stays taken.
@@ -178,10 +151,10 @@ static struct arena_slot slot_at(uint64_t address) {
 
 static uint32_t use_of(struct arena_slot slot) { return slot.use ? *slot.use : 0; }
 
-// Returns the live block that begins at an address, of one of two kinds, given its slot. What is wrong is observed.
+// Returns a client's live block that begins at an address, of one of two kinds, given its slot. What is wrong is seen.
 static uint32_t owned(uint64_t address, struct arena_slot slot, enum thing thing, enum thing other) {
     uint32_t use = use_of(slot);
-    bool fits = use && use != ARENA_DEAD && slot.start == address &&
+    bool fits = use && use != ARENA_DEAD && slot.start == address && !ledger_live(use)->part &&
                 (ledger_live(use)->thing == thing || ledger_live(use)->thing == other);
     if (fits) return use;
     bool twice = use == ARENA_DEAD && slot.start == address;
@@ -338,7 +311,8 @@ void memory_finish_free(const struct freed *freed) {
 
 struct span memory_find(uint64_t address) {
     struct arena *arena = arena_at(address);
-    if (!arena) return space_covers(address) ? virtual_find(address) : registered_find(address);
+    if (!arena && space_covers(address)) return virtual_find(address);
+    if (!arena) return symbol_find(address).start ? symbol_find(address) : registered_find(address);
     struct arena_slot slot = arena_find(arena, address);
     uint32_t use = use_of(slot);
     unsigned bank = (unsigned)(arena - arenas);

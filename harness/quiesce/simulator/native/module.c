@@ -13,17 +13,22 @@
 #include "device.h"
 #include "failure.h"
 #include "handle.h"
+#include "image.h"
 #include "ledger.h"
 #include "runtime.h"
 #include "transfer.h"
+#include "unsimulated.h"
+#include "variable.h"
 
 #define FUNCTION_BASE 0x3d0000000000ull
 #define FUNCTION_STEP 16ull
 
 struct module {
     uint64_t serial;
+    unsigned device;
     const char *image;  // a copy; NULL where it can't be looked through
     size_t bytes;
+    struct variables *variables;  // NULL where there is no image
 };
 
 static struct function {
@@ -35,8 +40,11 @@ static uint32_t functions_count, functions_capacity;
 
 // -- images ----------------------------------------------------------------------------------------------------------
 
-// How long an image is that says so itself, or 0. The loading calls are given none.
-static size_t length_of(const char *image) {
+// How long an image is that says so itself, or 0. The loading calls are given no length; a file has `room`.
+static size_t length_of(const char *image, size_t room) {
+    const char *code;
+    size_t code_bytes, bundle = image_bundle(image, room, &code, &code_bytes);
+    if (bundle) return bundle;
     if (memcmp(image, ELFMAG, SELFMAG) == 0 && image[EI_CLASS] == ELFCLASS64) {
         Elf64_Ehdr header;
         memcpy(&header, image, sizeof header);
@@ -52,23 +60,38 @@ static bool may_have(const struct module *module, const char *name) {
     return !module->image || memmem(module->image, module->bytes, name, strlen(name)) != NULL;
 }
 
-enum status module_load(const void *image, uint64_t *handle) {
+static void delete(struct module *module) {
+    variables_delete(module->variables);
+    free((char *)module->image);
+    free(module);
+}
+
+// Text ends with a NUL in the copy too.
+static enum status look_through(struct module *module, const char *image, size_t room) {
+    module->bytes = length_of(image, room);
+    if (module->bytes > room) return INVALID_IMAGE;  // it was cut off
+    if (!module->bytes) return OK;
+    char *copy = calloc(1, module->bytes + 1);
+    if (!copy) return OUT_OF_MEMORY;
+    module->image = memcpy(copy, image, module->bytes);
+    module->variables = variables_read(copy, module->bytes);
+    return module->variables ? variables_place(module->variables, module->device) : OUT_OF_MEMORY;
+}
+
+static enum status load(const void *image, size_t room, uint64_t *handle) {
     enum status status = capture_forbid_unsafe();
     if (status) return status;
     struct module *module = calloc(1, sizeof *module);
     if (!module) return OUT_OF_MEMORY;
-    module->bytes = length_of(image);
-    if (module->bytes) {
-        char *copy = malloc(module->bytes);
-        if (copy) memcpy(copy, image, module->bytes);
-        module->image = copy;
-    }
-    *handle = handle_make(THING_MODULE, module, device_current(), &module->serial, false);
+    module->device = device_current();
+    status = look_through(module, image, room);
+    *handle = status ? 0 : handle_make(THING_MODULE, module, module->device, &module->serial, false);
     if (*handle) return OK;
-    free((char *)module->image);
-    free(module);
-    return OUT_OF_MEMORY;
+    delete(module);
+    return status ? status : OUT_OF_MEMORY;
 }
+
+enum status module_load(const void *image, uint64_t *handle) { return load(image, SIZE_MAX, handle); }
 
 enum status module_load_file(const char *path, uint64_t *handle) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -80,8 +103,7 @@ enum status module_load_file(const char *path, uint64_t *handle) {
         size_t bytes = (size_t)about.st_size;
         char *content = calloc(1, bytes + EI_NIDENT + sizeof(Elf64_Ehdr));
         status = !content ? OUT_OF_MEMORY : read(file, content, bytes) == (ssize_t)bytes ? OK : INVALID_IMAGE;
-        if (!status && length_of(content) > bytes) status = INVALID_IMAGE;  // it was cut off
-        if (!status) status = module_load(content, handle);
+        if (!status) status = load(content, bytes, handle);
         free(content);
     }
     close(file);
@@ -91,12 +113,29 @@ enum status module_load_file(const char *path, uint64_t *handle) {
 enum status module_unload(uint64_t handle) {
     struct module *module = handle_find(THING_MODULE, handle);
     if (!module) return INVALID_HANDLE;
+    enum status status = variables_exist(module->variables) ? capture_forbid_unsafe() : OK;  // as a free
+    if (status) return status;
     for (uint32_t i = 0; i < functions_count; i++)
         if (functions[i].module == module) functions[i].module = NULL;
     handle_drop(handle, settings.recycle == RECYCLE_EAGER);
-    free((char *)module->image);
-    free(module);
+    delete(module);
     return OK;
+}
+
+enum status module_variable(uint64_t handle, bool of_library, const char *name, uint64_t *address,
+                            uint64_t *size_bytes, const char *function) {
+    static const char INSTEAD[] =
+        "of a compressed image, or for a variable that holds an address: load a plain cubin, code object or PTX";
+    struct module *module = handle_find(THING_MODULE, handle);
+    if (!module) return INVALID_HANDLE;
+    if (!module->variables) return unsimulated(function, INSTEAD);
+    unsigned device = of_library ? device_current() : module->device;
+    enum status status = variables_find(module->variables, device, name, address, size_bytes);
+    if (!status && !*address) {  // the first time on this device
+        status = variables_place(module->variables, device);
+        if (!status) status = variables_find(module->variables, device, name, address, size_bytes);
+    }
+    return status == NOT_SUPPORTED ? unsimulated(function, INSTEAD) : status;
 }
 
 // -- functions -------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ struct dim3 {
     unsigned x, y, z;
 };
 
+// Fails where the device has no room for its variables (variable.h).
 enum status module_load(const void *image, uint64_t *handle);
 enum status module_load_file(const char *path, uint64_t *handle);
 enum status module_unload(uint64_t handle);
@@ -21,6 +22,11 @@ enum status module_unload(uint64_t handle);
 // The handle of a function, which is dead once its module was unloaded.
 enum status module_function(uint64_t handle, const char *name, uint64_t *function);
 bool module_has_function(uint64_t function);
+
+// A variable (variable.h) on the module's device, or (`of_library`) on the current one. Where the image does not tell of
+// it, `function` fails by name.
+enum status module_variable(uint64_t handle, bool of_library, const char *name, uint64_t *address,
+                            uint64_t *size_bytes, const char *function);
 
 // What a function needs, which is not known: the figures of one that needs nothing but threads. The numbers of the
 // attributes are those of both vendors (CUfunction_attribute, hipFunction_attribute).

@@ -30,6 +30,7 @@
 #include "stacks.h"
 #include "stream.h"
 #include "unsimulated.h"
+#include "user_object.h"
 #include "virtual.h"
 
 struct settings settings;
@@ -41,7 +42,10 @@ enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t something_changed = PTHREAD_COND_INITIALIZER;
 static bool starting, running, forked, unloading;
+static bool refusing;  // all threads but `unloader`, or one: so every call asks one question
 static pthread_t unloader;
+static pthread_t refused;  // by runtime_refuse_thread(), while `refuses_one`
+static bool refuses_one;
 // Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
 static volatile bool alone;
 static uint64_t unlocked;
@@ -120,6 +124,7 @@ static const char *start(const char *text) {
 
 static void stop(void) {
     if (!running) return;
+    user_objects_close();
     captures_close();
     streams_close();
     virtual_close();
@@ -148,15 +153,26 @@ __attribute__((destructor)) static void exiting(void) {
     if (pthread_mutex_timedlock(&lock, &patience) || !running) return;
     reach_mark();
     ledger->exited = 1;
-    unloading = true;
+    unloading = refusing = true;
     unloader = pthread_self();
     pthread_mutex_unlock(&lock);
+}
+
+void runtime_refuse_thread(bool refuse) {
+    refuses_one = refuse;
+    refused = pthread_self();
+    refusing = refuse || unloading;
+}
+
+static enum status refusal(void) {
+    if (unloading && !pthread_equal(unloader, pthread_self())) return UNLOADING;
+    return refuses_one && pthread_equal(refused, pthread_self()) ? NOT_PERMITTED : OK;
 }
 
 enum status runtime_enter(const char *function) {
     take_lock();
     if (forked) return NOT_INITIALIZED;
-    if (unloading && !pthread_equal(unloader, pthread_self())) return UNLOADING;
+    if (refusing && refusal()) return refusal();
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
         const char *wrong = start(text ? text : "");

@@ -19,6 +19,9 @@ extern bool runtime_was_called;  // for something that makes a context current b
 // same.
 enum status runtime_enter(const char *function);
 
+// Whether the calls of this thread are refused (NOT_PERMITTED): while it runs what may make none.
+void runtime_refuse_thread(bool refuse);
+
 // Notes what a call answers as the thread's last error and releases the lock. Returns the answer.
 int runtime_leave(enum status answer);
 

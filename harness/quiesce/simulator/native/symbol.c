@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "device.h"
+
 // Clients register as their libraries are loaded, and ask about few: a list is enough, the newest first.
 static struct symbol {
     struct symbol *next;
@@ -24,9 +26,10 @@ uint64_t symbol_size(uint64_t address) {
     return 0;
 }
 
-bool symbol_covers(uint64_t address) {
-    if (address < lowest || address >= end) return false;
+struct span symbol_find(uint64_t address) {
+    if (address < lowest || address >= end) return (struct span){0};
     for (const struct symbol *each = symbols; each; each = each->next)
-        if (address - each->address < each->size_bytes) return true;
-    return false;
+        if (address - each->address < each->size_bytes)
+            return (struct span){THING_DEVICE, device_current(), each->address, each->size_bytes, 0, false};
+    return (struct span){0};
 }

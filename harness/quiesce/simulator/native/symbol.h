@@ -4,13 +4,14 @@
 // variable. Here the shadow's bytes are the variable: copies to it are copies to a device, in the order of a stream.
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
+
+#include "memory.h"
 
 void symbol_register(uint64_t address, uint64_t size_bytes);
 
 // The size of the variable whose shadow begins at an address, or 0: none does.
 uint64_t symbol_size(uint64_t address);
 
-// Whether an address lies in a variable.
-bool symbol_covers(uint64_t address);
+// The variable in which an address lies, as memory of a device; its start is 0 where it lies in none.
+struct span symbol_find(uint64_t address);

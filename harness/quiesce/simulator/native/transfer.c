@@ -11,7 +11,6 @@
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
-#include "symbol.h"
 
 // The longest legal delays, from CUDA Runtime API, "API synchronization behavior" (12.4). HIP documents its copies in
 // the same terms, and leaves open whether a synchronous copy between device addresses waits: here it does.
@@ -41,7 +40,6 @@ enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_MANAGED };
 static _Thread_local uint64_t hidden_asked_about = HIDDEN(0ull);
 
 static enum place place_of(uint64_t address) {
-    if (symbol_covers(address)) return PLACE_DEVICE;
     switch (memory_find(address).thing) {
         case THING_DEVICE: return PLACE_DEVICE;
         case THING_MANAGED: return PLACE_MANAGED;

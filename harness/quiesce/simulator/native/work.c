@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "runtime.h"
 #include "stacks.h"
+#include "user_object.h"
 
 static uint64_t steps;
 
@@ -36,6 +37,7 @@ struct work *work_new(const struct work *work) {
     *made = *work;
     made->next = NULL;
     if (work->kind == WORK_ALLOCATE) graph_memory_keep(work->memory);
+    if (work->kind == WORK_HOLD) user_objects_keep(work->held);
     if (work->kind == WORK_COPY && work->copy.staged) {
         size_t bytes = work->copy.width * work->copy.height;
         made->copy.staged = malloc(bytes ? bytes : 1);
@@ -52,7 +54,18 @@ void work_delete(struct work *work) {
     if (work->kind == WORK_COPY) free(work->copy.staged);
     if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
     if (work->kind == WORK_ALLOCATE) graph_memory_drop(work->memory);
+    if (work->kind == WORK_HOLD) user_objects_drop(work->held);
     free(work);
+}
+
+void nodes_delete(struct nodes *nodes) {
+    while (nodes->head) {
+        struct work *next = nodes->head->next;
+        work_delete(nodes->head);
+        nodes->head = next;
+    }
+    nodes->tail = &nodes->head;
+    nodes->count = 0;
 }
 
 // "(int32_t)(*addr - value) >= 0 … a cyclic comparison" (CUstreamWaitValue_flags); hipStreamWaitValueGte's is plain.
@@ -88,6 +101,7 @@ bool work_takes_time(const struct work *work) {
         case WORK_POINT:
         case WORK_WAIT:
         case WORK_GATE:
+        case WORK_HOLD:
         case WORK_VALUE: return false;
         default: return true;
     }
@@ -153,6 +167,7 @@ void work_run(struct work *work) {
         case WORK_WAIT:
         case WORK_GATE:
         case WORK_VALUE:
+        case WORK_HOLD:
         case WORK_HOST: break;  // run by the stream, without the lock
     }
 }

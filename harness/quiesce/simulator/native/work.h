@@ -69,11 +69,13 @@ enum work_kind {
     WORK_ALLOCATE,  // of a graph, as WORK_END, which frees such memory
     WORK_END,
     WORK_VALUE,
+    WORK_HOLD,  // of a launch of a graph: holds user objects until the work before it is complete
 };
 
 struct work {
     struct work *next;
     enum work_kind kind;
+    unsigned member;  // of a capture: which of its streams captured it
     union {
         struct copy copy;
         struct fill fill;
@@ -84,12 +86,20 @@ struct work {
         struct point *point;  // WORK_POINT, WORK_WAIT
         bool open;            // WORK_GATE: holds the stream until it is
         struct value_wait value;
+        struct user_objects *held;  // WORK_HOLD
     };
+};
+
+// What was captured, in an order in which it may run.
+struct nodes {
+    struct work *head, **tail;
+    unsigned count;
 };
 
 // Returns a copy on the heap (the bytes that were staged included), or NULL.
 struct work *work_new(const struct work *work);
 void work_delete(struct work *work);
+void nodes_delete(struct nodes *nodes);
 
 // Whether nothing holds it back but its place in the queue.
 bool work_is_ready(const struct work *work);
