@@ -119,13 +119,14 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
 // CUDA 12 has these beside the older ones, with the arguments that CUDA 13 gives the old names.
 EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, uint64_t place) {
     CALL("cudaMemAdvise_v2");
-    ANSWER(advise(address, size_bytes, advice, place, true));
+    ANSWER(managed_advise((uint64_t)address, size_bytes, advice, place, true));
 }
 EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags,
                                    void *handle) {
     CALL("cudaMemPrefetchAsync_v2");
     NEED(!flags, INVALID_VALUE);
-    ANSWER(prefetch(address, size_bytes, place, true, handle));
+    NEED(common_find(handle), INVALID_HANDLE);
+    ANSWER(managed_prefetch((uint64_t)address, size_bytes, place, true));
 }
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------

@@ -39,6 +39,13 @@ enum status device_limit(int limit, size_t **bytes);
 enum status device_enable_peer(unsigned peer);
 enum status device_disable_peer(unsigned peer);
 
+// Where a device is on the bus, and which device is there; INVALID_DEVICE where there is none.
+void device_bus(char *text, size_t bytes, unsigned device);
+enum status device_on_bus(const char *text, int *device);
+
+// What one device may do with another's memory (cudaDeviceP2PAttr). INVALID_DEVICE for one with itself.
+enum status device_peer_attribute(int attribute, int device, int peer, int *value);
+
 // What a client set of a device is as it was at the start.
 void device_forget(unsigned device);
 void devices_open(void);
