@@ -68,7 +68,7 @@ EXPORT int cuCtxGetApiVersion(void *context, unsigned *version) {
     unsigned device;
     NEED(version, INVALID_VALUE);
     status = device_of(context, &device);
-    if (!status) *version = settings.version * 1000;
+    if (!status) *version = (unsigned)device_release();
     ANSWER(status);
 }
 

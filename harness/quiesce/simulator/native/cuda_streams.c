@@ -271,3 +271,7 @@ EXPORT int cuGraphInstantiate_v2(void **executable, void *graph) {
 EXPORT int cuGraphExecUpdate_v2(void *executable, void *graph, struct update_result *result) {
     return cuGraphExecUpdate(executable, graph, result, NULL);
 }
+
+// The forms of CUDA 3, which took the same arguments: a client that looks functions up by their names finds these.
+EXPORT int cuStreamDestroy(void *stream) { return cuStreamDestroy_v2(stream); }
+EXPORT int cuEventDestroy(void *event) { return cuEventDestroy_v2(event); }

@@ -47,14 +47,14 @@
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL_ALWAYS("cudaRuntimeGetVersion");
     NEED(version, INVALID_VALUE);
-    *version = (int)settings.version * 1000;  // major * 1000 + minor * 10
+    *version = device_release();
     ANSWER(OK);
 }
 
 EXPORT int cudaDriverGetVersion(int *version) {
     CALL_ALWAYS("cudaDriverGetVersion");
     NEED(version, INVALID_VALUE);
-    *version = (int)settings.version * 1000;
+    *version = device_release();
     ANSWER(OK);
 }
 

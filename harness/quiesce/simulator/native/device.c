@@ -206,6 +206,14 @@ enum status device_disable_peer(unsigned peer) {
     return OK;
 }
 
+int device_release(void) {
+    switch (settings.version) {
+        case 11: return 11080;
+        case 12: return 12090;
+        default: return (int)settings.version * 1000;
+    }
+}
+
 void device_bus(char *text, size_t bytes, unsigned device) { snprintf(text, bytes, "0000:%02x:00.0", device + 1); }
 
 enum status device_on_bus(const char *text, int *device) {

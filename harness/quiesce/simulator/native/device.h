@@ -39,6 +39,10 @@ enum status device_limit(int limit, size_t **bytes);
 enum status device_enable_peer(unsigned peer);
 enum status device_disable_peer(unsigned peer);
 
+// The release that runtime and driver say they are: the last one of the version, so that clients that were built with
+// an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).
+int device_release(void);
+
 // Where a device is on the bus, and which device is there; INVALID_DEVICE where there is none.
 void device_bus(char *text, size_t bytes, unsigned device);
 enum status device_on_bus(const char *text, int *device);

@@ -123,6 +123,7 @@ EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned l
     CALL("cudaGetDriverEntryPoint");
     (void)flags;  // which form of the default stream a function takes: those that are simulated take none
     NEED(name && function, INVALID_VALUE);
+    // The client's own release is not known: it gets the forms that every release of the version has.
     ANSWER(find(name, (int)settings.version * 1000, function, result));
 }
 
