@@ -5,6 +5,7 @@
 
 #define API(name) cu##name
 #define NAME(name) "cu" #name
+#define IS_HIP false
 #include "pool_calls.inc"
 
 EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t size_bytes, void *pool_handle, void *handle) {

@@ -1,4 +1,4 @@
-// The front end that answers as libcuda: streams, events, captures and graphs, as the runtime has them.
+// The front end that answers as libcuda: streams, events and captures, as the runtime has them, and launching graphs.
 
 #define LEAVE runtime_leave_to_driver
 #include "calls.h"
@@ -67,24 +67,6 @@ EXPORT int cuStreamGetPriority(void *handle, int *priority) {
     ANSWER(OK);
 }
 
-EXPORT int cuStreamGetId(void *handle, unsigned long long *identifier) {
-    CALL("cuStreamGetId");
-    const struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
-    NEED(identifier, INVALID_VALUE);
-    *identifier = stream->serial;
-    ANSWER(OK);
-}
-
-EXPORT int cuStreamGetDevice(void *handle, int *device) {
-    CALL("cuStreamGetDevice");
-    const struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
-    NEED(device, INVALID_VALUE);
-    *device = (int)stream->device;
-    ANSWER(OK);
-}
-
 EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void *), void *data, unsigned flags) {
     CALL("cuStreamAddCallback");
     struct stream *stream = find(handle);
@@ -130,17 +112,6 @@ EXPORT int cuEventRecord(void *event_handle, void *handle) {
     struct stream *stream = find(handle);
     struct event *event = event_find((uint64_t)event_handle);
     ANSWER(stream && event ? event_record(event, stream) : INVALID_HANDLE);
-}
-
-EXPORT int cuEventRecordWithFlags(void *event_handle, void *handle, unsigned flags) {
-    CALL("cuEventRecordWithFlags");
-    enum { EXTERNAL = 1 };
-    NEED(flags <= EXTERNAL, INVALID_VALUE);
-    struct stream *stream = find(handle);
-    struct event *event = event_find((uint64_t)event_handle);
-    NEED(stream && event, INVALID_HANDLE);
-    if (flags && stream->capture) ANSWER(unsimulated("cuEventRecordWithFlags in a capture", "record it behind"));
-    ANSWER(event_record(event, stream));
 }
 
 EXPORT int cuEventQuery(void *handle) {
@@ -192,42 +163,6 @@ EXPORT int cuStreamEndCapture(void *handle, void **graph) {
     ANSWER(status);
 }
 
-static int describe_capture(void *handle, int *state, unsigned long long *identifier, bool asks_for_nodes,
-                            const char *function) {
-    CALL(function);
-    const struct stream *stream = find(handle);
-    uint64_t number;
-    NEED(stream, INVALID_HANDLE);
-    NEED(state, INVALID_VALUE);
-    *state = (int)capture_state(stream, &number);
-    if (identifier) *identifier = number;
-    if (*state != CAPTURE_NONE && asks_for_nodes) ANSWER(unsimulated(function, "ask for state and identifier alone"));
-    ANSWER(OK);
-}
-
-EXPORT int cuStreamGetCaptureInfo(void *handle, int *state, unsigned long long *identifier) {
-    return describe_capture(handle, state, identifier, false, "cuStreamGetCaptureInfo");
-}
-EXPORT int cuStreamGetCaptureInfo_v2(void *handle, int *state, unsigned long long *identifier, void **graph,
-                                     const void ***dependencies, size_t *count) {
-    if (graph) *graph = NULL;
-    if (dependencies) *dependencies = NULL;
-    if (count) *count = 0;
-    return describe_capture(handle, state, identifier, graph || dependencies || count, "cuStreamGetCaptureInfo_v2");
-}
-EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long long *identifier, void **graph,
-                                     const void ***dependencies, const void **edges, size_t *count) {
-    if (edges) *edges = NULL;
-    return cuStreamGetCaptureInfo_v2(handle, state, identifier, graph, dependencies, count);
-}
-
-EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
-    CALL("cuThreadExchangeStreamCaptureMode");
-    NEED(mode && *mode >= CAPTURE_GLOBAL && *mode <= CAPTURE_RELAXED, INVALID_VALUE);
-    *mode = (int)capture_exchange_mode((enum capture_mode)*mode);
-    ANSWER(OK);
-}
-
 EXPORT int cuStreamIsCapturing(void *handle, int *state) {
     CALL("cuStreamIsCapturing");
     const struct stream *stream = find(handle);
@@ -243,35 +178,3 @@ EXPORT int cuGraphLaunch(void *executable, void *handle) {
     struct stream *stream = find(handle);
     ANSWER(stream ? graph_launch((uint64_t)executable, stream) : INVALID_HANDLE);
 }
-
-EXPORT int cuGraphUpload(void *executable, void *handle) {
-    CALL("cuGraphUpload");
-    (void)executable;
-    ANSWER(find(handle) ? OK : INVALID_HANDLE);  // nothing has to be brought to the device
-}
-
-#define API(name) cu##name
-#define NAME(name) "cu" #name
-#define IS_HIP false
-#include "graph_calls.inc"
-
-static int instantiate_with_log(void **executable, void *graph, const char *function) {
-    CALL(function);
-    ANSWER(instantiate(executable, graph, 0));
-}
-
-// What else they take is for the log of an error, where nothing is written.
-EXPORT int cuGraphInstantiate(void **executable, void *graph) {
-    return instantiate_with_log(executable, graph, "cuGraphInstantiate");
-}
-EXPORT int cuGraphInstantiate_v2(void **executable, void *graph) {
-    return instantiate_with_log(executable, graph, "cuGraphInstantiate_v2");
-}
-
-EXPORT int cuGraphExecUpdate_v2(void *executable, void *graph, struct update_result *result) {
-    return cuGraphExecUpdate(executable, graph, result, NULL);
-}
-
-// The forms of CUDA 3, which took the same arguments: a client that looks functions up by their names finds these.
-EXPORT int cuStreamDestroy(void *stream) { return cuStreamDestroy_v2(stream); }
-EXPORT int cuEventDestroy(void *event) { return cuEventDestroy_v2(event); }

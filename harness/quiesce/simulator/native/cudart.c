@@ -11,6 +11,7 @@
 #define COMPILERS(name) __cuda##name
 #define IS_HIP false
 #include "shared_calls.inc"
+#include "device_calls.inc"
 #include "graph_calls.inc"
 #include "pool_calls.inc"
 #include "array_calls.inc"
@@ -68,10 +69,21 @@ EXPORT int cudaGetDeviceProperties_v2(void *target, int ordinal) {
     return properties(target, ordinal, "cudaGetDeviceProperties_v2", layout(LAYOUT_CUDA_12));
 }
 
-EXPORT int cudaSetDeviceFlags(unsigned flags) {
-    CALL("cudaSetDeviceFlags");
-    (void)flags;  // how the host waits, which has no meaning here
+EXPORT int cudaInitDevice(int ordinal, unsigned device_flags_wanted, unsigned flags) {
+    CALL("cudaInitDevice");
+    enum { FLAGS_ARE_VALID = 1 };
+    (void)device_flags_wanted;
+    NEED(flags <= FLAGS_ARE_VALID, INVALID_VALUE);
+    ANSWER(device_exists(ordinal) ? OK : INVALID_DEVICE);
+}
+
+EXPORT int cudaCtxResetPersistingL2Cache(void) {
+    CALL("cudaCtxResetPersistingL2Cache");
     ANSWER(OK);
+}
+
+EXPORT int cudaEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
+    return cudaEventElapsedTime(milliseconds, start, end);
 }
 
 // -- page-locked memory ----------------------------------------------------------------------------------------------

@@ -46,6 +46,11 @@ static const struct figure {
     {"concurrentManagedAccess", 0, 89, 9},
     {"pciBusID", 0, 33, 67},
     {"ECCEnabled", 0, 32, 0},
+    {"streamPrioritiesSupported", 1, 78, -1},
+    {"sharedMemPerMultiprocessor", 49152, 81, -1},
+    {"regsPerMultiprocessor", 65536, 82, -1},
+    {"cooperativeLaunch", 1, 95, -1},
+    {"maxBlocksPerMultiProcessor", 32, 106, -1},
 };
 
 static const struct {
@@ -55,9 +60,9 @@ static const struct {
     {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
     // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for
     // values, virtual memory management.
-    {1, 15, -1}, {1, 78, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
-    {1, 95, -1}, {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
-    {49152, 81, -1}, {65536, 82, -1}, {49152, 97, -1}, {32, 106, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
+    {1, 15, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
+    {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
+    {49152, 97, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
     // What it has not: a time limit, exclusive modes, several boards, memory of the host in the same way as its own,
     // handles for other processes, clusters, what is about networks.
     {0, 17, -1}, {0, 20, -1}, {0, 34, -1}, {0, 35, -1}, {0, 50, -1}, {0, 84, -1}, {0, 85, -1}, {0, 86, -1},
@@ -89,10 +94,15 @@ static const struct {
         {"concurrentKernels", 576}, {"pciBusID", 584}, {"asyncEngineCount", 600}, {"unifiedAddressing", 604},      \
         {"memoryClockRate", 608}, {"memoryBusWidth", 612}, {"l2CacheSize", 616},                                   \
         {"maxThreadsPerMultiProcessor", 624}, {"managedMemory", 652}, {"concurrentManagedAccess", 676}
+#define SHARED_BY_CUDA_11_AND_12                                                                                   \
+    {"streamPrioritiesSupported", 628}, {"sharedMemPerMultiprocessor", 640}, {"regsPerMultiprocessor", 648},       \
+        {"cooperativeLaunch", 688}, {"maxBlocksPerMultiProcessor", 712}
 
 static const struct layout LAYOUTS[] = {
-    {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13}},
-    {"cuda:12", 1032, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, {"memoryPoolsSupported", 744}}},
+    {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, SHARED_BY_CUDA_11_AND_12}},
+    {"cuda:12",
+     1032,
+     {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, SHARED_BY_CUDA_11_AND_12, {"memoryPoolsSupported", 744}}},
     {"cuda:13",
      1008,
      {SHARED_BY_MOST,
@@ -106,6 +116,11 @@ static const struct layout LAYOUTS[] = {
       {"memoryBusWidth", 592},
       {"l2CacheSize", 596},
       {"maxThreadsPerMultiProcessor", 604},
+      {"streamPrioritiesSupported", 608},
+      {"sharedMemPerMultiprocessor", 624},
+      {"regsPerMultiprocessor", 632},
+      {"cooperativeLaunch", 668},
+      {"maxBlocksPerMultiProcessor", 688},
       {"managedMemory", 636},
       {"concurrentManagedAccess", 656},
       {"memoryPoolsSupported", 720}}},

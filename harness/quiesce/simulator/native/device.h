@@ -21,7 +21,7 @@ struct layout {
     struct field {
         const char *name;
         uint16_t offset;
-    } fields[32];
+    } fields[40];
 };
 
 // The layout that a function fills: by the function, for the old names still fill the old structures.
