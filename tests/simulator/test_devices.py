@@ -128,7 +128,7 @@ def test_places_are_structures_since_cuda_13(start: Any) -> None:
 
 @pytest.mark.parametrize(
     ("flavour", "runtime", "name"),
-    [("cuda:12", 12000, b"cudaErrorInvalidValue"), ("hip:6", 60000000, b"hipErrorInvalidValue")],
+    [("cuda:12", 12090, b"cudaErrorInvalidValue"), ("hip:6", 60000000, b"hipErrorInvalidValue")],
 )
 def test_versions_and_error_names_are_the_flavours(start: Any, flavour: str, runtime: int, name: bytes) -> None:
     client, version = start(flavour), ctypes.c_int()

@@ -7,7 +7,7 @@ function that nobody would define is defined, to fail by name, in a library of t
 
 Two kinds of library are written. A *stub* stands for a vendor's library that is not on this machine. A *front* stands
 for the runtime itself (``libamdhip64.so.7``, say): it brings along the one simulator library that defines what is
-simulated, and defines, to fail by name, what a client wants beyond that.
+simulated, and defines, to fail by name, what a client wants beyond that, or may look up while it runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from quiesce.simulator.elf_reading import (
     read_undefined,
 )
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.known_functions import functions_of
 from quiesce.simulator.library_search import Found, find_library, places_searched
 from quiesce.simulator.vendor_libraries import answer, family_of, owns
 
@@ -284,9 +285,12 @@ class _Plan:
         for soname, symbols in sorted(self._symbols.items()):
             family = family_of(soname)
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
+            functions = symbols.keys() - variables
+            if soname in self._simulator.answers_to:
+                functions |= functions_of(soname) - self._simulated - variables
             yield StubLibrary(
                 soname,
-                tuple(StubFunction(name, answer(soname, name)) for name in sorted(symbols.keys() - variables)),
+                tuple(StubFunction(name, answer(soname, name)) for name in sorted(functions)),
                 tuple(StubObject(name, _OBJECT_BYTES) for name in sorted(variables)),
                 (str(self._simulator.library.absolute()),),
                 tuple(self._versions.get(soname, ())) + (family.versions if family else ()),

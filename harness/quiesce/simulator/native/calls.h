@@ -14,6 +14,7 @@
 #include "failure.h"
 #include "graph.h"
 #include "graph_memory.h"
+#include "managed.h"
 #include "memory.h"
 #include "module.h"
 #include "pool.h"

@@ -17,7 +17,7 @@ EXPORT int cuInit(unsigned flags) {
 EXPORT int cuDriverGetVersion(int *version) {
     CALL("cuDriverGetVersion");
     NEED(version, INVALID_VALUE);
-    *version = (int)settings.version * 1000;
+    *version = device_release();
     ANSWER(OK);
 }
 

@@ -180,3 +180,14 @@ EXPORT int cuDeviceComputeCapability(int *major, int *minor, int device) {
 UNSIMULATED(cuMulticastCreate)
 UNSIMULATED(cuMulticastAddDevice)
 UNSIMULATED(cuMulticastBindMem)
+
+// The forms of CUDA 3 to 10, which took the same arguments.
+EXPORT int cuCtxDestroy(void *context) { return cuCtxDestroy_v2(context); }
+EXPORT int cuCtxPushCurrent(void *context) { return cuCtxPushCurrent_v2(context); }
+EXPORT int cuCtxPopCurrent(void **context) { return cuCtxPopCurrent_v2(context); }
+int cuDevicePrimaryCtxRelease_v2(int device);  // in cuda.c
+EXPORT int cuDevicePrimaryCtxRelease(int device) { return cuDevicePrimaryCtxRelease_v2(device); }
+EXPORT int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxReset_v2(device); }
+EXPORT int cuDevicePrimaryCtxSetFlags(int device, unsigned flags) {
+    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}

@@ -198,7 +198,8 @@ FILLS(32, unsigned)
 
 // Writes an attribute of the kind that CUpointer_attribute numbers.
 static enum status describe(int attribute, uint64_t address, const struct span *span, void *target) {
-    enum { CONTEXT = 1, TYPE, DEVICE_ADDRESS, HOST_ADDRESS, IS_MANAGED = 8, ORDINAL, START = 11, SIZE, MAPPED };
+    enum { CONTEXT = 1, TYPE, DEVICE_ADDRESS, HOST_ADDRESS, IS_MANAGED = 8, ORDINAL, START = 11, SIZE, MAPPED, EXPORTS,
+           REMOTE, ACCESS, EXTENT = 18, BEGINNING };
     enum { TYPE_HOST = 1, TYPE_DEVICE };
     bool on_device = span->thing == THING_DEVICE || span->thing == THING_MANAGED;
     switch (attribute) {
@@ -208,9 +209,14 @@ static enum status describe(int attribute, uint64_t address, const struct span *
         case HOST_ADDRESS: *(uint64_t *)target = address; return span->thing == THING_DEVICE ? INVALID_VALUE : OK;
         case IS_MANAGED: *(int *)target = span->thing == THING_MANAGED; return OK;
         case ORDINAL: *(int *)target = (int)span->device; return OK;
+        case BEGINNING:
         case START: *(uint64_t *)target = span->start; return OK;
+        case EXTENT:
         case SIZE: *(uint64_t *)target = span->size_bytes; return OK;
         case MAPPED: *(bool *)target = true; return OK;
+        case EXPORTS: *(uint64_t *)target = 0; return OK;  // to other processes
+        case REMOTE: *(bool *)target = false; return OK;   // to other devices on the bus
+        case ACCESS: *(int *)target = POOL_FULL_ACCESS; return OK;
         default: return unsimulated("cuPointerGetAttribute of this kind", "ask for the type, the range or the device");
     }
 }

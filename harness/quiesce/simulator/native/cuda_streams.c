@@ -1,4 +1,4 @@
-// The front end that answers as libcuda: streams, events, captures and graphs, as the runtime has them.
+// The front end that answers as libcuda: streams, events and captures, as the runtime has them, and launching graphs.
 
 #define LEAVE runtime_leave_to_driver
 #include "calls.h"
@@ -188,27 +188,8 @@ EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long lon
                                "cuStreamGetCaptureInfo_v3");
 }
 
-EXPORT int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
-    CALL("cuGraphInstantiateWithFlags");
-    uint64_t made;
-    NEED(executable, INVALID_VALUE);
-    status = graph_instantiate((uint64_t)graph, flags, &made);
-    if (!status) *executable = (void *)made;
-    ANSWER(status);
-}
-
 EXPORT int cuGraphLaunch(void *executable, void *handle) {
     CALL("cuGraphLaunch");
     struct stream *stream = driver_find(handle);
     ANSWER(stream ? graph_launch((uint64_t)executable, stream) : INVALID_HANDLE);
-}
-
-EXPORT int cuGraphDestroy(void *graph) {
-    CALL("cuGraphDestroy");
-    ANSWER(graph_destroy((uint64_t)graph));
-}
-
-EXPORT int cuGraphExecDestroy(void *executable) {
-    CALL("cuGraphExecDestroy");
-    ANSWER(graph_destroy_executable((uint64_t)executable));
 }

@@ -11,6 +11,7 @@
 #define COMPILERS(name) __cuda##name
 #define IS_HIP false
 #include "shared_calls.inc"
+#include "device_calls.inc"
 #include "graph_calls.inc"
 #include "user_object_calls.inc"
 #include "pool_calls.inc"
@@ -50,14 +51,14 @@
 EXPORT int cudaRuntimeGetVersion(int *version) {
     CALL_ALWAYS("cudaRuntimeGetVersion");
     NEED(version, INVALID_VALUE);
-    *version = (int)settings.version * 1000;  // major * 1000 + minor * 10
+    *version = device_release();
     ANSWER(OK);
 }
 
 EXPORT int cudaDriverGetVersion(int *version) {
     CALL_ALWAYS("cudaDriverGetVersion");
     NEED(version, INVALID_VALUE);
-    *version = (int)settings.version * 1000;
+    *version = device_release();
     ANSWER(OK);
 }
 
@@ -71,10 +72,21 @@ EXPORT int cudaGetDeviceProperties_v2(void *target, int ordinal) {
     return properties(target, ordinal, "cudaGetDeviceProperties_v2", layout(LAYOUT_CUDA_12));
 }
 
-EXPORT int cudaSetDeviceFlags(unsigned flags) {
-    CALL("cudaSetDeviceFlags");
-    (void)flags;  // how the host waits, which has no meaning here
+EXPORT int cudaInitDevice(int ordinal, unsigned device_flags_wanted, unsigned flags) {
+    CALL("cudaInitDevice");
+    enum { FLAGS_ARE_VALID = 1 };
+    (void)device_flags_wanted;
+    NEED(flags <= FLAGS_ARE_VALID, INVALID_VALUE);
+    ANSWER(device_exists(ordinal) ? OK : INVALID_DEVICE);
+}
+
+EXPORT int cudaCtxResetPersistingL2Cache(void) {
+    CALL("cudaCtxResetPersistingL2Cache");
     ANSWER(OK);
+}
+
+EXPORT int cudaEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
+    return cudaEventElapsedTime(milliseconds, start, end);
 }
 
 // -- page-locked memory ----------------------------------------------------------------------------------------------
@@ -122,13 +134,14 @@ EXPORT int cudaPointerGetAttributes(void *attributes, const void *address) {
 // CUDA 12 has these beside the older ones, with the arguments that CUDA 13 gives the old names.
 EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, uint64_t place) {
     CALL("cudaMemAdvise_v2");
-    ANSWER(advise(address, size_bytes, advice, place, true));
+    ANSWER(managed_advise((uint64_t)address, size_bytes, advice, place, true));
 }
 EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags,
                                    void *handle) {
     CALL("cudaMemPrefetchAsync_v2");
     NEED(!flags, INVALID_VALUE);
-    ANSWER(prefetch(address, size_bytes, place, true, handle));
+    NEED(common_find(handle), INVALID_HANDLE);
+    ANSWER(managed_prefetch((uint64_t)address, size_bytes, place, true));
 }
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------

@@ -46,6 +46,11 @@ static const struct figure {
     {"concurrentManagedAccess", 0, 89, 9},
     {"pciBusID", 0, 33, 67},
     {"ECCEnabled", 0, 32, 0},
+    {"streamPrioritiesSupported", 1, 78, -1},
+    {"sharedMemPerMultiprocessor", 49152, 81, -1},
+    {"regsPerMultiprocessor", 65536, 82, -1},
+    {"cooperativeLaunch", 1, 95, -1},
+    {"maxBlocksPerMultiProcessor", 32, 106, -1},
 };
 
 static const struct {
@@ -55,15 +60,27 @@ static const struct {
     {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
     // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for
     // values, virtual memory management.
-    {1, 15, -1}, {1, 78, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
-    {1, 95, -1}, {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
-    {49152, 81, -1}, {65536, 82, -1}, {49152, 97, -1}, {32, 106, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
+    {1, 15, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
+    {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
+    {49152, 97, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
     // What it has not: a time limit, exclusive modes, several boards, memory of the host in the same way as its own,
     // handles for other processes, clusters, what is about networks.
     {0, 17, -1}, {0, 20, -1}, {0, 34, -1}, {0, 35, -1}, {0, 50, -1}, {0, 84, -1}, {0, 85, -1}, {0, 86, -1},
     {0, 88, -1}, {0, 90, -1}, {0, 96, -1}, {0, 98, -1}, {0, 100, -1}, {0, 101, -1}, {0, 103, -1}, {0, 108, -1},
     {0, 109, -1}, {0, 111, -1}, {0, 112, -1}, {0, 113, -1}, {0, 114, -1}, {0, 116, -1}, {0, 117, -1}, {0, 118, -1},
     {0, 119, -1}, {0, 120, -1}, {0, 121, -1}, {0, 128, -1}, {0, 132, -1},
+    {0, 104, -1}, {0, 105, -1}, {0, 107, -1}, {0, 110, -1}, {0, 124, -1}, {0, 125, -1}, {1, 126, -1}, {0, 127, -1},
+    {0, 130, -1}, {0, 131, -1}, {0, 133, -1}, {0, 134, -1}, {0, 135, -1}, {0, 136, -1}, {0, 137, -1}, {0, 138, -1},
+    {0, 139, -1}, {0, 140, -1}, {0, 141, -1}, {0, 142, -1}, {0, 143, -1}, {0, 144, -1}, {0, 145, -1},
+    // Textures and surfaces, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Technical
+    // Specifications per Compute Capability"): the widths of one kind and another, their heights, depths and layers.
+    {131072, 21, -1}, {131072, 22, -1}, {65536, 23, -1}, {16384, 24, -1}, {16384, 25, -1}, {16384, 26, -1},
+    {32768, 27, -1}, {32768, 28, -1}, {2048, 29, -1}, {512, 30, -1}, {32768, 42, -1}, {2048, 43, -1}, {1, 44, -1},
+    {32768, 45, -1}, {32768, 46, -1}, {8192, 47, -1}, {8192, 48, -1}, {32768, 49, -1}, {32768, 52, -1},
+    {32768, 53, -1}, {2046, 54, -1}, {32768, 55, -1}, {131072, 56, -1}, {65536, 57, -1}, {16384, 58, -1},
+    {16384, 59, -1}, {16384, 60, -1}, {32768, 61, -1}, {2048, 62, -1}, {32768, 63, -1}, {32768, 64, -1},
+    {2048, 65, -1}, {32768, 66, -1}, {32768, 67, -1}, {2046, 68, -1}, {1 << 28, 69, -1}, {131072, 70, -1},
+    {65000, 71, -1}, {2097120, 72, -1}, {32768, 73, -1}, {32768, 74, -1}, {32768, 77, -1},
 };
 
 // Offsets, in bytes, of what is filled in: from the vendors' API references, which list the structures in order.
@@ -77,10 +94,15 @@ static const struct {
         {"concurrentKernels", 576}, {"pciBusID", 584}, {"asyncEngineCount", 600}, {"unifiedAddressing", 604},      \
         {"memoryClockRate", 608}, {"memoryBusWidth", 612}, {"l2CacheSize", 616},                                   \
         {"maxThreadsPerMultiProcessor", 624}, {"managedMemory", 652}, {"concurrentManagedAccess", 676}
+#define SHARED_BY_CUDA_11_AND_12                                                                                   \
+    {"streamPrioritiesSupported", 628}, {"sharedMemPerMultiprocessor", 640}, {"regsPerMultiprocessor", 648},       \
+        {"cooperativeLaunch", 688}, {"maxBlocksPerMultiProcessor", 712}
 
 static const struct layout LAYOUTS[] = {
-    {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13}},
-    {"cuda:12", 1032, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, {"memoryPoolsSupported", 744}}},
+    {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, SHARED_BY_CUDA_11_AND_12}},
+    {"cuda:12",
+     1032,
+     {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, SHARED_BY_CUDA_11_AND_12, {"memoryPoolsSupported", 744}}},
     {"cuda:13",
      1008,
      {SHARED_BY_MOST,
@@ -94,6 +116,11 @@ static const struct layout LAYOUTS[] = {
       {"memoryBusWidth", 592},
       {"l2CacheSize", 596},
       {"maxThreadsPerMultiProcessor", 604},
+      {"streamPrioritiesSupported", 608},
+      {"sharedMemPerMultiprocessor", 624},
+      {"regsPerMultiprocessor", 632},
+      {"cooperativeLaunch", 668},
+      {"maxBlocksPerMultiProcessor", 688},
       {"managedMemory", 636},
       {"concurrentManagedAccess", 656},
       {"memoryPoolsSupported", 720}}},
@@ -191,6 +218,32 @@ enum status device_disable_peer(unsigned peer) {
     unsigned from = device_current();
     if (!peers[from][peer]) return PEER_ACCESS_NOT_ENABLED;
     peers[from][peer] = false;
+    return OK;
+}
+
+int device_release(void) {
+    switch (settings.version) {
+        case 11: return 11080;
+        case 12: return 12090;
+        default: return (int)settings.version * 1000;
+    }
+}
+
+void device_bus(char *text, size_t bytes, unsigned device) { snprintf(text, bytes, "0000:%02x:00.0", device + 1); }
+
+enum status device_on_bus(const char *text, int *device) {
+    unsigned domain, bus;
+    if (sscanf(text, "%x:%x:", &domain, &bus) != 2) return INVALID_VALUE;
+    if (domain || !device_exists((int)bus - 1)) return INVALID_DEVICE;
+    *device = (int)bus - 1;
+    return OK;
+}
+
+enum status device_peer_attribute(int attribute, int device, int peer, int *value) {
+    enum { PERFORMANCE_RANK = 1, ACCESS, ATOMICS, ARRAYS, SOME_ATOMICS };
+    if (attribute < PERFORMANCE_RANK || attribute > SOME_ATOMICS) return INVALID_VALUE;
+    if (!device_exists(device) || !device_exists(peer) || device == peer) return INVALID_DEVICE;
+    *value = attribute == ACCESS || attribute == ATOMICS || attribute == ARRAYS;
     return OK;
 }
 

@@ -21,7 +21,7 @@ struct layout {
     struct field {
         const char *name;
         uint16_t offset;
-    } fields[32];
+    } fields[40];
 };
 
 // The layout that a function fills: by the function, for the old names still fill the old structures.
@@ -38,6 +38,17 @@ enum status device_limit(int limit, size_t **bytes);
 // Access between devices, which a client enables in each direction.
 enum status device_enable_peer(unsigned peer);
 enum status device_disable_peer(unsigned peer);
+
+// The release that runtime and driver say they are: the last one of the version, so that clients that were built with
+// an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).
+int device_release(void);
+
+// Where a device is on the bus, and which device is there; INVALID_DEVICE where there is none.
+void device_bus(char *text, size_t bytes, unsigned device);
+enum status device_on_bus(const char *text, int *device);
+
+// What one device may do with another's memory (cudaDeviceP2PAttr). INVALID_DEVICE for one with itself.
+enum status device_peer_attribute(int attribute, int device, int peer, int *value);
 
 // What a client set of a device is as it was at the start.
 void device_forget(unsigned device);

@@ -60,26 +60,59 @@ static void *make(const char *name) {
     return code;
 }
 
-static void *simulated(const char *name) {
+// Functions whose forms take other arguments, each form with the release that brought it (cudaTypedefs.h), the latest
+// first. Of all others the later form takes what the older one did.
+static const struct form {
+    const char *name;
+    int version;
+    const char *suffix;
+} FORMS[] = {
+    {"cuCtxCreate", 12050, "_v4"},
+    {"cuCtxCreate", 11040, "_v3"},
+    {"cuCtxCreate", 2000, "_v2"},
+    {"cuCtxGetDevice", 13000, "_v2"},
+    {"cuCtxGetDevice", 2000, ""},
+    {"cuCtxSynchronize", 13000, "_v2"},
+    {"cuCtxSynchronize", 2000, ""},
+    {"cuGetProcAddress", 12000, "_v2"},
+    {"cuGetProcAddress", 11030, ""},
+    {"cuGraphExecUpdate", 12000, "_v2"},
+    {"cuGraphExecUpdate", 10020, ""},
+    {"cuMemAdvise", 12020, "_v2"},
+    {"cuMemAdvise", 8000, ""},
+    {"cuMemPrefetchAsync", 12020, "_v2"},
+    {"cuMemPrefetchAsync", 8000, ""},
+    {"cuStreamGetCaptureInfo", 12030, "_v3"},
+    {"cuStreamGetCaptureInfo", 11030, "_v2"},
+    {"cuStreamGetCaptureInfo", 10010, ""},
+    {"cuStreamGetCtx", 12050, "_v2"},
+    {"cuStreamGetCtx", 9020, ""},
+};
+
+// What stands behind the name in the form that a client of that release knows; NULL: it has one form for all of them.
+static const char *suffix_of(const char *name, int version) {
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
+        if (!strcmp(FORMS[i].name, name) && version >= FORMS[i].version) return FORMS[i].suffix;
+    return NULL;
+}
+
+static void *simulated(const char *name, int version) {
     Dl_info own;
     if (!dladdr((void *)(uintptr_t)&quiesce_mark, &own)) return NULL;
     void *library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return NULL;
-    // What CUDA 13's headers mean by a name may be a third form, which CUDA 12 has under its own name alone.
-    static const char *const FORMS[] = {"_v3", "_v2", ""};
-    void *found = NULL;
-    for (unsigned i = settings.version < 13; i < sizeof FORMS / sizeof *FORMS && !found; i++) {
-        char form[96];
-        snprintf(form, sizeof form, "%s%s", name, FORMS[i]);
-        found = dlsym(library, form);
-    }
+    char form[96];
+    const char *suffix = suffix_of(name, version);
+    snprintf(form, sizeof form, "%s%s", name, suffix ? suffix : "_v2");
+    void *found = dlsym(library, form);
+    if (!found && !suffix) found = dlsym(library, name);
     dlclose(library);
     return found;
 }
 
-static enum status find(const char *name, void **function, int *result) {
+static enum status find(const char *name, int version, void **function, int *result) {
     bool named = !strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z' && strlen(name) < LEDGER_NAME_BYTES;
-    void *found = named ? simulated(name) : NULL;
+    void *found = named ? simulated(name, version) : NULL;
     if (!found && named) found = make(name);
     *function = found;
     if (result) *result = found ? QUERY_SUCCESS : QUERY_NOT_FOUND;
@@ -90,22 +123,23 @@ EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned l
     CALL("cudaGetDriverEntryPoint");
     (void)flags;  // which form of the default stream a function takes: those that are simulated take none
     NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, function, result));
+    // The client's own release is not known: it gets the forms that every release of the version has.
+    ANSWER(find(name, (int)settings.version * 1000, function, result));
 }
 
 // The driver's own functions for the same.
 EXPORT int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
     CALL("cuGetProcAddress");
-    (void)version, (void)flags;
+    (void)flags;
     NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, function, NULL));
+    ANSWER(find(name, version, function, NULL));
 }
 
 EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *result) {
     CALL("cuGetProcAddress_v2");
-    (void)version, (void)flags;
+    (void)flags;
     NEED(name && function, INVALID_VALUE);
-    status = find(name, function, result);
+    status = find(name, version, function, result);
     ANSWER(result && *result ? NOT_FOUND : status);
 }
 
@@ -113,7 +147,17 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
                                             unsigned long long flags, int *result) {
     CALL("cudaGetDriverEntryPointByVersion");
     (void)flags;
-    (void)version;
     NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, function, result));
+    ANSWER(find(name, (int)version, function, result));
+}
+
+// How a runtime that is linked into its client finds what the vendor's driver alone has.
+EXPORT int cuGetExportTable(const void **table, const void *identifier) {
+    CALL("cuGetExportTable");
+    (void)identifier;
+    NEED(table, INVALID_VALUE);
+    *table = NULL;
+    ANSWER(unsimulated("cuGetExportTable",
+                       "CUDA's runtime is linked into this client (statically), where it can't be simulated: take a "
+                       "build that loads libcudart.so, or, where it has one, the driver's functions"));
 }

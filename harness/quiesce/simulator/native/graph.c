@@ -252,8 +252,11 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
         if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
     if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
     for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
-        if (!stream->capture) transfer_observe(stream, work);
-        status = stream_enqueue(stream, work);
+        if (!stream->capture) {
+            transfer_observe(stream, work);
+            status = transfer_check(work, graph_memory_covers);  // what it was captured with may have been freed since
+        }
+        if (!status) status = stream_enqueue(stream, work);
     }
     if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
         struct work hold = {.kind = WORK_HOLD, .held = graph->held};

@@ -49,6 +49,12 @@ enum status graph_memory_free(uint64_t address, struct stream *stream) {
     return stream_enqueue(stream, &(struct work){.kind = WORK_END});
 }
 
+bool graph_memory_covers(uint64_t address) {
+    const struct graph_memory *memory = all;
+    while (memory && address - memory->address >= memory->size_bytes) memory = memory->next;
+    return memory;
+}
+
 void graph_memory_keep(struct graph_memory *memory) { memory->references++; }
 
 void graph_memory_drop(struct graph_memory *memory) {

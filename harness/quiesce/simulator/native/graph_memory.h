@@ -34,6 +34,9 @@ void graph_memory_drop(struct graph_memory *memory);
 enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream);
 void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
 
+// Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched.
+bool graph_memory_covers(uint64_t address);
+
 enum graph_memory_attribute { GRAPH_USED, GRAPH_USED_HIGH, GRAPH_RESERVED, GRAPH_RESERVED_HIGH };  // of both vendors
 enum status graph_memory_get(unsigned device, int attribute, uint64_t *value);
 enum status graph_memory_set(unsigned device, int attribute, uint64_t value);

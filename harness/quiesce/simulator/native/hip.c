@@ -9,6 +9,7 @@
 #define COMPILERS(name) __hip##name
 #define IS_HIP true
 #include "shared_calls.inc"
+#include "device_calls.inc"
 #include "graph_calls.inc"
 #include "user_object_calls.inc"
 #include "pool_calls.inc"

@@ -70,6 +70,20 @@ static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
     return width && height ? (height - 1) * pitch + width : 0;
 }
 
+static enum status check_side(uint64_t address, uint64_t size_bytes, bool (*excepted)(uint64_t address)) {
+    return excepted && excepted(address) ? OK : memory_check(address, size_bytes);
+}
+
+enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t address)) {
+    const struct copy *copy = &work->copy;
+    const struct fill *fill = &work->fill;
+    if (work->kind == WORK_FILL) return check_side(fill->to, extent(fill->pitch, fill->width, fill->height), excepted);
+    if (work->kind != WORK_COPY) return OK;
+    enum status status = check_side(copy->to, extent(copy->to_pitch, copy->width, copy->height), excepted);
+    if (status) return status;
+    return check_side(copy->from, extent(copy->from_pitch, copy->width, copy->height), excepted);
+}
+
 void transfer_observe(const struct stream *stream, const struct work *work) {
     struct observation seen = {
         .device = (uint16_t)stream->device, .stack = stack_of_call(), .stream = stream->serial};
@@ -156,13 +170,12 @@ static enum status finish_peers(const struct stream *stream, uint64_t to, uint64
 }
 
 enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous) {
-    enum status status = failure_meet(CALL_COPY);
-    if (!status) status = memory_check(to, extent(shape.to_pitch, shape.width, shape.height));
-    if (!status) status = memory_check(from, extent(shape.from_pitch, shape.width, shape.height));
-    if (status || !shape.width || !shape.height) return status;
-    enum place source = place_of(from), target = place_of(to);
     struct work work = {.kind = WORK_COPY,
                         .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height, NULL}};
+    enum status status = failure_meet(CALL_COPY);
+    if (!status) status = transfer_check(&work, NULL);
+    if (status || !shape.width || !shape.height) return status;
+    enum place source = place_of(from), target = place_of(to);
     if (source == PLACE_PINNED && !is_host(target)) look_for_second_staging(from, shape.width);
     if (stream->capture) return asynchronous ? stream_enqueue(stream, &work) : capture_forbid_on(stream);
     bool complete = returns_complete(source, target, asynchronous), between_devices;
@@ -176,11 +189,11 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
 }
 
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
-    enum status status = memory_check(fill.to, extent(fill.pitch, fill.width, fill.height));
+    struct work work = {.kind = WORK_FILL, .fill = fill};
+    enum status status = transfer_check(&work, NULL);
     if (status || !fill.width || !fill.height) return status;
     enum place place = place_of(fill.to);
     if (place == PLACE_PAGEABLE) return INVALID_VALUE;
-    struct work work = {.kind = WORK_FILL, .fill = fill};
     if (!stream->capture) transfer_observe(stream, &work);
     // "asynchronous with respect to the host except when the target is pinned host memory or a Unified Memory region"
     bool waits = !asynchronous && !stream->capture && (place != PLACE_DEVICE || settings.flavour == FLAVOUR_HIP);

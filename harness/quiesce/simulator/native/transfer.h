@@ -25,6 +25,10 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
 // Fills with a value of 1, 2 or 4 bytes.
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous);
 
+// Whether what a piece of work reads and writes may be used, as memory_check() has it; of addresses that are `excepted`
+// (NULL: none are) nothing is said.
+enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t address));
+
 // Says in the ledger what a piece of work on a stream will read and write.
 void transfer_observe(const struct stream *stream, const struct work *work);
 
