@@ -15,6 +15,7 @@
 #include "graph.h"
 #include "graph_memory.h"
 #include "memory.h"
+#include "link.h"
 #include "module.h"
 #include "pool.h"
 #include "reach.h"
