@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -97,6 +98,36 @@ def compile_c(tmp_path: Path) -> Compile:
         return made
 
     return compiled
+
+
+MakeImage: TypeAlias = Callable[[str], bytes]
+MACHINES: Final = {"cubin": 190, "code object": 224}
+MODULE: Final = """
+#define AT(name) __attribute__((section(name)))
+int counter AT(INITIAL) = 7, zeros[100] AT(ZEROS), *pointer AT(INITIAL) = &counter;
+short table[3] AT(CONSTANT) = {1, -2, 3};
+static int hidden AT(INITIAL) = 5;
+char local[16] AT(SHARED) = {1}, descriptor[64] __asm__("scale.kd") AT(INITIAL) = {1};
+int scale(void) { return hidden; }
+"""
+SECTIONS: Final = {
+    "cubin": (".nv.global.init", ".nv.global", ".nv.constant3", ".nv.shared.scale"),
+    "code object": (".data", ".bss", ".table", ".data"),
+}
+
+
+@pytest.fixture
+def image(compile_c: Compile) -> MakeImage:
+    """A function that makes an ELF file like those of a vendor's compiler: of its machine, with its sections."""
+
+    def make(kind: str) -> bytes:
+        names = zip(("INITIAL", "ZEROS", "CONSTANT", "SHARED"), SECTIONS[kind], strict=True)
+        defined = [f'-D{name}="{section}"' for name, section in names]
+        content = bytearray(compile_c("module", MODULE, "-w", "-shared", "-nostdlib", "-fPIC", *defined).read_bytes())
+        struct.pack_into("<H", content, 18, MACHINES[kind])
+        return bytes(content)
+
+    return make
 
 
 @pytest.fixture

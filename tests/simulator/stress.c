@@ -25,6 +25,9 @@ int cudaMallocArray(void **, const void *, size_t, size_t, unsigned), cudaFreeAr
 int cudaMemcpy2DToArrayAsync(void *, size_t, size_t, const void *, size_t, size_t, size_t, int, void *);
 int cudaCreateSurfaceObject(void **, const void *), cudaDestroySurfaceObject(void *);
 int cuModuleGetGlobal_v2(void **, size_t *, void *, const char *);
+int cuLinkCreate_v2(unsigned, int *, void **, void **), cuLinkDestroy(void *);
+int cuLinkComplete(void *, void **, size_t *);
+int cuLinkAddData_v2(void *, int, void *, size_t, const char *, unsigned, int *, void **);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
@@ -91,13 +94,14 @@ static void kernels(struct client *client) {
     static const int format[5] = {8, 0, 0, 0, 0};
     unsigned i = draw(client, KEPT);
     void **array = &client->arrays[i], **surface = &client->surfaces[i], *stream = any(client, client->streams);
-    void **module = &client->modules[i], **function = &client->functions[i], *variable;
+    void **module = &client->modules[i], **function = &client->functions[i];
+    void *variable, *linker, *image;
     struct {
         long kind;
         void *array;
         char rest[48];
     } resource = {0, any(client, client->arrays), ""};
-    switch (draw(client, 9)) {
+    switch (draw(client, 10)) {
         case 0: cudaFreeArray(*array), cudaMallocArray(array, format, 1 + draw(client, 99), 9, 0); break;
         case 1: cudaMemcpy2DToArrayAsync(*array, 0, 0, any(client, client->pinned), 20, 20, 5, 1, stream); break;
         case 2: cudaDestroySurfaceObject(*surface), cudaCreateSurfaceObject(surface, &resource); break;
@@ -109,7 +113,13 @@ static void kernels(struct client *client) {
             if (cuModuleGetGlobal_v2(&variable, NULL, any(client, client->modules), "two") == 0)
                 cudaMemsetAsync(variable, 1, draw(client, 40), stream);
             break;
-        case 8: draw(client, 20) ? 0 : cudaDeviceReset(); break;
+        case 8:
+            if (cuLinkCreate_v2(0, NULL, NULL, &linker)) break;
+            cuLinkAddData_v2(linker, 1, "// two\n.const .b8 one[5];", 24, NULL, 0, NULL, NULL);
+            cuLinkComplete(linker, &image, NULL);  // which another thread's reset may free: nobody looks into it
+            if (draw(client, 9)) cuLinkDestroy(linker);
+            break;
+        case 9: draw(client, 20) ? 0 : cudaDeviceReset(); break;
     }
 }
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from tests.simulator.conftest import Client, Start
+from tests.simulator.programs import compile_client
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.ledger import Seen, Thing, open_ledger
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
 
 NO_DESTRUCTOR_SYNC, MOVE = 1, 1
 INVALID_VALUE, ILLEGAL_STATE, NOT_PERMITTED, UPDATE_FAILURE = 1, 401, 800, 910
@@ -320,3 +327,33 @@ def test_a_machine_that_is_closed_runs_no_destructor(start: Start) -> None:
     assert {thing.function for thing in live} == {"cudaUserObjectCreate"}
     client.machine.close()
     assert [resource.times for resource in resources] == [0, 0, 0]
+
+
+LEAVES: Final = """
+    int cudaUserObjectCreate(void **, void *, void (*)(void *), unsigned, unsigned);
+    int cudaGraphRetainUserObject(void *, void *, unsigned, unsigned), cudaGraphDestroy(void *);
+    int cudaStreamBeginCapture(void *, int), cudaStreamEndCapture(void *, void **);
+    void *object, *stream;
+    static void *graph;  // which can be reached at the end
+    int told = 0;
+    cudaStreamCreate(&stream);
+    cudaStreamBeginCapture(stream, 2), cudaStreamEndCapture(stream, &graph);
+    cudaUserObjectCreate(&object, &told, tell, 1, 1);
+    cudaGraphRetainUserObject(graph, object, 1, atoi(words[1]));
+    object = NULL;
+    cudaStreamDestroy(stream);
+    return told;
+"""
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_a_client_never_released_is_a_leak_and_what_a_graph_holds_is_none(tmp_path: Path, moves: bool) -> None:
+    path = compile_client(tmp_path, LEAVES)
+    with run_program([str(path), str(int(moves))], MachineSettings(parse_flavour("cuda:12")), os.environ) as end:
+        (each,) = end.ledgers
+        with open_ledger(each) as ledger:
+            findings = judge(ledger, AtExit.LOST).findings
+    assert end.status == 0
+    lost = "1 handles of user object from cudaUserObjectCreate on device 0, which nobody can reach any more"
+    assert [finding.observed for finding in findings] == ([] if moves else [lost])

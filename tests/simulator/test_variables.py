@@ -5,19 +5,17 @@ from __future__ import annotations
 import ctypes
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.simulator.conftest import Client, Compile, Start
+from tests.simulator.conftest import Client, MakeImage, Start
 from tests.simulator.test_symbols import SIZE, registered
 
 from quiesce.simulator.ledger import Seen, Thing
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_SYMBOL, INVALID_HANDLE, NOT_FOUND = 1, 2, 13, 400, 500
 NOT_SUPPORTED, CAPTURE_UNSUPPORTED = 801, 900
-MACHINES: Final = {"cubin": 190, "code object": 224}
 PTX: Final = b"""//
 // a module
 .version 8.0
@@ -44,19 +42,6 @@ PTX: Final = b"""//
 .global .b32 ragged[2][3] = {{1}, {2}};
 .global .texref texture;
 """
-SOURCE: Final = """
-#define AT(name) __attribute__((section(name)))
-int counter AT(INITIAL) = 7, zeros[100] AT(ZEROS), *pointer AT(INITIAL) = &counter;
-short table[3] AT(CONSTANT) = {1, -2, 3};
-static int hidden AT(INITIAL) = 5;
-char local[16] AT(SHARED) = {1}, descriptor[64] __asm__("scale.kd") AT(INITIAL) = {1};
-int scale(void) { return hidden; }
-"""
-SECTIONS: Final = {
-    "cubin": (".nv.global.init", '.nv.global,\\"aw\\",@nobits#', ".nv.constant3", ".nv.shared.scale"),
-    "code object": (".data", ".bss", ".rodata.table", ".text#"),
-}
-Find = Callable[[bytes], tuple[int, int, int]]
 
 
 class Module:
@@ -84,20 +69,6 @@ class Module:
         return int((self.library.hipModuleUnload if self.hip else self.library.cuModuleUnload)(self.handle))
 
 
-@pytest.fixture
-def image(compile_c: Compile) -> Callable[[str], bytes]:
-    """A function that makes an ELF file like those of a vendor's compiler: of its machine, with its sections."""
-
-    def make(kind: str) -> bytes:
-        names = zip(("INITIAL", "ZEROS", "CONSTANT", "SHARED"), SECTIONS[kind], strict=True)
-        defined = [f'-D{name}="{section}"' for name, section in names]
-        content = bytearray(compile_c("module", SOURCE, "-w", "-shared", "-nostdlib", "-fPIC", *defined).read_bytes())
-        struct.pack_into("<H", content, 18, MACHINES[kind])
-        return bytes(content)
-
-    return make
-
-
 def bundle(code: bytes) -> bytes:
     """Return a code object in a bundle, behind the empty part of the host."""
     names = (b"host-x86_64-unknown-linux--", b"hipv4-amdgcn-amd-amdhsa--gfx90a")
@@ -111,7 +82,7 @@ def bundle(code: bytes) -> bytes:
     ("flavour", "kind"), [("cuda:12", "cubin"), ("cuda:13", "cubin"), ("hip:5", "code object"), ("hip:7", "bundle")]
 )
 def test_variables_of_an_elf_file_have_their_size_and_content(
-    start: Start, image: Callable[[str], bytes], flavour: str, kind: str
+    start: Start, image: MakeImage, flavour: str, kind: str
 ) -> None:
     client = start(flavour)
     module = Module(client, bundle(image("code object")) if kind == "bundle" else image(kind))
@@ -119,8 +90,9 @@ def test_variables_of_an_elf_file_have_their_size_and_content(
     assert module.holds(b"zeros") == bytes(400)
     assert module.holds(b"table") == struct.pack("<3h", 1, -2, 3)
     assert module.find(b"pointer")[0] == NOT_SUPPORTED, "an address that only a loader knows"
-    for name in (b"local", b"scale", b"absent", b"count", b""):
+    for name in (b"scale", b"absent", b"count", b""):
         assert module.find(name)[0] == NOT_FOUND, name
+    assert module.find(b"local")[0] == (NOT_FOUND if kind == "cubin" else 0), "shared memory is no variable"
     assert module.find(b"hidden")[0] == (0 if kind == "cubin" else NOT_FOUND)
     assert module.find(b"scale.kd")[0] == (0 if kind == "cubin" else NOT_FOUND), "what launches a kernel is no variable"
 
@@ -146,7 +118,7 @@ def test_variables_of_a_text_have_their_size_and_content(start: Start) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["cuda:12", "hip:7"])
-def test_the_memory_is_the_modules(start: Start, image: Callable[[str], bytes], flavour: str) -> None:
+def test_the_memory_is_the_modules(start: Start, image: MakeImage, flavour: str) -> None:
     client = start(flavour, recycle="never")
     module = Module(client, image("cubin" if flavour == "cuda:12" else "code object"))
     _, address, _ = module.find(b"zeros")
@@ -233,7 +205,7 @@ def test_a_library_has_its_variables_on_each_device(start: Start) -> None:
     assert client.machine.ledger.counted(Thing.DEVICE) == (0, 0)
 
 
-def test_damaged_files_do_no_harm(start: Start, image: Callable[[str], bytes], tmp_path: Path) -> None:
+def test_damaged_files_do_no_harm(start: Start, image: MakeImage, tmp_path: Path) -> None:
     client, whole, dice = start("hip:7"), image("code object"), random.Random(5)
     path = tmp_path / "module"
     for _ in range(300):

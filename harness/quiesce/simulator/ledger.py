@@ -43,7 +43,8 @@ class Thing(enum.IntEnum):
     TEXTURE = 11
     PHYSICAL = 12
     RESERVATION = 13
-    USER_OBJECT = 14
+    LINKER = 14
+    USER_OBJECT = 15
 
     @property
     def is_memory(self) -> bool:

@@ -16,6 +16,7 @@
 #include "graph_memory.h"
 #include "managed.h"
 #include "memory.h"
+#include "link.h"
 #include "module.h"
 #include "pool.h"
 #include "reach.h"

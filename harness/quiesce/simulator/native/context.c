@@ -7,6 +7,7 @@
 #include "graph.h"
 #include "handle.h"
 #include "ledger.h"
+#include "link.h"
 #include "memory.h"
 #include "module.h"
 #include "pool.h"
@@ -48,6 +49,7 @@ void context_destroy(uint64_t handle, enum thing thing) {
         case THING_GRAPH: graph_destroy(handle); break;
         case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
         case THING_MODULE: module_unload(handle); break;
+        case THING_LINKER: link_destroy(handle); break;
         case THING_TEXTURE: texture_destroy(handle); break;
         case THING_POOL: pool_destroy(object); break;
         default: break;

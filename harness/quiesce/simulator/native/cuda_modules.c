@@ -68,6 +68,12 @@ EXPORT int cuKernelGetFunction(void **function, void *kernel) {
     ANSWER(OK);
 }
 
+#define LINK(name) cu##name
+#define LINK_NAME(name) "cu" #name
+#define VERSIONED(name) cu##name##_v2
+#define VERSIONED_NAME(name) "cu" #name "_v2"
+#include "link_calls.inc"
+
 // "One of the parameters dptr or bytes (not both) can be NULL in which case it is ignored" (cuModuleGetGlobal).
 static int get_global(uint64_t *address, size_t *bytes, void *module, const char *name, bool of_library,
                       const char *function) {

@@ -57,6 +57,12 @@ EXPORT int hipModuleGetGlobal(void **address, size_t *bytes, void *module, const
     ANSWER(OK);
 }
 
+#define LINK(name) hip##name
+#define LINK_NAME(name) "hip" #name
+#define VERSIONED LINK
+#define VERSIONED_NAME LINK_NAME
+#include "link_calls.inc"
+
 static int launch_function(void *function, struct dim3 grid, struct dim3 block, void *handle, const char *name) {
     CALL(name);
     struct stream *stream = find_stream(handle);

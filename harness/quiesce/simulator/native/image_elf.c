@@ -82,12 +82,15 @@ static bool read_symbol(const struct file *file, const Elf64_Sym *symbol, const 
     return add(context, &described);
 }
 
-bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context) {
+bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context, unsigned levels) {
     struct file file = {.image = image, .bytes = bytes};
     memcpy(&file.header, image, sizeof file.header);
     Elf64_Shdr section, texts;
     for (unsigned i = 0; i < file.header.e_shnum; i++) {
         if (!read_section(&file, i, &section)) continue;
+        const char *input = section.sh_type == SECTION_OF_INPUT && section.sh_size ? image + section.sh_offset : NULL;
+        if (input && input[section.sh_size - 1]) continue;  // damaged: a linked one ends each with a NUL
+        if (input && !image_read_level(input, section.sh_size, add, context, levels - 1)) return false;
         bool is_table = section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM;
         if (!is_table || !read_section(&file, section.sh_link, &texts)) continue;
         for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {

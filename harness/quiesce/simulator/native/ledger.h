@@ -25,6 +25,7 @@ enum thing {
     THING_TEXTURE,  // or a surface
     THING_PHYSICAL,     // memory, behind a handle
     THING_RESERVATION,  // of address space
+    THING_LINKER,
     THING_USER_OBJECT,  // of which the client owns references
     THINGS,
 };

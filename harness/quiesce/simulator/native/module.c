@@ -1,12 +1,7 @@
 #include "module.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "capture.h"
 #include "context.h"
@@ -40,22 +35,6 @@ static uint32_t functions_count, functions_capacity;
 
 // -- images ----------------------------------------------------------------------------------------------------------
 
-// How long an image is that says so itself, or 0. The loading calls are given no length; a file has `room`.
-static size_t length_of(const char *image, size_t room) {
-    const char *code;
-    size_t code_bytes, bundle = image_bundle(image, room, &code, &code_bytes);
-    if (bundle) return bundle;
-    if (memcmp(image, ELFMAG, SELFMAG) == 0 && image[EI_CLASS] == ELFCLASS64) {
-        Elf64_Ehdr header;
-        memcpy(&header, image, sizeof header);
-        size_t sections = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
-        size_t segments = header.e_phoff + (size_t)header.e_phnum * header.e_phentsize;
-        return sections > segments ? sections : segments;
-    }
-    bool is_text = *image == '/' || *image == '.' || *image == '\n' || *image == ' ';
-    return is_text ? strlen(image) : 0;  // PTX begins with a comment or a directive, and ends with a NUL
-}
-
 static bool may_have(const struct module *module, const char *name) {
     return !module->image || memmem(module->image, module->bytes, name, strlen(name)) != NULL;
 }
@@ -68,7 +47,7 @@ static void delete(struct module *module) {
 
 // Text ends with a NUL in the copy too.
 static enum status look_through(struct module *module, const char *image, size_t room) {
-    module->bytes = length_of(image, room);
+    module->bytes = image_length(image, room);
     if (module->bytes > room) return INVALID_IMAGE;  // it was cut off
     if (!module->bytes) return OK;
     char *copy = calloc(1, module->bytes + 1);
@@ -94,19 +73,12 @@ static enum status load(const void *image, size_t room, uint64_t *handle) {
 enum status module_load(const void *image, uint64_t *handle) { return load(image, SIZE_MAX, handle); }
 
 enum status module_load_file(const char *path, uint64_t *handle) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat about;
-    if (file < 0) return FILE_NOT_FOUND;
-    enum status status = FILE_NOT_FOUND;
-    if (fstat(file, &about) == 0 && about.st_size > 0) {
-        // one byte more, so that text ends with a NUL
-        size_t bytes = (size_t)about.st_size;
-        char *content = calloc(1, bytes + EI_NIDENT + sizeof(Elf64_Ehdr));
-        status = !content ? OUT_OF_MEMORY : read(file, content, bytes) == (ssize_t)bytes ? OK : INVALID_IMAGE;
-        if (!status) status = load(content, bytes, handle);
-        free(content);
-    }
-    close(file);
+    char *content;
+    size_t bytes;
+    enum status status = image_from_file(path, &content, &bytes);
+    if (status) return status;
+    status = load(content, bytes, handle);
+    free(content);
     return status;
 }
 

@@ -23,8 +23,8 @@ enum status module_unload(uint64_t handle);
 enum status module_function(uint64_t handle, const char *name, uint64_t *function);
 bool module_has_function(uint64_t function);
 
-// A variable (variable.h) on the module's device, or (`of_library`) on the current one. Where the image does not tell of
-// it, `function` fails by name.
+// A variable (variable.h) on the module's device, or (`of_library`) on the current one. Where the image does not tell
+// of it, `function` fails by name.
 enum status module_variable(uint64_t handle, bool of_library, const char *name, uint64_t *address,
                             uint64_t *size_bytes, const char *function);
 

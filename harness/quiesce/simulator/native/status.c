@@ -22,6 +22,7 @@ static const struct {
     {INVALID_DEVICE, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},
     {INVALID_IMAGE, "cudaErrorInvalidKernelImage", "hipErrorInvalidImage", "device kernel image is invalid"},
     {INVALID_CONTEXT, "cudaErrorDeviceUninitialized", "hipErrorInvalidContext", "invalid device context"},
+    {INVALID_PTX, "cudaErrorInvalidPtx", "hipErrorInvalidKernelFile", "a PTX JIT compilation failed"},
     {UNSUPPORTED_LIMIT, "cudaErrorUnsupportedLimit", "hipErrorUnsupportedLimit",
      "limit is not supported on this architecture"},
     {FILE_NOT_FOUND, "cudaErrorFileNotFound", "hipErrorFileNotFound", "file not found"},

@@ -1,6 +1,5 @@
 #include "variable.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +46,7 @@ struct variables *variables_read(const char *image, size_t bytes) {
     struct variables *variables = calloc(1, sizeof *variables);
     if (!variables) return NULL;
     variables->last = &variables->first;
-    const char *code;
-    size_t code_bytes;
-    if (image_bundle(image, bytes, &code, &code_bytes)) {
-        image = code;
-        bytes = code_bytes;
-    }
-    bool is_elf = bytes > sizeof(Elf64_Ehdr) && !memcmp(image, ELFMAG, SELFMAG);
-    bool whole = is_elf ? image_read_elf(image, bytes, add, variables) : image_read_ptx(image, add, variables);
+    bool whole = image_read(image, bytes, add, variables);
     if (whole) return variables;
     variables_delete(variables);
     return NULL;
