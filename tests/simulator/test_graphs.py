@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from quiesce.simulator.ledger import Seen
+
 UPDATE_FAILURE, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED = 910, 2, 3
 
 
@@ -80,3 +82,36 @@ def test_nodes_tell_their_types(client: Any) -> None:
         types.append(kind.value)
     assert types == [2, 1]
     assert client.call("GraphNodeGetType", address, ctypes.byref(kind)) == 1
+
+
+@pytest.mark.parametrize("use", ["fill", "copy to", "copy from"])
+def test_a_graph_that_uses_what_was_freed_since_is_accused(client: Any, use: str) -> None:
+    address, other, stream = client.make("Malloc", 8), client.make("Malloc", 8), client.make("StreamCreate")
+    calls: dict[str, Callable[[], None]] = {
+        "fill": lambda: client.ok("MemsetAsync", address, 1, 8, stream),
+        "copy to": lambda: client.ok("MemcpyAsync", address, other, 8, 3, stream),
+        "copy from": lambda: client.ok("MemcpyAsync", other, address, 8, 3, stream),
+    }
+    executable = client.make("GraphInstantiateWithFlags", captured(client, stream, calls[use]), ctypes.c_uint64(0))
+    client.ok("GraphLaunch", executable, stream)
+    client.ok("StreamSynchronize", stream)
+    assert not client.seen(Seen.USED_AFTER_FREE)
+    client.ok("Free", address)
+    assert client.call("GraphLaunch", executable, stream) == 1
+    assert [record.address for record in client.seen(Seen.USED_AFTER_FREE)] == [address]
+
+
+def test_memory_of_a_graph_may_be_freed_between_its_launches(start: Any) -> None:
+    client = start("cuda:12")
+    stream, address = client.make("StreamCreateWithFlags", 1), ctypes.c_void_p()
+
+    def work() -> None:
+        client.ok("MallocAsync", ctypes.byref(address), ctypes.c_uint64(64), stream)
+        client.ok("MemsetAsync", address.value, 7, 64, stream)
+        client.ok("FreeAsync", address.value, stream)
+
+    executable = client.make("GraphInstantiateWithFlags", captured(client, stream, work), ctypes.c_uint64(0))
+    for _ in range(3):
+        client.ok("GraphLaunch", executable, stream)
+        client.ok("StreamSynchronize", stream)
+    assert not client.seen(Seen.USED_AFTER_FREE)

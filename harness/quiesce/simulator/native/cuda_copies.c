@@ -37,17 +37,18 @@ struct cube {  // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
 
 static bool is_known(int type) { return type >= HOST && type <= UNIFIED; }
 
+static uint64_t base_of(const struct side_3d *side) { return side->type == HOST ? side->host : side->device; }
+
 // Where a plane of one side begins, and what lies between its rows: a pitch of 0 stands for rows that touch.
 static struct plane plane_of(const struct side_3d *side, size_t width, size_t height) {
-    uint64_t address = side->type == HOST ? side->host : side->device;
     uint64_t pitch = side->pitch ? side->pitch : width, slice = pitch * (side->height ? side->height : height);
-    return (struct plane){address + side->z * slice + side->y * pitch + side->x_bytes, pitch, slice};
+    return (struct plane){base_of(side) + side->z * slice + side->y * pitch + side->x_bytes, pitch, slice};
 }
 
 static enum status copy_cube(const struct cube *copy, struct stream *stream, bool asynchronous) {
     enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
     const struct side_3d *from = &copy->from, *to = &copy->to;
-    if (!is_known(from->type) || !is_known(to->type)) return INVALID_VALUE;
+    if (!is_known(from->type) || !is_known(to->type) || !base_of(from) || !base_of(to)) return INVALID_VALUE;
     struct plane source = plane_of(from, copy->width, copy->height), target = plane_of(to, copy->width, copy->height);
     if (source.pitch < copy->width || target.pitch < copy->width) return INVALID_VALUE;
     int kind = (from->type == DEVICE ? DEVICE_TO_HOST : HOST_TO_HOST) + (to->type == DEVICE ? HOST_TO_DEVICE : 0);

@@ -97,7 +97,7 @@ EXPORT int cuCtxSetLimit(int limit, size_t bytes) {
     ANSWER(status);
 }
 
-// "On devices where the size of the L1 cache and shared memory are fixed, this function does nothing" (cuCtxSetCacheConfig)
+// A preference alone: "it is free to choose a different configuration" (cuCtxSetCacheConfig).
 EXPORT int cuCtxSetCacheConfig(int configuration) {
     CALL("cuCtxSetCacheConfig");
     ANSWER(configuration >= 0 && configuration <= 3 ? OK : INVALID_VALUE);

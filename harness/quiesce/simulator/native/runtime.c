@@ -35,6 +35,7 @@
 
 struct settings settings;
 bool runtime_was_called;
+uint64_t runtime_calls;
 
 enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
 enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
@@ -182,6 +183,7 @@ enum status runtime_enter(const char *function) {
         }
         if (text) interpreter_watch();
     }
+    runtime_calls++;
     ledger_enter(function);
     if (settings.stacks) stacks_new_call();
     return OK;

@@ -8,6 +8,7 @@
 #include "host_thread.h"
 #include "ledger.h"
 #include "pool.h"
+#include "progress.h"
 #include "random.h"
 #include "reach.h"
 #include "runtime.h"
@@ -248,6 +249,7 @@ enum status stream_enqueue(struct stream *stream, const struct work *work) {
     if (stream->capture) return capture_add(stream, work);
     enum status status = stream_order(stream);
     if (!status) status = push(stream, work);
+    if (!status && work->kind == WORK_HOST) progress_expect(stream);
     stream_settle();
     return status;
 }

@@ -1,0 +1,78 @@
+#include "progress.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ledger.h"
+#include "runtime.h"
+#include "settings.h"
+#include "stream.h"
+#include "work.h"
+
+// Who waited for one function without a call waits for others so: from then on each has to wait less long.
+enum { PATIENCE_MILLISECONDS = 3000, LITTLE_MILLISECONDS = 20 };
+
+static struct awaited {
+    struct awaited *next;
+    struct point *point;
+} *first, **last = &first;
+static bool made;
+static long patience_milliseconds = PATIENCE_MILLISECONDS;
+
+static void forget_complete(void) {
+    while (first && first->point->complete) {
+        struct awaited *over = first;
+        first = over->next;
+        if (!first) last = &first;
+        point_drop(over->point);
+        free(over);
+    }
+}
+
+static void *watch(void *nothing) {
+    runtime_lock();
+    for (;;) {
+        forget_complete();
+        if (!first) {
+            runtime_wait();
+            continue;
+        }
+        uint64_t calls = runtime_calls;
+        runtime_unlock();
+        nanosleep(&(struct timespec){patience_milliseconds / 1000, patience_milliseconds % 1000 * 1000000}, NULL);
+        runtime_lock();
+        forget_complete();
+        if (!first || calls != runtime_calls || ledger->exited) continue;
+        patience_milliseconds = LITTLE_MILLISECONDS;
+        stream_force(first->point);
+    }
+    return nothing;
+}
+
+static void make_thread(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);  // signals are the client's threads'
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    runtime_expect_threads();
+    made = !pthread_create(&thread, NULL, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (made) pthread_detach(thread);
+}
+
+void progress_expect(struct stream *stream) {
+    if (settings.schedule == SCHEDULE_EAGER) return;
+    struct awaited *awaited = malloc(sizeof *awaited);
+    struct point *point = awaited ? stream_mark(stream) : NULL;
+    if (!point) {
+        free(awaited);
+        return;
+    }
+    *awaited = (struct awaited){NULL, point};
+    *last = awaited;
+    last = &awaited->next;
+    if (!made) make_thread();
+    runtime_wake();
+}
