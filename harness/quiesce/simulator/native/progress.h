@@ -1,5 +1,5 @@
 // What a device does by itself: it comes to a host function also where nobody calls, for a program may wait for one on
-// a condition of its own. A schedule that lets work wait for somebody lets that wait end, once no call came for a while.
+// a condition of its own. A schedule that lets work wait for somebody ends that wait once no call came for a while.
 #pragma once
 
 struct stream;
