@@ -63,7 +63,16 @@ def test_nothing_is_held_on_to_once_it_is_forgotten() -> None:
     old.freeze()
     references = sys.getrefcount(held)
     old.thaw()
+    old.lists.forget()
     assert sys.getrefcount(held) == references - 1
+
+
+def test_what_is_hidden_no_more_counts_once() -> None:
+    old = OldObjects()
+    old.freeze()
+    before = old.lists.held_bytes()
+    old.thaw()
+    assert old.lists.held_bytes() == before
 
 
 def test_what_has_grown_is_known() -> None:

@@ -153,6 +153,7 @@ class LeakCheck:
         self._outcome = self._run()
         if self._outcome is Outcome.FAILED and self._old.are_frozen:
             self._old.thaw()
+            self._old.lists.forget()
             self._outcome = self._run()
             if self._outcome is Outcome.FAILED:
                 self._old.freeze()
@@ -238,6 +239,7 @@ class LeakCheck:
     def _watch(self, families: frozenset[str]) -> BoundedCaches:
         """From now on look at these only, closely."""
         self._old.thaw()
+        self._old.lists.forget()
         collect_garbage()
         caches = BoundedCaches()
         self._readings.watch(families)

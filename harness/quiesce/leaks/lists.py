@@ -34,19 +34,26 @@ class Lists:
     def __init__(self) -> None:
         self._old: Sequence[Listed] = ()
         self._lengths: Sequence[int] = ()
+        self._is_hidden = False
 
     def remember(self) -> None:
         """Find what exists now and hold on to it; it may then be hidden from the garbage collector."""
         self._old = tuple(_listed())
         self._lengths = tuple(map(len, self._old))
+        self._is_hidden = True
+
+    def show(self) -> None:
+        """Know that the garbage collector finds all of them again; what they take of the C heap stays as it is."""
+        self._is_hidden = False
 
     def forget(self) -> None:
         """Hold on to nothing; idempotent."""
         self._old = self._lengths = ()
+        self._is_hidden = False
 
     def held_bytes(self) -> int:
         """Return what the references take: of what is remembered, and of what the garbage collector finds besides."""
-        return REFERENCE_BYTES * sum(map(len, chain(self._old, _listed())))
+        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), _listed())))
 
     def grown(self) -> tuple[Listed, ...]:
         """Return what of that which is remembered holds more now."""

@@ -55,7 +55,7 @@ class OldObjects:
         """Look at everything again; idempotent."""
         if self.are_frozen:
             gc.unfreeze()
-            self.lists.forget()
+            self.lists.show()
             self.are_frozen = False
 
 
