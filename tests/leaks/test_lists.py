@@ -90,6 +90,10 @@ def longer(held: list[Any]) -> None:
     held.append(None)  # here
 
 
+def fail() -> None:
+    raise ZeroDivisionError
+
+
 def up_and_down(held: list[Any]) -> None:
     held.append(None)
     held.pop()
@@ -118,7 +122,7 @@ def test_a_tracer_that_is_there_comes_back() -> None:
     sys.settrace(tracer)
     try:
         with pytest.raises(ZeroDivisionError):
-            LongerLists(HERE, [OLD]).watch(lambda: 1 // 0 and None)
+            LongerLists(HERE, [OLD]).watch(fail)
         found = sys.gettrace()
     finally:
         sys.settrace(before)
