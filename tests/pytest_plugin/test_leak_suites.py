@@ -115,7 +115,13 @@ def check(folder: Path, suite: str, *arguments: str) -> None:
 
 @pytest.mark.parametrize(
     "suite",
-    ["innocent.txt", "innocent_host.txt", "leaking.txt", pytest.param("leaking_host.txt", marks=LONG)],
+    [
+        "innocent.txt",
+        "innocent_host.txt",
+        "leaking.txt",
+        pytest.param("leaking_host.txt", marks=LONG),
+        pytest.param("strangers.txt", marks=LONG),
+    ],
 )
 def test_verdicts(tmp_path: Path, suite: str) -> None:
     check(tmp_path, suite, *WITHOUT_NEIGHBOURS)

@@ -17,6 +17,8 @@ from typing import Final
 
 from quiesce.leaks.growth import rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.lists import IN_LISTS, ListMeter
+from quiesce.leaks.longer_lists import LongerLists
 from quiesce.leaks.memory import BLOCKS, HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
@@ -94,10 +96,11 @@ class LeakCheck:
     ) -> None:
         self._run_round = run_round
         self._plan = plan
+        self._owners = owners
         self._clock = clock
-        self._readings = Readings(meters, plan)
-        self._tracing = Tracing(owners)
         self._old = OldObjects()
+        self._readings = Readings([*meters, ListMeter(self._old.lists)], plan)
+        self._tracing = Tracing(owners)
         self._other_threads = OtherThreads()
         self._is_disturbed = False
         self._outcome = Outcome.OVER
@@ -150,6 +153,7 @@ class LeakCheck:
         self._outcome = self._run()
         if self._outcome is Outcome.FAILED and self._old.are_frozen:
             self._old.thaw()
+            self._old.lists.forget()
             self._outcome = self._run()
             if self._outcome is Outcome.FAILED:
                 self._old.freeze()
@@ -197,6 +201,7 @@ class LeakCheck:
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
         growing = [each for each in moving if self._seems_to_leak(each)]
+        longer = self._old.lists.grown() if IN_LISTS in growing else ()
         gone = set(growing).difference(self._still_there(growing, caches))  # before traces leave garbage of their own
         if not self._is_large:
             gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
@@ -212,6 +217,11 @@ class LeakCheck:
                 left = [each for each in left if each != BLOCKS and self._seems_to_leak(each, known)]
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
+        if IN_LISTS in left:
+            lines = () if sites else LongerLists(self._owners, longer).watch(self._round)
+            if not lines:  # other growth says it already, or what runs the tests keeps its own
+                left.remove(IN_LISTS)
+            sites = sites or lines
         if all(quantity.family in MEMORY for quantity in left) and (left or sites):
             left, sites = self._lasting(suspects, left, sites)
         else:
@@ -229,6 +239,7 @@ class LeakCheck:
     def _watch(self, families: frozenset[str]) -> BoundedCaches:
         """From now on look at these only, closely."""
         self._old.thaw()
+        self._old.lists.forget()
         collect_garbage()
         caches = BoundedCaches()
         self._readings.watch(families)
@@ -288,6 +299,7 @@ class LeakCheck:
             for quantity, per_round in (
                 (BLOCKS, sum(site.blocks_per_round for site in sites)),
                 (HEAP, sum(site.bytes_per_round for site in sites)),
+                (IN_LISTS, sum(site.bytes_per_round for site in sites)),
             )
         )
         left = [
@@ -364,7 +376,8 @@ class LeakCheck:
         readings = tuple(self._readings.values(quantity))
         first_round = self._endured - len(readings) + 1
         per_round = self._readings.growth(quantity)
-        return Growth(quantity, per_round, readings, first_round, origin, meter.evidence(quantity))
+        evidence = sites_text(sites) if quantity == IN_LISTS else meter.evidence(quantity)
+        return Growth(quantity, per_round, readings, first_round, origin, evidence)
 
 
 def _leading(quantities: Sequence[Quantity]) -> list[Quantity]:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from quiesce.leaks.lists import Lists
 from quiesce.leaks.start import FROZEN_AT_START
 
 COLLECTIONS_MAX: Final = 5
@@ -39,12 +40,14 @@ class OldObjects:
     """
 
     def __init__(self) -> None:
+        self.lists = Lists()
         self._can = hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START
         self.are_frozen = False
 
     def freeze(self) -> None:
         """Leave out everything that exists now."""
         if self._can:
+            self.lists.remember()
             gc.freeze()
             self.are_frozen = True
 
@@ -52,6 +55,7 @@ class OldObjects:
         """Look at everything again; idempotent."""
         if self.are_frozen:
             gc.unfreeze()
+            self.lists.show()
             self.are_frozen = False
 
 

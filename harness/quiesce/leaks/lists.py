@@ -1,0 +1,101 @@
+"""Lists that grow in place: one that gets an object which exists anyway takes no block until its room is used up.
+
+So the references that lists and deques hold are counted. To find them takes a walk over all objects, milliseconds; it
+is done once, and what was found is held on to while it is watched: nothing of it goes before :meth:`Lists.forget`.
+
+Dictionaries and sets are left aside, of which there are ten times as many: what goes on growing takes new keys, and
+those are objects of their own, which are counted as blocks.
+"""
+
+from __future__ import annotations
+
+import gc
+import struct
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, compress
+from typing import Any, Final, TypeAlias
+
+from quiesce.leaks.quantities import PYTHON, Quantity
+
+IN_LISTS: Final = Quantity(PYTHON, "Python's memory in lists")
+
+REFERENCE_BYTES: Final = struct.calcsize("P")
+
+_KINDS: Final = frozenset({list, deque})
+
+Listed: TypeAlias = list[Any] | deque[Any]
+
+
+class Lists:
+    """All lists and deques of the process, but for rings: they have a bound."""
+
+    def __init__(self) -> None:
+        self._old: Sequence[Listed] = ()
+        self._lengths: Sequence[int] = ()
+        self._is_hidden = False
+
+    def remember(self) -> None:
+        """Find what exists now and hold on to it; it may then be hidden from the garbage collector."""
+        self._old = tuple(_listed())
+        self._lengths = tuple(map(len, self._old))
+        self._is_hidden = True
+
+    def show(self) -> None:
+        """Know that the garbage collector finds all of them again; what they take of the C heap stays as it is."""
+        self._is_hidden = False
+
+    def forget(self) -> None:
+        """Hold on to nothing; idempotent."""
+        self._old = self._lengths = ()
+        self._is_hidden = False
+
+    def held_bytes(self) -> int:
+        """Return what the references take: of what is remembered, and of what the garbage collector finds besides."""
+        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), _listed())))
+
+    def grown(self) -> tuple[Listed, ...]:
+        """Return what of that which is remembered holds more now."""
+        return tuple(each for each, before in zip(self._old, self._lengths, strict=True) if len(each) > before)
+
+
+class ListMeter:
+    """Counts the references in lists and deques."""
+
+    family = PYTHON
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+
+    def absent(self) -> str:
+        """Say so on an interpreter whose objects cannot be hidden: there each reading would be a walk over all."""
+        return "" if hasattr(gc, "freeze") else f"{sys.implementation.name} cannot leave objects out of a collection"
+
+    def settle(self) -> None:
+        """Do nothing: collecting garbage is the check's business."""
+
+    def read(self) -> Mapping[Quantity, int]:
+        """Count."""
+        return {IN_LISTS: self._lists.held_bytes()}
+
+    def observe(self) -> None:
+        """Do nothing: lists are remembered as they are hidden from the garbage collector."""
+
+    def rest(self) -> None:
+        """Hold on to nothing; idempotent."""
+        self._lists.forget()
+
+    def origin(self, quantity: Quantity) -> str:
+        """Know nothing of it: which line makes a list longer takes a look at every line."""
+        return ""
+
+    def evidence(self, quantity: Quantity) -> str:
+        """Have nothing to add."""
+        return ""
+
+
+def _listed() -> Iterator[Listed]:
+    objects = gc.get_objects()
+    found = compress(objects, map(_KINDS.__contains__, map(type, objects)))
+    return (each for each in found if type(each) is list or each.maxlen is None)
