@@ -97,7 +97,7 @@ def test_a_graph_that_uses_what_was_freed_since_is_accused(client: Any, use: str
     client.ok("StreamSynchronize", stream)
     assert not client.seen(Seen.USED_AFTER_FREE)
     client.ok("Free", address)
-    assert client.call("GraphLaunch", executable, stream) == 1
+    client.ok("GraphLaunch", executable, stream)
     assert [record.address for record in client.seen(Seen.USED_AFTER_FREE)] == [address]
 
 

@@ -137,6 +137,8 @@ class RaceDetector:
         while start < end and (block := self._block_at(start)) is not None:
             inside = min(end, block.end)
             yield from self._conflicts(record, block, start, inside, state, writes=writes)
+            # Whatever is unordered with an earlier use of the same stream is unordered with this one as well.
+            block.uses = [each for each in block.uses if not _covers(start, inside, writes, state, each)]
             block.uses.append(_Use(start, inside, writes, {state.timeline: state.enqueued}, record))
             start = inside
 
@@ -161,6 +163,11 @@ class RaceDetector:
         """Whether a use comes before the work just enqueued on a stream (None: before the host goes on)."""
         known = state.clock if state is not None else {}
         return all(number <= known.get(timeline, 0) for timeline, number in self._order.unfinished(clock).items())
+
+
+def _covers(start: int, end: int, writes: bool, state: StreamState, use: _Use) -> bool:
+    """Whether a use on that stream's present has every conflict that an earlier ``use`` has."""
+    return state.timeline in use.clock and start <= use.start and use.end <= end and (writes or not use.writes)
 
 
 _PAGE_BITS = 20

@@ -25,20 +25,20 @@ struct reservation *space_first(void) { return reservations; }
 
 struct reservation *space_at(uint64_t address) {
     struct reservation *each = reservations;
-    while (each && address - each->start >= each->size_bytes) each = each->next;
+    while (each && address - space_start(each) >= each->size_bytes) each = each->next;
     return each;
 }
 
 struct granule *space_granule(uint64_t address) {
     struct reservation *place = space_at(address);
-    return place ? &place->granules[granules_of(address - place->start)] : NULL;
+    return place ? &place->granules[granules_of(address - space_start(place))] : NULL;
 }
 
 struct granule *space_range(uint64_t address, uint64_t size_bytes) {
     struct reservation *place = space_at(address);
     bool whole = size_bytes && address % VIRTUAL_GRANULE == 0 && size_bytes % VIRTUAL_GRANULE == 0;
-    if (!place || !whole || size_bytes > place->size_bytes - (address - place->start)) return NULL;
-    return &place->granules[granules_of(address - place->start)];
+    if (!place || !whole || size_bytes > place->size_bytes - (address - space_start(place))) return NULL;
+    return &place->granules[granules_of(address - space_start(place))];
 }
 
 void space_hide(uint64_t address, uint64_t size_bytes) {
@@ -71,9 +71,9 @@ static uint64_t find_room(uint64_t size_bytes, uint64_t alignment, struct reserv
         start = highest;
         while (**place) *place = &(**place)->next;
     }
-    for (;; start = (**place)->start + (**place)->size_bytes, *place = &(**place)->next) {
+    for (;; start = space_start(**place) + (**place)->size_bytes, *place = &(**place)->next) {
         start = (start + alignment - 1) / alignment * alignment;
-        uint64_t end = **place ? (**place)->start : BASE + BYTES;
+        uint64_t end = **place ? space_start(**place) : BASE + BYTES;
         if (start <= end && size_bytes <= end - start) return start;
         if (!**place) return 0;
     }
@@ -97,7 +97,7 @@ enum status space_reserve(uint64_t size_bytes, uint64_t alignment, uint64_t *add
         free(made);
         return OUT_OF_MEMORY;
     }
-    made->start = start;
+    made->hidden_start = HIDDEN(start);
     made->size_bytes = size_bytes;
     made->device = device_current();
     made->next = *place;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "reach.h"
 #include "settings.h"
 #include "status.h"
 
@@ -21,7 +22,7 @@ struct granule {
 
 struct reservation {
     struct reservation *next;  // by address
-    uint64_t start, size_bytes;
+    uint64_t hidden_start, size_bytes;  // see reach.h
     uint32_t live;  // its entry of the live table
     unsigned device;
     struct granule *granules;
@@ -45,4 +46,5 @@ bool space_covers(uint64_t address);
 bool space_was_used(uint64_t address);  // it, or one above it, was handed out once
 void space_close(void);
 
+static inline uint64_t space_start(const struct reservation *reservation) { return HIDDEN(reservation->hidden_start); }
 static inline uint64_t granules_of(uint64_t size_bytes) { return size_bytes / VIRTUAL_GRANULE; }

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "device.h"
+#include "forget.h"
 #include "handle.h"
 #include "ledger.h"
 #include "memory.h"
+#include "reach.h"
 #include "runtime.h"
 #include "transfer.h"
 
@@ -34,22 +36,23 @@ enum status array_create(const struct channel_format *format, struct extent exte
     if (!array) return OUT_OF_MEMORY;
     *array = (struct array){
         .next = arrays, .format = *format, .extent = extent, .flags = flags, .element_bytes = bits / 8};
-    uint64_t size_bytes;
+    uint64_t size_bytes, address = 0;
     bool overflows = __builtin_mul_overflow(extent.width * array->element_bytes, rows(extent), &size_bytes);
     enum status status =
-        overflows ? OUT_OF_MEMORY : memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, &array->address);
+        overflows ? OUT_OF_MEMORY : memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, &address);
     if (status) {
         free(array);
         return status;
     }
+    array->hidden_address = HIDDEN(address);
     arrays = array;
-    *handle = array->address;
+    *handle = address;
     return OK;
 }
 
 const struct array *array_find(uint64_t handle) {
     const struct array *array = arrays;
-    while (array && array->address != handle) array = array->next;
+    while (array && HIDDEN(array->hidden_address) != handle) array = array->next;
     return array;
 }
 
@@ -62,10 +65,10 @@ enum status array_free(uint64_t handle) {
     enum status status = memory_free(THING_DEVICE, THING_DEVICE, handle);
     if (status) return status;
     struct array **place = &arrays;  // looked for behind the free, which lets other threads go on
-    while ((*place)->address != handle) place = &(*place)->next;
+    while (HIDDEN((*place)->hidden_address) != handle) place = &(*place)->next;
     struct array *array = *place;
     *place = array->next;
-    free(array);
+    forget(array, sizeof *array);
     return OK;
 }
 
@@ -78,7 +81,8 @@ enum status array_part(uint64_t handle, struct position at, struct extent bytes,
     if (at.x > pitch || bytes.width > pitch - at.x) return INVALID_VALUE;
     if (at.y > height || bytes.height > height - at.y) return INVALID_VALUE;
     if (at.z > depth || bytes.depth > depth - at.z) return INVALID_VALUE;
-    *plane = (struct plane){array->address + (at.z * height + at.y) * pitch + at.x, pitch, pitch * height};
+    uint64_t start = HIDDEN(array->hidden_address) + (at.z * height + at.y) * pitch + at.x;
+    *plane = (struct plane){start, pitch, pitch * height};
     return OK;
 }
 
@@ -149,7 +153,7 @@ enum status texture_destroy(uint64_t handle) {
     struct texture *texture = handle_find(THING_TEXTURE, handle);
     if (!texture) return INVALID_VALUE;
     handle_drop(handle, settings.recycle == RECYCLE_EAGER);
-    free(texture);
+    forget(texture, sizeof *texture);
     return OK;
 }
 

@@ -254,9 +254,10 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (!stream->capture) {
             transfer_observe(stream, work);
-            status = transfer_check(work, graph_memory_covers);  // what it was captured with may have been freed since
+            // What it was captured with may have been freed since. That is seen; the launch itself does not look.
+            (void)transfer_check(work, graph_memory_covers);
         }
-        if (!status) status = stream_enqueue(stream, work);
+        status = stream_enqueue(stream, work);
     }
     if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
         struct work hold = {.kind = WORK_HOLD, .held = graph->held};

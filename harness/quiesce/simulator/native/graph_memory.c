@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "forget.h"
 #include "ledger.h"
 #include "memory.h"
 #include "pool.h"
@@ -63,7 +64,7 @@ void graph_memory_drop(struct graph_memory *memory) {
     while (*place != memory) place = &(*place)->next;
     *place = memory->next;
     if (!memory->launched && !memory->freed_inside && is_live(memory)) memory_end(memory->address);
-    free(memory);
+    forget(memory, sizeof *memory);
 }
 
 enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "forget.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -49,7 +50,7 @@ static void *work(void *nothing) {
         tasks = task->next;
         if (!tasks) tail = &tasks;
         run(task->stream, &task->call, task->finished);
-        free(task);
+        forget(task, sizeof *task);
         returned++;
         stream_settle();
     }
@@ -111,7 +112,7 @@ struct task *host_thread_prepare(const struct host_call *call) {
 }
 
 void host_thread_give(struct task *task) { append(task); }
-void host_thread_forget(struct task *task) { free(task); }
+void host_thread_forget(struct task *task) { forget(task, sizeof *task); }
 
 void host_thread_wait(void) {
     if (returned < given && !is_here()) wait_a_moment(given);

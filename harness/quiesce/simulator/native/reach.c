@@ -7,10 +7,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "exit_frames.h"
 #include "handle.h"
 #include "ledger.h"
 #include "memory.h"
 #include "virtual.h"
+#include "work_store.h"
 
 enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512, OWN_MAX = 2048 };
 
@@ -53,7 +55,10 @@ static void scan_mapping(const char *line, uint64_t stack) {
     char access[8];
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, access) != 3) return;
     if (strncmp(access, "rw", 2) || access[3] != 'p' || memory_covers(start)) return;
-    if (start <= stack && stack < end) start = stack;  // below the stack pointer nothing lives
+    if (start <= stack && stack < end) {
+        exit_frames_scan(end, scan);
+        return;
+    }
     for (unsigned i = 0; i < own_count && start < end; i++) {
         if (own[i].end <= start || end <= own[i].start) continue;
         if (start < own[i].start) scan(start, own[i].start);
@@ -76,6 +81,7 @@ static void find_own(void) {
     own_count = 0;
     add_own(words, sizeof words);
     memory_tables(add_own);
+    work_store_ranges(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);
 }
 

@@ -5,6 +5,7 @@
 
 #include "capture.h"
 #include "failure.h"
+#include "forget.h"
 #include "ledger.h"
 #include "memory.h"
 #include "reach.h"
@@ -146,7 +147,7 @@ static enum status finish(struct stream *stream) {
 static enum status perform(struct stream *stream, struct work *work, bool waits) {
     stream_keep(stream);
     enum status status = stream_enqueue(stream, work);
-    if (work->kind == WORK_COPY) free(work->copy.staged);
+    if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
     if (!status && waits) status = finish(stream);
     stream_drop(stream);
     return status;

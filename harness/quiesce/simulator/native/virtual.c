@@ -42,7 +42,7 @@ static bool has_mapping(const struct reservation *place) {
 
 enum status virtual_give_back(uint64_t address, uint64_t size_bytes) {
     struct reservation *place = space_at(address);
-    if (!place || place->start != address || place->size_bytes != size_bytes || has_mapping(place))
+    if (!place || space_start(place) != address || place->size_bytes != size_bytes || has_mapping(place))
         return INVALID_VALUE;
     space_give_back(place);
     return OK;
@@ -236,13 +236,13 @@ enum status virtual_get_access(uint64_t address, const struct virtual_location *
 struct span virtual_find(uint64_t address) {
     const struct reservation *place = space_at(address);
     if (!place) return (struct span){.thing = THING_DEVICE, .start = address, .dead = space_was_used(address)};
-    const struct granule *granule = &place->granules[granules_of(address - place->start)];
+    const struct granule *granule = &place->granules[granules_of(address - space_start(place))];
     const struct granule *end = place->granules + granules_of(place->size_bytes), *first = granule;
     bool was_used = granule->state == UNMAPPED || granule->state == ENDING;
     if (!is_usable(granule)) return (struct span){.thing = THING_DEVICE, .start = address, .dead = was_used};
     while (!first->first) first--;
     while (granule < end && is_usable(granule)) granule++;  // a use may go on in the mapping behind
-    uint64_t start = place->start + (uint64_t)(first - place->granules) * VIRTUAL_GRANULE;
+    uint64_t start = space_start(place) + (uint64_t)(first - place->granules) * VIRTUAL_GRANULE;
     unsigned device = (unsigned)first->physical->properties.location.ordinal;
     return (struct span){THING_DEVICE, device, start, (uint64_t)(granule - first) * VIRTUAL_GRANULE, 0, false};
 }
@@ -250,7 +250,7 @@ struct span virtual_find(uint64_t address) {
 uint32_t virtual_live_at(uint64_t address) {
     const struct reservation *place = space_at(address);
     if (!place) return 0;
-    const struct granule *granule = &place->granules[granules_of(address - place->start)];
+    const struct granule *granule = &place->granules[granules_of(address - space_start(place))];
     return granule->physical ? handle_live_at(HIDDEN(granule->physical->hidden_handle)) : 0;
 }
 
@@ -267,7 +267,7 @@ void virtual_reset(unsigned device) {
         struct granule *granule = place->granules, *end = granule + granules_of(place->size_bytes);
         while (granule < end) {
             uint64_t length = granule->physical ? length_of(granule, end) : 1;
-            uint64_t start = place->start + (uint64_t)(granule - place->granules) * VIRTUAL_GRANULE;
+            uint64_t start = space_start(place) + (uint64_t)(granule - place->granules) * VIRTUAL_GRANULE;
             if (granule->physical && (unsigned)granule->physical->properties.location.ordinal == device) {
                 see(SEEN_FREED, THING_DEVICE, device, start, length * VIRTUAL_GRANULE);
                 unmap(start, granule, length);

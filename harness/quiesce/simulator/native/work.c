@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "forget.h"
 #include "graph_memory.h"
 #include "ledger.h"
 #include "memory.h"
 #include "runtime.h"
 #include "stacks.h"
 #include "user_object.h"
+#include "work_store.h"
 
 static uint64_t steps;
 
@@ -32,7 +34,7 @@ void point_drop(struct point *point) {
 }
 
 struct work *work_new(const struct work *work) {
-    struct work *made = malloc(sizeof *made);
+    struct work *made = work_store_take();
     if (!made) return NULL;
     *made = *work;
     made->next = NULL;
@@ -42,7 +44,7 @@ struct work *work_new(const struct work *work) {
         size_t bytes = work->copy.width * work->copy.height;
         made->copy.staged = malloc(bytes ? bytes : 1);
         if (!made->copy.staged) {
-            free(made);
+            work_store_give(made);
             return NULL;
         }
         memcpy(made->copy.staged, work->copy.staged, bytes);
@@ -51,11 +53,11 @@ struct work *work_new(const struct work *work) {
 }
 
 void work_delete(struct work *work) {
-    if (work->kind == WORK_COPY) free(work->copy.staged);
+    if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
     if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
     if (work->kind == WORK_ALLOCATE) graph_memory_drop(work->memory);
     if (work->kind == WORK_HOLD) user_objects_drop(work->held);
-    free(work);
+    work_store_give(work);
 }
 
 void nodes_delete(struct nodes *nodes) {

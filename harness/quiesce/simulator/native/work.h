@@ -96,7 +96,7 @@ struct nodes {
     unsigned count;
 };
 
-// Returns a copy on the heap (the bytes that were staged included), or NULL.
+// Returns a copy (the bytes that were staged included), or NULL.
 struct work *work_new(const struct work *work);
 void work_delete(struct work *work);
 void nodes_delete(struct nodes *nodes);
