@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -111,11 +110,11 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
 
 
 def _serve(name: str) -> Backend:
-    from quiesce.backends.process import ProcessBackend
+    from quiesce.backends.process import serve
 
     if ":" not in name:
         _find(name)  # a wrong name is refused here, where it can be said, and not in the process
-    return ProcessBackend([sys.executable, "-m", "quiesce.serving", name], name=name)
+    return serve(name)
 
 
 def _find(name: str) -> importlib.metadata.EntryPoint:

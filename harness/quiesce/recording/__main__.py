@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.backend import Description, Flavour
-from quiesce.backends.process.backend import ProcessBackend
+from quiesce.backends.process import ProcessBackend, serve
 from quiesce.errors import QuiesceError
 from quiesce.recording.recorder import corpus_programs, generated_programs, record
 from quiesce.recording.recording import RecordedProbe, RecordedSequence, Recording, write_recording
@@ -82,9 +82,7 @@ def save(recording: Recording, path: Path) -> None:
 def run(arguments: argparse.Namespace) -> Path:
     """Record everything that was asked for; return the file. Raises :class:`QuiesceError` where nothing can be."""
     name: str = arguments.backend
-    served = ProcessBackend(
-        [sys.executable, "-m", "quiesce.serving", name], name=name, watchdog_seconds=WATCHDOG_SECONDS
-    )
+    served = serve(name, watchdog_seconds=WATCHDOG_SECONDS)
     description = served.describe()
     module = PROBES.get(name)
     machine = ask_probe(module, FACTS).answer if module else {}

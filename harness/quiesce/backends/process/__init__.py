@@ -4,6 +4,6 @@ Bottom-up: ``objects`` reads strict JSON, ``observations`` and ``wire`` say what
 the threads at a driver's pipes, ``program`` its process and watchdog, ``context`` and ``backend`` meet the contract.
 """
 
-from quiesce.backends.process.backend import ProcessBackend, parse_specification
+from quiesce.backends.process.backend import ProcessBackend, parse_specification, serve
 
-__all__ = ["ProcessBackend", "parse_specification"]
+__all__ = ["ProcessBackend", "parse_specification", "serve"]

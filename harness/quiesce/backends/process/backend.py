@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from quiesce.backends.process.objects import WireError, preview
 from quiesce.backends.process.program import IN_PROTOCOL, Program
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
+WATCHDOG_SECONDS: Final = 60.0
 WATCHDOG_SECONDS_MAX: Final = 86_400.0
 """A day: a longer silence is a hang."""
 
@@ -34,7 +36,7 @@ class ProcessBackend:
         command: Sequence[str],
         *,
         name: str | None = None,
-        watchdog_seconds: float = 60.0,
+        watchdog_seconds: float = WATCHDOG_SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         if isinstance(command, str) or not command or not command[0]:
@@ -150,6 +152,11 @@ def parse_specification(text: str) -> ProcessBackend:
         raise ConfigurationError(
             f"'process:{text}' cannot be split into words ({error}); write process:PATH, or process:'PATH' ARGUMENT"
         ) from None
+
+
+def serve(name: str, *, watchdog_seconds: float = WATCHDOG_SECONDS) -> ProcessBackend:
+    """Return the backend ``name`` of this installation, in a process of its own (``python -m quiesce.serving``)."""
+    return ProcessBackend([sys.executable, "-m", "quiesce.serving", name], name=name, watchdog_seconds=watchdog_seconds)
 
 
 def _remedy(error: OSError) -> str:

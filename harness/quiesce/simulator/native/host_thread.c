@@ -1,13 +1,13 @@
 #include "host_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "forget.h"
 #include "runtime.h"
+#include "service_thread.h"
 #include "stream.h"
 
 // A function that needs longer is likely to wait for the client: from then on none is waited for that long.
@@ -58,14 +58,7 @@ static void *work(void *nothing) {
 }
 
 static bool make_thread(void) {
-    if (made) return true;
-    sigset_t all, before;
-    sigfillset(&all);  // signals are the client's threads'
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    runtime_expect_threads();
-    made = !pthread_create(&thread, NULL, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (made) pthread_detach(thread);
+    made = made || service_thread_make(&thread, work);
     return made;
 }
 

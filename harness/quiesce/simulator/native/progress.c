@@ -1,12 +1,12 @@
 #include "progress.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "ledger.h"
 #include "runtime.h"
+#include "service_thread.h"
 #include "settings.h"
 #include "stream.h"
 #include "work.h"
@@ -51,17 +51,6 @@ static void *watch(void *nothing) {
     return nothing;
 }
 
-static void make_thread(void) {
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);  // signals are the client's threads'
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    runtime_expect_threads();
-    made = !pthread_create(&thread, NULL, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (made) pthread_detach(thread);
-}
-
 void progress_expect(struct stream *stream) {
     if (settings.schedule == SCHEDULE_EAGER) return;
     struct awaited *awaited = malloc(sizeof *awaited);
@@ -73,6 +62,7 @@ void progress_expect(struct stream *stream) {
     *awaited = (struct awaited){NULL, point};
     *last = awaited;
     last = &awaited->next;
-    if (!made) make_thread();
+    pthread_t thread;
+    made = made || service_thread_make(&thread, watch);
     runtime_wake();
 }
