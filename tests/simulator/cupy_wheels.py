@@ -37,6 +37,11 @@ class Release:
     captures: bool = True
     """Whether it captures streams, which CuPy refused on HIP until 14."""
 
+    @property
+    def has_ordered_pools(self) -> bool:
+        """Whether it allocates in stream order, which CuPy refuses on HIP."""
+        return self.flavour.startswith("cuda")
+
 
 RELEASES: Final = {
     "cupy-rocm-5-0==12.3.0": Release("hip:5", False, False, 2, captures=False),

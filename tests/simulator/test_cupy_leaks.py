@@ -49,6 +49,27 @@ def test_gives_everything_back(pool):
             array.data.memset_async(1, 5000)
             array.data.copy_to_host_async(pinned.ctypes.data, 5000)
 """
+ORDERED: Final = """\
+
+@pytest.fixture(scope="module")
+def ordered_pool():
+    with pytest.warns(FutureWarning):
+        cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
+    yield
+    cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+
+def test_keeps_an_array_of_an_ordered_pool(ordered_pool):
+    KEPT.append(cupy.empty(4096, dtype="u1"))
+
+def test_keeps_an_array_of_another_devices_ordered_pool(ordered_pool):
+    with cupy.cuda.Device(1):
+        KEPT.append(cupy.empty(4096, dtype="u1"))
+
+def test_gives_back_to_an_ordered_pool(ordered_pool):
+    for device in (0, 1):
+        with cupy.cuda.Device(device), cupy.cuda.Stream(non_blocking=True):
+            cupy.empty(5000, dtype="u1").data.memset_async(1, 5000)
+"""
 CAPTURES: Final = """\
 
 def test_captures(monkeypatch):
@@ -73,6 +94,10 @@ LEAKS: Final = {
     ),
 }
 """What each leaking test is told, and the line it is told."""
+ORDERED_LEAKS: Final = dict.fromkeys(
+    ("test_keeps_an_array_of_an_ordered_pool", "test_keeps_an_array_of_another_devices_ordered_pool"),
+    ("memory in use of CuPy's pools grows by 4096 bytes per round", "cupy.empty(4096"),
+)
 
 CAPTURING: Final = """\
 import cupy
@@ -94,15 +119,17 @@ def simulated(release: Release, folder: Path, *arguments: str) -> subprocess.Com
 
 
 def test_leaks_of_every_pool_are_told_from_what_comes_back(release: Release, tmp_path: Path) -> None:
-    (tmp_path / "test_device.py").write_text(SUITE + CAPTURES * release.captures, encoding="utf-8")
+    suite = SUITE + ORDERED * release.has_ordered_pools + CAPTURES * release.captures
+    leaks = LEAKS | ORDERED_LEAKS if release.has_ordered_pools else LEAKS
+    (tmp_path / "test_device.py").write_text(suite, encoding="utf-8")
     done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
     results: dict[str, dict[str, Any]] = {}
     for line in (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         if "case" in record:
             results[record["case"].partition("::")[2]] = record
-    assert {name for name, record in results.items() if record["verdict"] != "passed"} == set(LEAKS), done.stdout
-    for name, (says, line) in LEAKS.items():
+    assert {name for name, record in results.items() if record["verdict"] != "passed"} == set(leaks), done.stdout
+    for name, (says, line) in leaks.items():
         finding = results[name]["findings"][0]
         assert finding["observed"] == says
         assert finding["fault_class"] == "leak of cupy"

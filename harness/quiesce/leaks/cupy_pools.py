@@ -1,5 +1,8 @@
 """CuPy's memory pools, if the tested code has loaded CuPy; nothing here ever imports it.
 
+A ``MemoryAsyncPool`` hands out of pools of the runtime, which belong to the device and may be others' as well: they are
+asked by handle, as the pool itself does, and their memory is added to that of CuPy's own pools.
+
 Only pools that have been used on a device are looked at there: to select a device may create a context on it (CUDA 12:
 ``cudaSetDevice``), which the tested code may never have wanted.
 """
@@ -20,7 +23,7 @@ PINNED: Final = Quantity(CUPY, "pinned memory held by CuPy's pool after a trim")
 
 
 class CupyMeter:
-    """Reads the default pools and that of the current allocator, as CuPy counts them, on every device in use."""
+    """Reads the default pools and that of the current allocator, on every device in use."""
 
     family = CUPY
 
@@ -38,13 +41,16 @@ class CupyMeter:
             return
         pools = _memory_pools(cupy)
         with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
-            for device in _devices(cupy, pools):
+            ordered = _ordered_pools(cupy)
+            for device in sorted({*_devices(cupy, pools), *ordered}):
                 with _selected(cupy, device):
                     if _captures(cupy):
                         return
                     cupy.cuda.runtime.deviceSynchronize()
                     for pool in pools:
                         pool.free_all_blocks()
+                    if device in ordered:
+                        cupy.cuda.runtime.memPoolTrimTo(ordered[device], 0)
             pinned = cupy.get_default_pinned_memory_pool()
             if pinned.n_free_blocks() and not _captures(cupy):
                 pinned.free_all_blocks()
@@ -60,6 +66,9 @@ class CupyMeter:
             with _selected(cupy, device):
                 used += sum(int(pool.used_bytes()) for pool in pools)
                 held += sum(int(pool.total_bytes()) for pool in pools)
+        for handle in _ordered_pools(cupy).values():
+            used += _attribute(cupy, handle, "cudaMemPoolAttrUsedMemCurrent")
+            held += _attribute(cupy, handle, "cudaMemPoolAttrReservedMemCurrent")
         return {USED: used, HELD: held, PINNED: _pinned_bytes(cupy)}
 
     def observe(self) -> None:
@@ -86,10 +95,30 @@ def _cupy() -> Any:
 def _memory_pools(cupy: Any) -> list[Any]:
     """Return the default pool, and the one behind the current allocator if that is another."""
     pools = [cupy.get_default_memory_pool()]
-    current = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    current = _current_pool(cupy)
     if isinstance(current, cupy.cuda.MemoryPool) and current is not pools[0]:
         pools.append(current)
     return pools
+
+
+def _current_pool(cupy: Any) -> Any:
+    """Return what the current allocator is a method of, or None."""
+    return getattr(cupy.cuda.get_allocator(), "__self__", None)
+
+
+def _ordered_pools(cupy: Any) -> dict[int, int]:
+    """Return the runtime's pools that the current allocator hands out of and that hold memory: handles by device."""
+    current = _current_pool(cupy)
+    if not isinstance(current, cupy.cuda.MemoryAsyncPool) or not current.memoryAsyncHasStat:
+        return {}
+    held = "cudaMemPoolAttrReservedMemCurrent"
+    return {device: handle for device, handle in enumerate(current._pools) if _attribute(cupy, handle, held)}
+
+
+def _attribute(cupy: Any, handle: int, name: str) -> int:
+    """Return a number of bytes that the runtime keeps of a pool."""
+    runtime = cupy.cuda.runtime
+    return int(runtime.memPoolGetAttribute(handle, getattr(runtime, name)))
 
 
 def _devices(cupy: Any, pools: Collection[Any]) -> list[int]:
