@@ -7,11 +7,12 @@ use is either ordered or it is not, whatever schedule ran it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from quiesce.observations import DEFAULT_STREAM
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.traces.uses import Use, Uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +26,12 @@ class Race:
 
 
 @dataclass(slots=True)
-class _Use:
-    start: int
-    end: int
-    writes: bool
-    clock: Clock
-    record: Record
-
-
-@dataclass(slots=True)
 class _Block:
-    """A live block and the uses of it that the host does not know to be complete."""
+    """A live block and the uses of it."""
 
     start: int
     end: int
-    uses: list[_Use] = field(default_factory=list)
+    uses: Uses
 
 
 class RaceDetector:
@@ -113,7 +105,7 @@ class RaceDetector:
 
     def _allocate(self, record: Record) -> Iterator[Race]:
         """Begin a block without a past: whoever hands memory out again has waited for its last use."""
-        block = _Block(record.address, record.address + record.size_bytes)
+        block = _Block(record.address, record.address + record.size_bytes, Uses(self._order))
         self._blocks[record.address] = block
         for page in _pages(block.start, block.end):
             self._pages.setdefault(page, []).append(block)
@@ -125,7 +117,8 @@ class RaceDetector:
         if block is None:
             return
         state = self._work(record) if record.flags & Flag.ORDERED else None
-        yield from self._conflicts(record, block, block.start, block.end, state, writes=True)
+        for use, low, high in block.uses.unordered(block.start, block.end, state, writes=True):
+            yield Race(use.record, record, low, high - low)
         for page in _pages(block.start, block.end):
             self._pages[page].remove(block)
             if not self._pages[page]:
@@ -136,38 +129,13 @@ class RaceDetector:
         end = start + size_bytes
         while start < end and (block := self._block_at(start)) is not None:
             inside = min(end, block.end)
-            yield from self._conflicts(record, block, start, inside, state, writes=writes)
-            # Whatever is unordered with an earlier use of the same stream is unordered with this one as well.
-            block.uses = [each for each in block.uses if not _covers(start, inside, writes, state, each)]
-            block.uses.append(_Use(start, inside, writes, {state.timeline: state.enqueued}, record))
+            for use, low, high in block.uses.unordered(start, inside, state, writes=writes):
+                yield Race(use.record, record, low, high - low)
+            block.uses.enter(start, inside, Use(state, state.enqueued, writes, record))
             start = inside
 
     def _block_at(self, address: int) -> _Block | None:
         return next((each for each in self._pages.get(_page(address), ()) if each.start <= address < each.end), None)
-
-    def _conflicts(
-        self, record: Record, block: _Block, start: int, end: int, state: StreamState | None, *, writes: bool
-    ) -> Iterator[Race]:
-        kept = []
-        for use in block.uses:
-            if not self._order.unfinished(use.clock):
-                continue
-            kept.append(use)
-            touches = use.start < end and start < use.end
-            if touches and (writes or use.writes) and not self._is_before(use.clock, state):
-                low, high = max(start, use.start), min(end, use.end)
-                yield Race(use.record, record, low, high - low)
-        block.uses = kept
-
-    def _is_before(self, clock: Clock, state: StreamState | None) -> bool:
-        """Whether a use comes before the work just enqueued on a stream (None: before the host goes on)."""
-        known = state.clock if state is not None else {}
-        return all(number <= known.get(timeline, 0) for timeline, number in self._order.unfinished(clock).items())
-
-
-def _covers(start: int, end: int, writes: bool, state: StreamState, use: _Use) -> bool:
-    """Whether a use on that stream's present has every conflict that an earlier ``use`` has."""
-    return state.timeline in use.clock and start <= use.start and use.end <= end and (writes or not use.writes)
 
 
 _PAGE_BITS = 20
