@@ -38,6 +38,19 @@ def test_exit_codes(body: str, code: ExitCode, said: str, tmp_path: Path, capsys
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("body", "verdict", "reason"),
+    [
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 4;", "inconclusive", "the program ended with status 4"),
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 4;", "failed", ""),
+    ],
+)
+def test_a_program_that_fails_has_not_passed(body: str, verdict: str, reason: str, tmp_path: Path) -> None:
+    main(["exec", "--report", str(tmp_path / "out"), "--", str(compile_client(tmp_path, body))])
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert [(result["verdict"], result.get("reason", "")) for result in report["results"]] == [(verdict, reason)]
+
+
 def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
     main(["exec", "--", str(program)])

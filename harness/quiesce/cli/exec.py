@@ -19,7 +19,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.launch import Ended, MachineSettings, run_program
+from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.traces.at_exit import AtExit
 
 
@@ -75,8 +75,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     command_line = shlex.join(arguments.words)
     with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
         names = _names(command_line, len(ended.ledgers))
+        end = _bad_end(ended.status)
         results = [
-            _result(path, simulated, arguments.at_exit, name, console)
+            _result(path, simulated, arguments.at_exit, name, end, console)
             for path, name in zip(ended.ledgers, names, strict=True)
         ]
     if arguments.report:
@@ -90,7 +91,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         from quiesce.reporting.terminal import render_summary
 
         console.write(render_summary(results, palette=console.palette))
-    return _exit_code(ended, results, console)
+    return _exit_code(results, end, console)
 
 
 def _import_judges() -> None:
@@ -112,7 +113,17 @@ def _names(command_line: str, count: int) -> list[str]:
     return [command_line] if count == 1 else [f"{command_line} (process {number})" for number in range(1, count + 1)]
 
 
-def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, console: Console) -> Result:
+def _bad_end(status: int) -> str:
+    """Return what the program says of itself by its exit status, or the signal that ended it; empty where all is well.
+
+    What such a program did may break no rule for having been cut short: that is no verdict on its memory.
+    """
+    if not status:
+        return ""
+    return f"the program ended with {signal.Signals(-status).name if status < 0 else f'status {status}'}"
+
+
+def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, end: str, console: Console) -> Result:
     from quiesce.simulator.ledger import open_ledger
     from quiesce.simulator.stacks import open_stacks
     from quiesce.traces.judgement import judge
@@ -127,19 +138,25 @@ def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, consol
             title="",
             path="",
             backend=str(simulated),
-            verdict=Verdict.FAILED if judgement.findings else Verdict.PASSED,
+            verdict=_verdict(bool(judgement.findings), end),
+            reason="" if judgement.findings else end,
             findings=judgement.findings,
             operations=ledger.observations,
         )
 
 
-def _exit_code(ended: Ended, results: list[Result], console: Console) -> ExitCode:
+def _verdict(found: bool, end: str) -> Verdict:
+    if found:
+        return Verdict.FAILED
+    return Verdict.INCONCLUSIVE if end else Verdict.PASSED
+
+
+def _exit_code(results: list[Result], end: str, console: Console) -> ExitCode:
     """Return 1 for findings; 2 where nothing was judged, or the program itself says that it failed."""
     if any(result.verdict.is_failure for result in results):
         return ExitCode.FINDINGS
     if not results:
         console.complain("the program never called the simulated runtime: nothing was judged")
-    if ended.status:
-        name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
-        console.complain(f"the program ended with {name}")
-    return ExitCode.NOTHING_FOUND if results and not ended.status else ExitCode.COULD_NOT_RUN
+    if end:
+        console.complain(end)
+    return ExitCode.NOTHING_FOUND if results and not end else ExitCode.COULD_NOT_RUN
