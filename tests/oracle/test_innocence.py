@@ -139,6 +139,30 @@ stall s
 launch on s
 trim
 """
+RETURNED_ON_THE_DEFAULT = """\
+s = create stream
+t = create stream nonblocking
+a = allocate 1 on t
+free a
+destroy stream t
+stall s
+e = create event
+record event e on s
+trim
+"""
+FREED_IN_A_DEAD_CAPTURE = """\
+s = create stream
+a = allocate 1 on s
+t = create stream
+e = create event
+stall t
+record event e on t
+wait event e
+begin capture on s
+free a
+destroy stream s
+trim
+"""
 UNSEEN_WAIT = """\
 s = create stream nonblocking
 t = create stream
@@ -162,6 +186,8 @@ INNOCENT = (
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
     ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
+    ("returns in the order of the queue", "where its stream is gone, in the default one's", RETURNED_ON_THE_DEFAULT),
+    ("deferred batches", "a free may outlive the capture that it was in", FREED_IN_A_DEAD_CAPTURE),
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),

@@ -109,6 +109,10 @@ class Facts:
         """Whether a stream of the sequence was destroyed."""
         return self.streams.get(stream.name) is not stream and is_slot(stream.name)
 
+    def remaining(self, stream: StreamState, device: int) -> StreamState:
+        """Return the stream in whose order memory can be freed: ``stream``, or where it is gone the default one."""
+        return self.default_streams[device] if self.is_dead(stream) else stream
+
     def handles(self, kind: HandleKind) -> int:
         """Return how many handles of a kind the sequence owns."""
         match kind:

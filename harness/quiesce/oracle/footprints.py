@@ -118,8 +118,10 @@ def _is_any_busy(model: Model, streams: Mapping[Timeline, StreamState]) -> bool:
 
     Memory may go back in the order of the stream that it was last on, and so behind what that was given since:
     ``clEnqueueSVMFree`` frees when its command runs (OpenCL API), ``cudaFreeAsync`` in stream order (CUDA Runtime API).
+    Where that stream is gone, it may go back in the default one's.
     """
-    return any(model.order.may_be_busy(stream) for stream in streams.values())
+    remaining = (model.remaining(stream, stream.device) for stream in streams.values())
+    return any(model.order.may_be_busy(stream) for stream in remaining)
 
 
 def _may_be_pending(model: Model, clock: Clock) -> bool:

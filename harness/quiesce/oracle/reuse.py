@@ -158,11 +158,9 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
 
 
 def _free_stream(facts: Facts, block: BlockState, slot: Slot | None) -> StreamState:
-    """Return the stream that a free is ordered on; where that is gone, only the default stream is left."""
+    """Return the stream that a free is ordered on."""
     stream = block.stream if slot is None else facts.stream(slot)
-    if stream is None or facts.is_dead(stream):
-        return facts.default_streams[block.device]
-    return stream
+    return facts.default_streams[block.device] if stream is None else facts.remaining(stream, block.device)
 
 
 def _guard(facts: Facts, block: BlockState, stream: StreamState) -> Clock:
