@@ -22,6 +22,7 @@ from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
 from quiesce.leaks.judgement import Judgement
 from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CONTEXTS, Meter
@@ -104,6 +105,8 @@ class LeakChecks:
         if judgement.growths:
             self._accused = True
             pytest.fail(self._text(item, judgement), pytrace=False)
+        if unread := dict(judgement.absent).get(OWN):
+            pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
         if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
             pytest.fail(f"the test passes now and failed while it was repeated; its {self._failure}", pytrace=False)
         return result
