@@ -1,7 +1,7 @@
 """Texts that the interpreter interns for the life of the process, where it never frees them.
 
 CPython 3.12.1 keeps each text that was ever interned: each part of a path of :mod:`pathlib`, each name of an attribute.
-3.11.7 and 3.13.0 free what nobody holds any more. What a test with a new ``tmp_path`` in each round leaves there is none
+3.11.7 and 3.13.0 free what nobody holds any more. What a test with a new ``tmp_path`` in each round leaves is none
 of the tested code's.
 """
 
