@@ -65,6 +65,16 @@ def test_a_bad_marker_is_one_line(project: Project, marker: str, line: str) -> N
     pytest.LineMatcher([said]).fnmatch_lines([line.replace("[", "[[]")])
 
 
+@pytest.mark.parametrize("marker", ["leak(rounds=1)", "simulated_device('hip:4')"])
+def test_a_bad_marker_is_one_line_where_workers_run_the_tests(project: Project, marker: str) -> None:
+    pytest.importorskip("xdist")
+    project.write("test_it.py", TEST.format(marker=f"@pytest.mark.{marker}") + "def test_other(): pass\n")
+    result = project.run_apart("test_it.py", "-n", "2")
+    result.assert_outcomes()
+    result.stdout.fnmatch_lines(["*Interrupted: test_it.py::test_it: *; write *"])
+    result.stdout.no_fnmatch_line("INTERNALERROR*")
+
+
 def test_a_marker_that_says_nothing_more_takes_nothing_from_one_that_does(project: Project) -> None:
     project.write("conftest.py", ADDED_TO_ALL)
     text = "import pytest\nKEPT = []\n@pytest.mark.leak(limit_bytes=4096)\ndef test_it(): KEPT.append(bytes(99))\n"

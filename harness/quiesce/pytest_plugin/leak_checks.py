@@ -32,6 +32,7 @@ from quiesce.pytest_plugin.keys import CONTEXT_METER, LEAK_SETTINGS, LEAK_TEST
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest, plan_of
+from quiesce.pytest_plugin.refusing import refuse
 from quiesce.reporting.text import clean_line
 from quiesce.results import Verdict
 
@@ -139,15 +140,16 @@ class LeakChecks:
                 _release_last_error()
 
 
-def register_leak_checks(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
     """Have tests checked. Raises :class:`pytest.UsageError` with one line for a marker that makes no sense."""
+    config = session.config
     plan = config.stash[LEAK_SETTINGS].plan()
     checks = LeakChecks(config)
     for item in items:
         try:
             checks.check(item, plan_of(item, plan))
         except ConfigurationError as error:
-            raise pytest.UsageError(clean_line(str(error))) from None
+            refuse(session, clean_line(str(error)))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
 
 

@@ -125,7 +125,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 
         keep_to_own_device(config)
-        register_leak_checks(config, items)
+        register_leak_checks(session, items)
         tell_checked(config, items)
 
 
@@ -134,13 +134,15 @@ def _check_simulated_devices(session: pytest.Session) -> None:
     items = [item for item in getattr(session, "items", ()) if item.get_closest_marker(SIMULATED_MARKER) is not None]
     if items:
         from quiesce.errors import ConfigurationError
+        from quiesce.pytest_plugin.refusing import refuse
         from quiesce.pytest_plugin.simulated_device import asked_of
+        from quiesce.reporting.text import clean_line
 
         try:
             for item in items:
                 asked_of(item)
         except ConfigurationError as error:
-            raise pytest.UsageError(str(error)) from None
+            refuse(session, clean_line(str(error)))
 
 
 def _uses_a_backend(item: pytest.Item) -> bool:
