@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
+from quiesce.leaks.memory import HeapMeter
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
@@ -55,6 +58,31 @@ def test_beside_other_threads_one_movement_hides_no_leak(monkeypatch: pytest.Mon
 
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
     assert Code(lambda rounds: min(rounds, 2)).judge() == Judgement(Outcome.PASSED, 6)
+
+
+WRITES_PIECE_BY_PIECE = """\
+import io
+from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.judgement import Outcome
+from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.plan import Plan
+
+written = io.StringIO()
+
+def run():
+    written.write("line\\n" * 200)
+    return Outcome.PASSED
+
+judgement = LeakCheck(run, [PythonMeter(), HeapMeter()], Plan(rounds=24), Owners([])).judge()
+print(*(growth.quantity.family for growth in judgement.growths))
+"""
+
+
+@pytest.mark.skipif(bool(HeapMeter().absent()), reason="this C library does not count its heap")
+def test_a_text_that_grows_by_a_quarter_at_a_time_leaks() -> None:
+    done = subprocess.run([sys.executable, "-c", WRITES_PIECE_BY_PIECE], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["python"]
 
 
 @pytest.mark.parametrize("every", [1, 2])

@@ -22,6 +22,7 @@ def test_values_come_as_text_and_as_what_they_are() -> None:
         ({"rounds": "3.5"}, "rounds is '3.5'"),
         ({"limit_bytes": -1}, "limit_bytes is -1"),
         ({"gauges": []}, "nothing would be looked at"),
+        ({"gauges": "python,,threads"}, "gauges is 'python,,threads'; write a list of some of"),
         ({"gauges": "heap"}, "there is no gauge 'heap'"),
         ({"gauges": 7}, "gauges is 7"),
         ({"limit": 7}, "there is no 'limit'"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """\
 import gc
 from quiesce.leaks import tracing
@@ -28,3 +30,26 @@ print(*(round(site.blocks_per_round) for site in traces.leaking_sites()))
 def test_tuples_that_a_free_list_could_serve_have_traces() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2"]
+
+
+OTHER_DOMAIN = """\
+import ctypes
+from quiesce.leaks import tracing
+from quiesce.leaks.owners import Owners
+
+track = ctypes.pythonapi.PyTraceMalloc_Track
+track.argtypes = [ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t]
+traces = tracing.Tracing(Owners([tracing.__file__]))
+traces.start()
+for number in range(24):
+    track({domain}, 4096 + number, 100)
+    traces.sample()
+print(round(traces.on_c_heap_per_round()))
+"""
+
+
+@pytest.mark.parametrize(("domain", "per_round"), [(0, "0"), (7, "100")])
+def test_small_blocks_are_on_the_c_heap_where_another_allocator_reports_them(domain: int, per_round: str) -> None:
+    program = OTHER_DOMAIN.format(domain=domain)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [per_round]

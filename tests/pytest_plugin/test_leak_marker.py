@@ -62,6 +62,14 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     )
 
 
+@pytest.mark.parametrize("read", ["lambda: 1 / 0", "lambda: None"])
+def test_a_gauge_that_cannot_be_read_is_no_pass(project: Project, read: str) -> None:
+    project.write("test_it.py", f"def test_it(leak_check): leak_check.gauge('rows', {read})\n")
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["a gauge of 'leak_check' cannot be read, so it was not judged: 'rows': *Error: *"])
+
+
 def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
     project.write("test_it.py", COUNTED)
     project.run("test_it.py", "--quiesce-report=out").assert_outcomes(failed=2)

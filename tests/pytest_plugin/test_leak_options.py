@@ -12,6 +12,13 @@ import pytest
 from .conftest import Project
 from .test_options import error_of
 
+ADDED_TO_ALL = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.leak)
+"""
 TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
 
 
@@ -46,13 +53,33 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
         ("@pytest.mark.leak(limit_bytes=-5)", "*the marker 'leak': limit_bytes is -5; write a whole number *"),
         ("@pytest.mark.leak(gauges=[])", "*the marker 'leak': gauges is *, so nothing would be looked at; *"),
         ("@pytest.mark.leak(gauges='x')", "*the marker 'leak': there is no gauge 'x'; write some of *"),
-        ("@pytest.mark.leak\n@pytest.mark.leak(rounds=9)", "*there are two markers 'leak' at one place, *; leave one"),
+        (
+            "@pytest.mark.leak(rounds=5)\n@pytest.mark.leak(rounds=9)",
+            "*there are two markers 'leak' at one place, *; leave one",
+        ),
     ],
 )
 def test_a_bad_marker_is_one_line(project: Project, marker: str, line: str) -> None:
     project.write("test_it.py", TEST.format(marker=marker))
     said = error_of(project.run("test_it.py"))
     pytest.LineMatcher([said]).fnmatch_lines([line.replace("[", "[[]")])
+
+
+@pytest.mark.parametrize("marker", ["leak(rounds=1)", "simulated_device('hip:4')"])
+def test_a_bad_marker_is_one_line_where_workers_run_the_tests(project: Project, marker: str) -> None:
+    pytest.importorskip("xdist")
+    project.write("test_it.py", TEST.format(marker=f"@pytest.mark.{marker}") + "def test_other(): pass\n")
+    result = project.run_apart("test_it.py", "-n", "2")
+    result.assert_outcomes()
+    result.stdout.fnmatch_lines(["*Interrupted: test_it.py::test_it: *; write *"])
+    result.stdout.no_fnmatch_line("INTERNALERROR*")
+
+
+def test_a_marker_that_says_nothing_more_takes_nothing_from_one_that_does(project: Project) -> None:
+    project.write("conftest.py", ADDED_TO_ALL)
+    text = "import pytest\nKEPT = []\n@pytest.mark.leak(limit_bytes=4096)\ndef test_it(): KEPT.append(bytes(99))\n"
+    project.write("test_it.py", text + "def test_other(): KEPT.append(bytes(99))\n")
+    project.run("test_it.py", "--quiesce-leak-rounds=12").assert_outcomes(passed=1, failed=1)
 
 
 def test_rounds_of_zero_switch_the_checks_off(project: Project) -> None:

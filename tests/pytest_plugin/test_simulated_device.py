@@ -11,6 +11,7 @@ from quiesce.errors import BackendUnavailable
 from quiesce.simulator.build import build_library
 
 from .conftest import Project
+from .test_options import error_of
 
 BEGIN = """\
 import ctypes
@@ -114,15 +115,18 @@ def test_code_that_is_given_pointers_gets_functions(project: Project) -> None:
     [
         ("'hip:4'", "flavour 'hip:4' is not simulated"),
         ("shedule='lazy'", "'shedule' is not known; write flavour, schedule"),
+        ("schedule='late'", "schedule='late'; write eager, lazy or seeded"),
         ("left='some'", "left='some'; write all, lost or none"),
-        ("capacity='much'", "capacity"),
+        ("devices='two'", "devices='two'; write a whole number"),
+        ("capacity='much'", "capacity: 'much' in 'much' is neither a number"),
     ],
 )
-def test_a_marker_that_is_wrong_is_said(project: Project, marker: str, said: str) -> None:
-    project.write("test_it.py", BEGIN + f"@pytest.mark.simulated_device({marker})\n" + CLEAN)
+def test_a_marker_that_is_wrong_is_said_before_any_test_runs(project: Project, marker: str, said: str) -> None:
+    project.write("test_it.py", BEGIN + f"@pytest.mark.simulated_device({marker})\n" + CLEAN + "def test_b(): pass\n")
     result = project.run("test_it.py")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*{said}*"])
+    result.assert_outcomes()
+    line = error_of(result).removeprefix("ERROR: ")
+    assert line.startswith(f"test_it.py::test_it: @pytest.mark.simulated_device: {said}")
 
 
 def test_a_machine_without_the_simulator_skips_and_says_why(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,12 @@ def test_a_failure_that_is_written_wrong_is_said(start: Any, fail: str) -> None:
         start(fail=fail)
 
 
+def test_a_word_that_is_wrong_is_said_with_those_that_are_right(start: Any) -> None:
+    start().machine.close()
+    with pytest.raises(ConfigurationError, match="'schedule' can't be 'late': write eager or lazy or seeded"):
+        start(schedule="late")
+
+
 @pytest.mark.parametrize("option", [{"ring": 1}, {"devices": 9}, {"recycle": "often"}, {"unknown": 1}])
 def test_a_setting_that_is_wrong_is_said(start: Any, option: dict[str, Any]) -> None:
     start().machine.close()

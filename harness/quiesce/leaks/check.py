@@ -38,9 +38,10 @@ went against; so more rounds must be seen in which nothing moves."""
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
-STEP_SHARE: Final = 8
-"""What is watched must be at rest for a third of its rounds, and for more than an eighth of all there were: containers
-grow in steps of an eighth of their size, so one that grows by the same each round is at rest for as long."""
+STEP_SHARE: Final = 4
+"""What is watched must be at rest for a third of its rounds, and for more than a quarter of all there were: containers
+grow in steps of an eighth of their size and texts that are written piece by piece in steps of a quarter, so one that
+grows by the same each round is at rest for as long."""
 
 LONGER: Final = 4
 LONGER_SECONDS: Final = 20.0

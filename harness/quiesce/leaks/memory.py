@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from quiesce.leaks.environment import EnvironmentTexts
+from quiesce.leaks.immortal_texts import immortal_texts
 from quiesce.leaks.quantities import C_HEAP, PYTHON, Quantity
 
 BLOCKS: Final = Quantity(PYTHON, "Python's memory", "blocks")
@@ -42,8 +43,8 @@ class PythonMeter:
         """Do nothing: collecting garbage is the check's business."""
 
     def read(self) -> Mapping[Quantity, int]:
-        """Count."""
-        return {BLOCKS: sys.getallocatedblocks()}
+        """Count; a text that is interned for ever is the interpreter's."""
+        return {BLOCKS: sys.getallocatedblocks() - immortal_texts()}
 
     def observe(self) -> None:
         """Do nothing: where blocks come from takes traces."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from quiesce.leaks.owners import frame_text
-from quiesce.leaks.quantities import Quantity
+from quiesce.leaks.quantities import Quantity, Unreadable
 
 OWN: Final = "own"
+
+_EXAMPLES: Final = {"name": "rows", "unit": "bytes"}
 
 
 class OwnMeter:
@@ -20,7 +23,15 @@ class OwnMeter:
         self._readers: dict[Quantity, Callable[[], int]] = {}
 
     def add(self, name: str, read: Callable[[], int], unit: str) -> None:
-        """Count what ``read`` returns under ``name``; a later round replaces the function of an earlier one."""
+        """Count what ``read`` returns under ``name``; a later round replaces the function of an earlier one.
+
+        Raises :class:`TypeError` for what is no name, no function or no unit.
+        """
+        for role, text in (("name", name), ("unit", unit)):
+            if not isinstance(text, str) or not text:
+                raise TypeError(f"a gauge's {role} is {text!r}; write a text, such as {_EXAMPLES[role]!r}")
+        if not callable(read):
+            raise TypeError(f"gauge {name!r}: {read!r} cannot be called; give a function that returns a whole number")
         self._readers[Quantity(OWN, name, unit)] = read
 
     def absent(self) -> str:
@@ -31,8 +42,8 @@ class OwnMeter:
         """Do nothing."""
 
     def read(self) -> Mapping[Quantity, int]:
-        """Read them all."""
-        return {quantity: int(read()) for quantity, read in self._readers.items()}
+        """Read them all. Raises :class:`Unreadable` for one that gives no whole number."""
+        return {quantity: _number(quantity, read) for quantity, read in self._readers.items()}
 
     def observe(self) -> None:
         """Do nothing."""
@@ -48,3 +59,11 @@ class OwnMeter:
     def evidence(self, quantity: Quantity) -> str:
         """Know nothing more."""
         return ""
+
+
+def _number(quantity: Quantity, read: Callable[[], int]) -> int:
+    try:
+        return operator.index(read())
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise Unreadable(f"{quantity.name!r}: {said}; have its function return a whole number each time") from error

@@ -66,8 +66,10 @@ def _number(value: object, key: str, source: str, least: int, most: int) -> int:
 def _families(value: object, source: str) -> tuple[str, ...]:
     known = ", ".join(FAMILIES)
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
+    if names in ([], [""], ()):
         raise ConfigurationError(f"{source}: gauges is {value!r}, so nothing would be looked at; name some of {known}")
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) and name for name in names):
+        raise ConfigurationError(f"{source}: gauges is {value!r}; write a list of some of {known}")
     for name in names:
         if name not in FAMILIES:
             raise ConfigurationError(f"{source}: there is no gauge '{name}'; write some of {known}")

@@ -30,6 +30,10 @@ class Quantity:
     floor: int = 0
 
 
+class Unreadable(Exception):
+    """Why a meter cannot be read, in the words of the user."""
+
+
 class Meter(Protocol):
     """Counts the quantities of one family. Its own work must leave nothing behind."""
 
@@ -42,7 +46,7 @@ class Meter(Protocol):
         """Complete what is in flight and give up what is merely cached."""
 
     def read(self) -> Mapping[Quantity, int]:
-        """Count."""
+        """Count. May raise :class:`Unreadable`."""
 
     def observe(self) -> None:
         """Remember what there is now, so that what comes on top of it has a place."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quiesce.leaks.growth import at_rest, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import Meter, Quantity
+from quiesce.leaks.quantities import Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import collect_garbage
 
@@ -66,7 +66,9 @@ class Readings:
             if not meter.absent():
                 meter.settle()
                 return meter.read()
-        except Exception as error:  # a gauge of a library, or of the tested code itself
+        except Unreadable as error:
+            self._broken[meter.family] = str(error)
+        except Exception as error:  # a gauge of a library
             self._broken[meter.family] = f"it cannot be read: {type(error).__name__}: {error}"
         return {}
 

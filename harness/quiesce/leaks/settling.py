@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import gc
-import re
 import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from quiesce.leaks.library_caches import LibraryCaches, is_bounded
 from quiesce.leaks.lists import Lists
 from quiesce.leaks.start import FROZEN_AT_START
 
@@ -64,19 +64,16 @@ class BoundedCaches:
 
     def __init__(self) -> None:
         objects = gc.get_objects()
+        self._library = LibraryCaches(objects)
         caches = [each for each in objects if type(each) is functools._lru_cache_wrapper]
-        bounded = [each for each in caches if each.cache_info().maxsize]
-        self._library = [each for each in bounded if _top_package(each) in sys.stdlib_module_names]
-        self._others = [each for each in bounded if _top_package(each) not in sys.stdlib_module_names]
+        self._others = [each for each in caches if is_bounded(each) and not self._library.holds(each)]
         self._rings = [each for each in objects if type(each) is deque and each.maxlen]
         self._cache_sizes = self._sizes_of_caches()
         self._ring_sizes = list(map(len, self._rings))
 
     def empty_the_librarys(self) -> None:
-        """Empty the caches of the standard library, which only save time, and that of :mod:`re`."""
-        re.purge()
-        for cache in self._library:
-            cache.cache_clear()
+        """Empty the caches of the standard library, which only save time."""
+        self._library.empty()
 
     def empty_what_has_grown(self) -> None:
         """Empty the other caches that have grown. One that has not may hold what there must be one of only."""
@@ -91,7 +88,3 @@ class BoundedCaches:
 
     def _sizes_of_caches(self) -> list[int]:
         return [each.cache_info().currsize for each in self._others]
-
-
-def _top_package(cache: object) -> str:
-    return str(getattr(cache, "__module__", "")).partition(".")[0]

@@ -23,6 +23,9 @@ NOTHING: Final = (0, 0)
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
 
+PYTHONS_OWN: Final = 0
+"""The domain of Python's allocators in traces. What others report in theirs, as NumPy does, is on the C heap."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -87,8 +90,9 @@ class Tracing:
         sites: dict[Frame, tuple[int, int]] = {}
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
-        for _, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
-            if size_bytes > self._heap_from_bytes and frames[0][0] != __file__:  # the samples themselves
+        for domain, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
+            is_on_c_heap = domain != PYTHONS_OWN or size_bytes > self._heap_from_bytes
+            if is_on_c_heap and frames[0][0] != __file__:  # the samples themselves
                 on_c_heap += size_bytes
             site = self._owners.owner(frames)
             if site is not None:

@@ -28,6 +28,9 @@ FOREIGN_FILES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 LEAK_MARKER: Final = "leak"
 """The marker of tests that are checked for leaks, and of every case."""
 
+SIMULATED_MARKER: Final = "simulated_device"
+"""The marker that says which simulated GPU a test gets."""
+
 LEAK_FIXTURE: Final = "leak_check"
 """The fixture that asks for a leak check."""
 

@@ -22,6 +22,7 @@ from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
 from quiesce.leaks.judgement import Judgement
 from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CONTEXTS, Meter
@@ -31,6 +32,7 @@ from quiesce.pytest_plugin.keys import CONTEXT_METER, LEAK_SETTINGS, LEAK_TEST
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest, plan_of
+from quiesce.pytest_plugin.refusing import refuse
 from quiesce.reporting.text import clean_line
 from quiesce.results import Verdict
 
@@ -104,6 +106,8 @@ class LeakChecks:
         if judgement.growths:
             self._accused = True
             pytest.fail(self._text(item, judgement), pytrace=False)
+        if unread := dict(judgement.absent).get(OWN):
+            pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
         if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
             pytest.fail(f"the test passes now and failed while it was repeated; its {self._failure}", pytrace=False)
         return result
@@ -136,15 +140,16 @@ class LeakChecks:
                 _release_last_error()
 
 
-def register_leak_checks(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
     """Have tests checked. Raises :class:`pytest.UsageError` with one line for a marker that makes no sense."""
+    config = session.config
     plan = config.stash[LEAK_SETTINGS].plan()
     checks = LeakChecks(config)
     for item in items:
         try:
             checks.check(item, plan_of(item, plan))
         except ConfigurationError as error:
-            raise pytest.UsageError(clean_line(str(error))) from None
+            refuse(session, clean_line(str(error)))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
 
 

@@ -26,6 +26,7 @@ class LeakTest:
         """Judge what ``read`` returns as well; it is called after the test's fixtures are torn down.
 
         ``unit`` is ``bytes``, for which ``limit_bytes`` counts, or the plural of a thing, of which none may be left.
+        Raises :class:`TypeError` for what can be no gauge; a test whose gauge cannot be read fails.
         """
         self._own.add(name, read, unit)
 
@@ -40,16 +41,20 @@ class LeakTest:
 def plan_of(item: pytest.Item, plan: Plan) -> Plan:
     """Return how a test that asks for a check is to be checked; ``plan`` is the run's.
 
-    The marker on the test wins over one on its class or module. Raises :class:`ConfigurationError` where it is wrong.
+    The marker on the test wins over one on its class or module. Beside one that says how, one that says nothing more
+    than that the test is to be checked, as a ``conftest.py`` adds it to all, changes nothing. Raises
+    :class:`ConfigurationError` where it is wrong.
     """
     markers = list(item.iter_markers_with_node(LEAK_MARKER))
-    if not markers:
+    at_one_place = [marker for node, marker in markers if node is markers[0][0]]
+    saying = [marker for marker in at_one_place if marker.args or marker.kwargs]
+    if not saying:
         return plan
-    node, marker = markers[0]
-    if sum(each is node for each, _ in markers) > 1:
+    if len(saying) > 1:
         raise ConfigurationError(
             f"{item.nodeid}: there are two markers '{LEAK_MARKER}' at one place, of which only one can count; leave one"
         )
+    marker = saying[0]
     if marker.args:
         shown = ", ".join(map(repr, marker.args))
         raise ConfigurationError(

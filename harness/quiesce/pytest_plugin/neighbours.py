@@ -31,6 +31,7 @@ def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
             item.user_properties[:] = user_properties
             del global_properties[kept:]
             _forget_subtests(item)
+            _forget_imports(item.config)
 
 
 def _global_properties(config: pytest.Config) -> list[Any]:
@@ -74,6 +75,15 @@ def _forget_subtests(item: pytest.Item) -> None:
     except ImportError:
         return
     item.config.stash[failed_subtests_key].pop(item.id, None)
+
+
+def _forget_imports(config: pytest.Config) -> None:
+    """Empty what pytest remembers of each name that was ever imported: whether its assertions are rewritten."""
+    from _pytest.assertion.rewrite import assertstate_key
+
+    state = config.stash.get(assertstate_key, None)
+    if state is not None and state.hook is not None:
+        state.hook._marked_for_rewrite_cache.clear()
 
 
 def forget_finished_fixtures(request: Any) -> None:

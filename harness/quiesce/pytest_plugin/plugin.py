@@ -8,7 +8,14 @@ import pytest
 
 import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
 from quiesce.pytest_plugin.ini_keys import reject_unknown_keys
-from quiesce.pytest_plugin.keys import FOREIGN_FILES, LEAK_FIXTURE, LEAK_MARKER, LEAK_SETTINGS, SETTINGS
+from quiesce.pytest_plugin.keys import (
+    FOREIGN_FILES,
+    LEAK_FIXTURE,
+    LEAK_MARKER,
+    LEAK_SETTINGS,
+    SETTINGS,
+    SIMULATED_MARKER,
+)
 from quiesce.pytest_plugin.leak_options import add_leak_options, read_leak_settings
 from quiesce.pytest_plugin.options import add_options, read_settings
 
@@ -102,7 +109,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile |
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find the tests that have to do with devices, and those to check for leaks; without them, nothing is loaded."""
     config = session.config
-    if config.option.collectonly or config.option.setuponly or config.stash[LEAK_SETTINGS].off:
+    if config.option.collectonly or config.option.setuponly:
+        return
+    _check_simulated_devices(session)
+    if config.stash[LEAK_SETTINGS].off:
         return
     if hasattr(config, "workerinput") and any(map(_uses_a_backend, session.items)):
         from quiesce.pytest_plugin.worker_devices import keep_to_own_device
@@ -115,8 +125,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 
         keep_to_own_device(config)
-        register_leak_checks(config, items)
+        register_leak_checks(session, items)
         tell_checked(config, items)
+
+
+def _check_simulated_devices(session: pytest.Session) -> None:
+    """Say now what a test's marker asks for that makes no sense."""
+    items = [item for item in getattr(session, "items", ()) if item.get_closest_marker(SIMULATED_MARKER) is not None]
+    if items:
+        from quiesce.errors import ConfigurationError
+        from quiesce.pytest_plugin.refusing import refuse
+        from quiesce.pytest_plugin.simulated_device import asked_of
+        from quiesce.reporting.text import clean_line
+
+        try:
+            for item in items:
+                asked_of(item)
+        except ConfigurationError as error:
+            refuse(session, clean_line(str(error)))
 
 
 def _uses_a_backend(item: pytest.Item) -> bool:

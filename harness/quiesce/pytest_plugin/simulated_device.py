@@ -19,6 +19,7 @@ import pytest
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.findings import Finding
 from quiesce.flavour import Flavour
+from quiesce.pytest_plugin.keys import SIMULATED_MARKER
 from quiesce.reporting.text import finding_text
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
@@ -28,9 +29,13 @@ from quiesce.simulator.machine import Machine
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
 
-MARKER: Final = "simulated_device"
 _OPTIONS: Final = ("capacity", "devices", "fail", "pinned", "recycle", "stacks")
 _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)
+_CHOICES: Final = {
+    "schedule": ("eager", "lazy", "seeded"),
+    "recycle": ("eager", "never"),
+    "left": ("all", "lost", "none"),
+}
 _SMALL_BYTES: Final = range(48, 513, 16)
 """Sizes of Python's small objects that a bytes object can have; numbers and plain objects are smaller."""
 _SCRUBBED: Final = 4000
@@ -99,8 +104,7 @@ def _forget_what_was_freed() -> None:
 @contextmanager
 def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice]:
     """Give a test its device. Skips the test where there can be none."""
-    marker = request.node.get_closest_marker(MARKER)
-    asked = _asked(marker) if marker is not None else {}
+    asked = asked_of(request.node)
     text = os.environ.get(SETTINGS_VARIABLE)
     if text is None:
         with _machine_of_its_own(asked) as device:
@@ -110,23 +114,42 @@ def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice
             yield device
 
 
+def asked_of(item: pytest.Item) -> dict[str, Any]:
+    """Return what a test's marker asks for. Raises :class:`ConfigurationError` where that makes no sense."""
+    marker = item.get_closest_marker(SIMULATED_MARKER)
+    try:
+        return {} if marker is None else _asked(marker)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{item.nodeid}: @pytest.mark.{SIMULATED_MARKER}: {error}") from None
+
+
 def _asked(marker: pytest.Mark) -> dict[str, Any]:
     asked = {**({"flavour": marker.args[0]} if marker.args else {}), **marker.kwargs}
     unknown = sorted(set(asked) - set(_WORDS))
     if unknown or len(marker.args) > 1:
         wrong = f"'{unknown[0]}' is not known" if unknown else "only the flavour goes without a name"
-        pytest.fail(f"@pytest.mark.{MARKER}: {wrong}; write {', '.join(_WORDS)}", pytrace=False)
-    if asked.get("left", "all") not in list(AtExit):
-        pytest.fail(f"@pytest.mark.{MARKER}: left={asked['left']!r}; write all, lost or none", pytrace=False)
-    if "stacks" in asked:
-        asked["stacks"] = int(asked["stacks"])
+        raise ConfigurationError(f"{wrong}; write {', '.join(_WORDS)}")
+    if "flavour" in asked:
+        parse_flavour(str(asked["flavour"]))
+    for name, words in _CHOICES.items():
+        if asked.get(name, words[0]) not in words:
+            raise ConfigurationError(f"{name}={asked[name]!r}; write {', '.join(words[:-1])} or {words[-1]}")
+    for name in ("devices", "seed", "stacks"):
+        if name in asked:
+            asked[name] = _number(name, asked[name])
     for name in ("capacity", "pinned"):
         if name in asked:
             try:
                 asked[name] = evaluate_size(str(asked[name]), {})
             except RequestError as error:
-                pytest.fail(f"@pytest.mark.{MARKER}: {name}: {error}", pytrace=False)
+                raise ConfigurationError(f"{name}: {error}") from None
     return asked
+
+
+def _number(name: str, value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ConfigurationError(f"{name}={value!r}; write a whole number of at least 0")
+    return int(value)
 
 
 @contextmanager
@@ -139,7 +162,7 @@ def _machine_of_its_own(asked: Mapping[str, Any]) -> Iterator[SimulatedDevice]:
     except BackendUnavailable as error:
         pytest.skip(f"no simulated device here: {error}")
     except ConfigurationError as error:
-        pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
+        pytest.fail(f"@pytest.mark.{SIMULATED_MARKER}: {error}", pytrace=False)
     watch = Watch(machine.ledger, machine.stacks)
     try:
         yield SimulatedDevice(simulated, machine.library, watch, AtExit(asked.get("left", "all")))

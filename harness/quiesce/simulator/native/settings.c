@@ -102,7 +102,13 @@ static const char *explain(const char *name, const char *value) {
                      NUMBERS[i].least, NUMBERS[i].most);
             return text;
         }
-    snprintf(text, sizeof text, "'%s' can't be '%s'", name, value);
+    size_t length = (size_t)snprintf(text, sizeof text, "'%s' can't be '%s'", name, value);
+    const char *before = ": write ";
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (!strcmp(name, WORDS[i].name)) {
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", before, WORDS[i].value);
+            before = " or ";
+        }
     return text;
 }
 

@@ -1,0 +1,61 @@
+"""What the standard library keeps only to save time, up to a bound of its own: it is emptied before each round."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import re
+import sys
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+
+class LibraryCaches:
+    """The caches of the standard library, as far as they grow with what passes through them."""
+
+    def __init__(self, objects: Iterable[object]) -> None:
+        self._bounded: list[Any] = []
+        self._connections: list[object] = []
+        connection = getattr(sys.modules.get("sqlite3"), "Connection", None)
+        for each in objects:
+            kind = type(each)
+            if kind is functools._lru_cache_wrapper:
+                if is_bounded(each) and _top_package(each) in sys.stdlib_module_names:
+                    self._bounded.append(each)
+            elif connection is not None and issubclass(kind, connection):
+                self._connections.append(each)
+        self._searched = frozenset(sys.path_importer_cache)
+
+    def holds(self, cache: object) -> bool:
+        """Whether a cache of :func:`functools.lru_cache` is the standard library's."""
+        return cache in self._bounded
+
+    def empty(self) -> None:
+        """Empty them all."""
+        re.purge()
+        for cache in self._bounded:
+            cache.cache_clear()
+        for connection in self._connections:
+            _forget_dead_cursors(connection)
+        for path in sys.path_importer_cache.keys() - self._searched:
+            sys.path_importer_cache.pop(path, None)
+
+
+def is_bounded(cache: Any) -> bool:
+    """Whether a cache of :func:`functools.lru_cache` has a bound."""
+    return bool(cache.cache_info().maxsize)
+
+
+def _forget_dead_cursors(connection: object) -> None:
+    """Have a connection of :mod:`sqlite3` forget cursors that are gone, as it does itself at each two hundredth.
+
+    It keeps a weak reference to every cursor in a list (Modules/_sqlite/connection.c).
+    """
+    for each in gc.get_referents(connection):
+        if type(each) is list and all(type(item) is weakref.ref for item in each):
+            each[:] = [reference for reference in each if reference() is not None]
+
+
+def _top_package(cache: object) -> str:
+    return str(getattr(cache, "__module__", "")).partition(".")[0]

@@ -1,0 +1,45 @@
+"""What the standard library keeps to save time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pkgutil
+import sqlite3
+import sys
+import weakref
+from pathlib import Path
+
+from quiesce.leaks.library_caches import LibraryCaches
+
+
+def references_of(connection: sqlite3.Connection) -> list[weakref.ref[object]]:
+    """The weak references that a connection keeps, to cursors and to open blobs."""
+    lists = [each for each in gc.get_referents(connection) if type(each) is list]
+    return [item for each in lists for item in each if type(item) is weakref.ref]
+
+
+def test_a_connection_forgets_cursors_that_are_gone_and_no_other() -> None:
+    connection = sqlite3.connect(":memory:")
+    try:
+        caches = LibraryCaches([connection])
+        kept = connection.execute("select 1")
+        for _ in range(3):
+            connection.execute("select 1").close()
+        assert len(references_of(connection)) == 4
+        caches.empty()
+        assert [each() for each in references_of(connection)] == [kept]
+        assert kept.fetchone() == (1,)
+    finally:
+        connection.close()
+
+
+def test_folders_that_were_searched_since_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    (tmp_path / "since").mkdir()
+    pkgutil.get_importer(os.fspath(tmp_path / "before"))
+    caches = LibraryCaches([])
+    pkgutil.get_importer(os.fspath(tmp_path / "since"))
+    caches.empty()
+    searched = [Path(path).name for path in sys.path_importer_cache if path.startswith(os.fspath(tmp_path))]
+    assert searched == ["before"]
