@@ -108,10 +108,9 @@ class MemoryModel:
         on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)  # the host's goes back in no stream's order
         streams = {each.timeline: each for each in (block.stream, stream)} if on_device else {}
         for _, _, held in self.upstream.overlapping(block.address, block.end):
-            merge(held.freed_behind, behind)
             held.freed_on.update(streams)
-        merge(self.freed_behind, behind)
         self.freed_on.update(streams)
+        self.defer(block, behind)
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
@@ -119,9 +118,15 @@ class MemoryModel:
             self.guarded.cut(block.address, block.end)
             self.guarded.add(block.address, block.end, Freed(guard, block))
 
-    def remove_empty(self, address: int, behind: Clock) -> None:
-        """Take a block of no bytes out, which may have taken some all the same."""
-        for _, _, held in self.upstream.overlapping(address, address + 1) if address else ():
+    def defer(self, block: BlockState, behind: Clock) -> None:
+        """Put the free of a block behind some work, or behind what else its streams were given."""
+        for _, _, held in self.upstream.overlapping(block.address, block.end):
+            merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
+
+    def remove_empty(self, addresses: range, behind: Clock) -> None:
+        """Take a block out that may not exist, or of no bytes, which may have taken some all the same."""
+        for _, _, held in self.upstream.overlapping(addresses.start, addresses.stop) if addresses.start else ():
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 

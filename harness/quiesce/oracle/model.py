@@ -70,6 +70,7 @@ class Model(Facts):
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
             sightings.see(self, observations, change.pool, change)
+            reuse.defer_free(self, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         if not self.sees_order:
@@ -119,7 +120,7 @@ class Model(Facts):
         if isinstance(operation, ops.Free) and not isinstance(outcome, Done) and operation.slot in self.blocks:
             block = self.blocks[operation.slot]
             reuse.free(self, operation, change)  # the failure came before or behind the free: it may or may not exist
-            self.empty_blocks[operation.slot] = block.address
+            self.empty_blocks[operation.slot] = range(block.address, block.end)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             failure.follow(change)

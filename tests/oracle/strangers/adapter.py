@@ -103,7 +103,7 @@ class Session(Work):
 
     def __init__(self, stranger: Stranger, profile: DeviceProfile) -> None:
         legacy = Capability.LEGACY_DEFAULT_STREAM in stranger.also
-        super().__init__(Runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy), profile)
+        super().__init__(self.make_runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy), profile)
         self.stranger = stranger
         self.live_bytes = 0
         self.unit = max(256, profile.alignment_bytes)
@@ -115,6 +115,9 @@ class Session(Work):
         self.graphs: dict[Slot, list[tuple[Slot, ...]]] = {}
         self.deferred: list[tuple[Block, Queue]] = []
         self.is_closed = False
+
+    def make_runtime(self, devices: int, *, spares: bool, legacy: bool) -> Runtime:
+        return Runtime(devices, spares=spares, legacy=legacy)
 
     def make_store(self, kind: MemoryKind, device: int) -> Store:
         pinned = kind is MemoryKind.PINNED

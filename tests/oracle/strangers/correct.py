@@ -10,6 +10,8 @@ from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
 from .epochs import EpochRegions
+from .late import LateSession
+from .mapped import MappedSegments
 from .runs import DecayingRuns
 from .segments import StreamSegments
 from .spans import SegregatedFit
@@ -37,4 +39,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("segments of streams", StreamSegments, _TRACKS, _ORDER | _LEGACY | _CAPTURE, chunk_bytes=20 << 20),
     Stranger("segments of streams, untold", StreamSegments, _TRACKS, chunk_bytes=20 << 20),
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
+    Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
+    Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
+    Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
 from .adapter import Stranger
@@ -93,6 +94,12 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("segments of streams", spans.JoinsWhatIsOwned, REUSE, IN_FLIGHT, TRIM),
     _pool("segments of streams", spans.FailedSegmentsCount, FITS),
     _pool("segments of streams", order.FreedElsewhereIsAtHome, REUSE),
+    _pool("mapped segments", mapped.PrefixesStay, CLAIMS),
+    _pool("mapped segments", mapped.PartsAreUnmapped, OWNED, IN_FLIGHT),
+    _pool("mapped segments", mapped.UnmapsInFlight, IN_FLIGHT),
+    _pool("mapped segments", mapped.JoinsForEveryMarker, REUSE, IN_FLIGHT),
+    _pool("mapped segments", mapped.FailedRequestsPollOnly, FITS),
+    _pool("mapped segments", mapped.LastGranuleIsLost, TRIM, FITS),
     _session("segregated fit", spans.AlignedBlocksShrink, LIVE, NEGATIVE),
     _session("stealing arenas", spans.FailedRequestsKeepTheirSlot, LIVE),
     _session("decaying runs", order.OneCopy, REUSE, IN_FLIGHT),
@@ -122,8 +129,10 @@ _RARE: Final = frozenset(
         "AbandonedCapturesStay",
         "DecaysInFlight",
         "EveryEpochByItself",
+        "FailedRequestsPollOnly",
         "FailedSegmentsCount",
         "HandlesComeAgain",
+        "JoinsForEveryMarker",
         "JoinsWhatIsOwned",
         "ManagedDrainsOneDevice",
         "WaitsForTheNewest",
