@@ -102,16 +102,16 @@ def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
     if _is_owned(model, start, end, held) or _may_be_pending(model, held.freed_behind):
         return True
-    if _is_any_busy(model, held.freed_on):
+    if _is_any_busy(model, held.freed_on) or any(_is_any_busy(model, graph.launched_on) for graph in held.graphs):
         return True
     return any(_may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded.overlapping(start, end))
 
 
 def _is_owned(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
-    """Whether a block is in an upstream range, which then has to stay whatever else is waited for."""
-    return bool(model.memory.live.overlapping(start, end)) or any(
-        addresses.start < end and start < addresses.stop for addresses in model.empty_blocks.values()
-    )
+    """Whether a block is in an upstream range, or a graph may use it: then it stays, whatever else is waited for."""
+    if model.memory.live.overlapping(start, end) or any(not graph.is_gone for graph in held.graphs):
+        return True
+    return any(addresses.start < end and start < addresses.stop for addresses in model.empty_blocks.values())
 
 
 def is_anything_in_flight(model: Model) -> bool:
@@ -120,6 +120,7 @@ def is_anything_in_flight(model: Model) -> bool:
     return (
         _may_be_pending(model, memory.freed_behind)
         or _is_any_busy(model, memory.freed_on)
+        or any(not graph.is_gone or _is_any_busy(model, graph.launched_on) for graph in memory.graphs)
         or any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded)
     )
 

@@ -106,12 +106,14 @@ class Model(Facts):
         state = self.streams.get(slot)
         if state is not None and (capture := self.captures.of(state)) is not None:
             self.captures.end(capture)
+            capture.memory.is_gone = True
 
     def _end_capture(self, operation: ops.EndCapture, outcome: Outcome) -> None:
         state = self.streams.get(operation.stream)
         capture = self.captures.of(state) if state is not None else None
         if capture is not None and capture.origin is state:
             self.captures.end(capture)
+            capture.memory.is_gone = not isinstance(outcome, Done)
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 

@@ -35,6 +35,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         facts.device if operation.pool is None else facts.pool_devices.get(operation.pool, facts.device),
         change.origin,
         operation.alignment_bytes or 0,
+        graphs=facts.captures.memories,
     )
     change.made = block
     if not facts.sees_order and _may_wait_for_freed(facts, block):

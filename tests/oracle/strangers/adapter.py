@@ -247,10 +247,7 @@ class Session(Work):
 
     def allocate(self, operation: ops.Allocate) -> Outcome:
         queue = self.queue(operation.stream)
-        pool = self.pool(operation.kind, operation.pool)
-        if self.captures.any_strict:
-            self.captures.invalidate()
-            raise Refused(CAPTURE_UNSUPPORTED)
+        pool = self.pool_for(operation, queue)
         block = self.blocks[operation.slot] = Block(operation.size_bytes, operation.kind, queue)
         if not operation.size_bytes:
             return Allocated(0)
@@ -263,6 +260,14 @@ class Session(Work):
         block.pool = pool
         self.live_bytes += block.piece.size
         return Allocated(block.piece.address)
+
+    def pool_for(self, operation: ops.Allocate, queue: Queue) -> Pool:
+        """Return the pool that serves a request, which strict captures forbid."""
+        pool = self.pool(operation.kind, operation.pool)
+        if self.captures.any_strict:
+            self.captures.invalidate()
+            raise Refused(CAPTURE_UNSUPPORTED)
+        return pool
 
     def free(self, slot: Slot, stream: Slot | None) -> None:
         block = self.block(slot)

@@ -8,6 +8,7 @@ from typing import Final
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
+from . import private
 from .adapter import Stranger
 from .correct import CORRECT
 
@@ -107,6 +108,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("segments of streams", order.AbandonedCapturesStay, TRIM, LEFT, FITS),
     _session("epochs", order.ManagedDrainsOneDevice, IN_FLIGHT),
     _session("deferred batches", order.StallsAreDone, EARLY),
+    _session("memory of graphs", private.GraphsAreKeptForEver, TRIM, LEFT),
+    _session("memory of graphs", private.FailedCapturesKeepTheirs, TRIM, LEFT),
 )
 
 _SEEDS: Final = {
@@ -129,6 +132,7 @@ _RARE: Final = frozenset(
         "AbandonedCapturesStay",
         "DecaysInFlight",
         "EveryEpochByItself",
+        "FailedCapturesKeepTheirs",
         "FailedRequestsPollOnly",
         "FailedSegmentsCount",
         "HandlesComeAgain",
