@@ -31,6 +31,7 @@ from quiesce.operations import Operation
 from quiesce.outcomes import Outcome
 
 EVIDENCE_LINES_MAX: Final = 8
+_METHODS: Final = ("perform", "readings", "close")
 EVIDENCE_LINE_CHARACTERS_MAX: Final = 400
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")  # where an object lies differs from run to run
@@ -58,7 +59,8 @@ def open_context(backend: Backend, profile: DeviceProfile) -> AnsweringContext:
     """Open a context. Raises :class:`BackendUnavailable` and :class:`BackendFault`."""
     context = _ask(lambda: backend.open(profile), "open()", may_be_unavailable=True)
     if not isinstance(context, Context):
-        _refuse("open()", "a context with perform, readings and close", context)
+        lacking = [name for name in _METHODS if not hasattr(context, name)]
+        _refuse("open()", f"a context: it lacks {' and '.join(lacking)}", context)
     return AnsweringContext(context)
 
 
@@ -86,11 +88,14 @@ class AnsweringContext:
     def readings(self) -> Readings:
         """Read every gauge."""
         try:
-            readings = dict(self._context.readings())
+            answer = self._context.readings()
+            readings = dict(answer) if isinstance(answer, Mapping) else None
         except BackendFault:
             raise
         except (Exception, SystemExit) as error:
             raise _fault_of(error, "readings()") from error
+        if readings is None:
+            _refuse("readings()", "a mapping", answer)
         return self._check_readings("readings()", readings)
 
     def close(self) -> Closing:
@@ -172,13 +177,27 @@ def _check_fields(call: str, value: object, known: Mapping[type[object], _Hints]
 def _check_description(description: object) -> None:
     if not isinstance(description, Description):
         _refuse("describe()", "a Description", description)
-    text = isinstance(description.name, str) and isinstance(description.version, str)
-    figures = (description.alignment_bytes, description.chunk_bytes, description.footprint_factor)
-    sets = _is_set_of(description.capabilities, Capability) and _is_set_of(description.promises, Promise)
-    gauges = isinstance(description.gauges, Mapping) and _is_set_of(frozenset(description.gauges), Gauge)
-    sources = gauges and all(_is_set_of(sources, Source) for sources in description.gauges.values())
-    if not (text and sets and sources and all(isinstance(figure, int) for figure in figures)):
-        _refuse("describe()", "a Description with fields of their declared types", description)
+    gauges = description.gauges
+    wanted: Mapping[str, tuple[bool, str]] = {
+        "name": (isinstance(description.name, str), "text"),
+        "version": (isinstance(description.version, str), "text"),
+        "capabilities": (_is_set_of(description.capabilities, Capability), "a frozenset of Capability"),
+        "promises": (_is_set_of(description.promises, Promise), "a frozenset of Promise"),
+        "gauges": (
+            isinstance(gauges, Mapping)
+            and _is_set_of(frozenset(gauges), Gauge)
+            and all(_is_set_of(sources, Source) for sources in gauges.values()),
+            "a mapping of Gauge to a frozenset of Source",
+        ),
+        "alignment_bytes": (isinstance(description.alignment_bytes, int), "a whole number"),
+        "chunk_bytes": (isinstance(description.chunk_bytes, int), "a whole number"),
+        "footprint_factor": (isinstance(description.footprint_factor, int), "a whole number"),
+    }
+    for field, (is_so, what) in wanted.items():
+        if not is_so:
+            value = getattr(description, field)
+            observed = f"describe() returned a Description whose {field} is {_shown(value)}, not {what}"
+            raise BackendFault(RAISED, observed, _shown(description))
 
 
 def _is_set_of(values: object, kind: type[object]) -> bool:

@@ -24,6 +24,7 @@ from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.oracle.growth import grows_as_expected, slope
 from quiesce.oracle.invariants.answers import judge_expectation
 from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH
+from quiesce.oracle.model import Model
 from quiesce.oracle.oracle import Oracle
 from quiesce.oracle.rules import found
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
@@ -277,14 +278,11 @@ def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterato
     for slot, state in list(model.streams.items()):
         if state.stalled_from is not None:
             yield ops.Release(slot)
-    if Capability.STREAMS in capabilities:
-        for device in range(model.profile.devices if Capability.DEVICES in capabilities else 1):
-            if Capability.DEVICES in capabilities:
-                yield ops.SelectDevice(device)
-            yield ops.SynchronizeDevice()
+    yield from _synchronizing(model, capabilities)
     for slot in list(model.graphs):
         yield ops.DestroyGraph(slot)
-    for slot in [*model.blocks, *model.empty_blocks]:
+    freed = [*model.blocks, *model.empty_blocks]
+    for slot in freed:
         yield ops.Free(slot)
     for slot in list(model.instances):
         yield ops.DestroyInstance(slot)
@@ -302,9 +300,20 @@ def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterato
     if model.initialized:
         yield ops.Finalize()
     if Capability.POOL in capabilities:
+        if freed:  # behind events that the library recorded meanwhile
+            yield from _synchronizing(model, capabilities)
         yield ops.Trim()
         if Capability.PINNED in capabilities:
             yield ops.Trim(MemoryKind.PINNED)
+
+
+def _synchronizing(model: Model, capabilities: frozenset[Capability]) -> Iterator[Operation]:
+    if Capability.STREAMS not in capabilities:
+        return
+    for device in range(model.profile.devices if Capability.DEVICES in capabilities else 1):
+        if Capability.DEVICES in capabilities:
+            yield ops.SelectDevice(device)
+        yield ops.SynchronizeDevice()
 
 
 _COMPARE: Final = {

@@ -140,5 +140,5 @@ def test_progress_is_told() -> None:
 
 def test_a_stream_that_all_blocks_share_goes_at_once() -> None:
     skipping = next(each for each in FAULTY if each.name == "WalksWhileItRemoves")
-    body = "s = create stream\na = allocate 1 on s\nb = allocate 1 on s\nfree a\nfree b\ntrim\n"
+    body = "s = create stream\na = allocate 1 on s\nb = allocate 1 on s\nfree a\nfree b\nsynchronize device\ntrim\n"
     assert lines_of(skipping.backend, body) == ["a = allocate 1", "b = allocate 1"]

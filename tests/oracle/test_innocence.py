@@ -178,6 +178,53 @@ free a
 trim
 """
 
+DOUBTFUL_IN_MANY_PLACES = """\
+s = create stream
+fail bookkeeper 1
+a = allocate 8388608
+destroy stream s
+free a on s
+trim
+"""
+RECORDED_JUST_NOW = """\
+e = create event
+record event e
+query event e
+"""
+FREED_JUST_NOW = """\
+s = create stream
+a = allocate 1
+free a on s
+trim
+"""
+WAITED_FOR_MORE = """\
+s = create stream
+a = allocate 1 on s
+t = create stream
+e = create event
+stall t
+record event e on t
+wait event e
+destroy stream s
+launch on t
+query stream t
+"""
+KEPT_FOR_A_GRAPH = """\
+s = create stream
+begin capture on s
+a = allocate 1 on s
+g = end capture on s
+free a
+synchronize device
+trim
+"""
+IN_A_SPOILED_CAPTURE = """\
+s = create stream
+begin capture on s
+begin capture on s
+a = allocate 1 on s
+"""
+
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("best fit, addresses never again", "a stream may wait for what its memory was used by", UNSEEN_WAIT),
@@ -191,6 +238,13 @@ INNOCENT = (
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
+    ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
+    ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
+    ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),
+    ("memory of graphs", "a capture that went bad refuses everything", IN_A_SPOILED_CAPTURE),
+    ("late arenas", "a device comes to a record in its own time", RECORDED_JUST_NOW),
+    ("late arenas, untold", "a device comes to an unseen record in its own time", FREED_JUST_NOW),
+    ("late arenas", "a device comes to a library's record in its own time", FREED_JUST_NOW),
 )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import free_block, free_on, pool_slot
+from quiesce.generation.rules_memory import free_block, free_on, pool_slot, settle_unseen
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, pick
 from quiesce.operations import MemoryKind, Slot
@@ -19,6 +19,9 @@ _EXHAUSTING_BLOCKS_MAX: Final = 24
 _ELSEWHERE: Final = 2 | 16 | 32
 """The bits of a block in flight that put work on other streams than its own."""
 _FROM_EMPTY: Final = (6, 7)
+_PARTS: Final = (2, 3, 4, 8)
+_PARTS_OF_ALL: Final = (2, 3, 4, 1)
+"""To the last byte, where nothing but what was exhausted can be in the way: limits are off by one there."""
 _EXHAUSTED_IN_FLIGHT: Final = (1, 4, 6)
 _CHURNS_MAX: Final = 6
 _UNIT_BYTES: Final = 512
@@ -161,7 +164,10 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
             _work(writer, block, stream)
     for block in blocks[:: 2 if c & 2 else 1]:
         free_block(writer, block)
-    _allocate(writer, whole // (2, 3, 4, 8)[c >> 2 & 3], stream, kind=kind, pool=pool)
+    if c >> 5 not in _EXHAUSTED_IN_FLIGHT:
+        settle_unseen(writer)
+    parts = _PARTS_OF_ALL if c >> 5 in _FROM_EMPTY else _PARTS
+    _allocate(writer, whole // parts[c >> 2 & 3], stream, kind=kind, pool=pool)
 
 
 def churn(writer: Writer, a: int, b: int, c: int) -> None:

@@ -102,7 +102,9 @@ def zero_size(writer: Writer, a: int, b: int, c: int) -> None:
 
 def huge_size(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate more than there is; nothing uses the block, whatever the answer."""
-    sizes = [*_HUGE_BYTES, *(_BEYOND_32_BITS if writer.can(Capability.CAPACITY) else ())]
+    sizes = [*_HUGE_BYTES]
+    if writer.can(Capability.CAPACITY):
+        sizes += [*_BEYOND_32_BITS, writer.state.profile.capacity_bytes + 1]
     kinds = [MemoryKind.DEVICE]
     kinds += [MemoryKind.PINNED] if writer.can(Capability.PINNED) else []
     kinds += [MemoryKind.MANAGED] if writer.can(Capability.MANAGED) else []

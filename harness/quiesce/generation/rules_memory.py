@@ -128,7 +128,16 @@ def trim(writer: Writer, a: int, b: int, c: int) -> None:
     trims += [ops.Trim(pool=pool) for pool in writer.state.pools]
     trims += [ops.Trim(MemoryKind.PINNED)] if writer.can(Capability.PINNED) else []
     trims += [ops.Trim(MemoryKind.MANAGED)] if writer.can(Capability.MANAGED) else []
+    if b & 1:
+        settle_unseen(writer)
     writer.write(trims[a % len(trims)] if a & 128 else trims[0])
+
+
+def settle_unseen(writer: Writer) -> None:
+    """Wait for what a backend that tells no order may have put on streams with every free: nothing excuses it then."""
+    told = writer.can(Capability.ORDER_LEDGER) or not writer.can(Capability.STREAMS)
+    if not told and not writer.state.captures:
+        writer.write(ops.SynchronizeDevice())
 
 
 def copy(writer: Writer, a: int, b: int, c: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from quiesce.operations import CaptureMode
 from quiesce.oracle.clocks import Clock, StreamState, Timeline
-from quiesce.oracle.memory import BlockState
+from quiesce.oracle.memory import BlockState, GraphMemory
 
 
 @dataclass(slots=True)
@@ -20,6 +20,8 @@ class CaptureState:
     uses: list[tuple[BlockState, ...]] = field(default_factory=list)
     known: dict[Timeline, Clock] = field(default_factory=dict)
     """How much captured work of each stream what a member captures next is ordered behind."""
+    memory: GraphMemory = field(default_factory=GraphMemory)
+    """What an allocator may keep for the graph that comes of it."""
 
     def add(self, stream: StreamState, blocks: tuple[BlockState, ...]) -> None:
         """Note work that ``stream`` captured."""
@@ -56,6 +58,11 @@ class CaptureModel:
     def any_active(self) -> bool:
         """Whether some stream is being captured."""
         return bool(self._by_member)
+
+    @property
+    def memories(self) -> tuple[GraphMemory, ...]:
+        """What is kept for the captures in progress; which of them an allocation is for is the allocator's business."""
+        return tuple(capture.memory for capture in self._by_member.values())
 
     @property
     def forbids_unsafe_calls(self) -> bool:

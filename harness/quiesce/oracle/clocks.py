@@ -160,11 +160,11 @@ class HappensBefore:
         merge(stream.certain, self._uncertain(certain or {}))
 
     def _act(self, stream: StreamState) -> None:
-        """Apply the legacy default stream's order to an action that is no work."""
+        """Enter an action that is no work: a device comes to it in its own time, by the default stream's order."""
         if self._legacy and not stream.nonblocking:
             stream.clock = self._behind_default(stream)
-            self.mark(stream)
-            self.disturb(stream)
+        self.mark(stream)
+        self.disturb(stream)
 
     # -- what the host knows ---------------------------------------------------------------------------------------
 

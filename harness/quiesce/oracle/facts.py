@@ -59,7 +59,7 @@ class Facts:
         self.captures = CaptureModel()
         self.tape = TapeModel()
         self.blocks: dict[Slot, BlockState] = {}
-        self.empty_blocks: dict[Slot, int] = {}
+        self.empty_blocks: dict[Slot, range] = {}
         """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below."""
         self.streams: dict[Slot, StreamState] = {}
         self.events: dict[Slot, EventState] = {}

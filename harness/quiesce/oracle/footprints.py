@@ -63,20 +63,23 @@ def certain_room(model: Model, kind: MemoryKind, pool: Slot | None) -> int:
         pinned = _pinned_at_worst(model, kind)
     if pinned is None:
         return 0
-    taken, count = pinned
+    taken, count, by_pool = pinned
     room = max(0, capacity - taken) // (count + 1)
     limit = model.pools.get(pool) if pool is not None else None
-    return room if limit is None else min(room, max(0, limit - taken))
+    return room if limit is None else min(room, max(0, limit - by_pool))
 
 
-def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int] | None:
-    """Return bytes and number of the upstream ranges that cannot go; None where that is not known."""
+def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int, int] | None:
+    """Return bytes and number of the upstream ranges that cannot go, and the pool's own bytes of them.
+
+    None where that is not known.
+    """
     if kind is MemoryKind.PINNED and model.staged:
         return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_UPSTREAM)
     must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
-    pinned = count = 0
+    pinned = count = by_pool = 0
     for start, end, held in model.memory.upstream:
         if held.kind not in kinds:
             continue
@@ -84,23 +87,31 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
         if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1
-    return pinned, count
+            by_pool += held.size_bytes if _is_of_pool(model, start, end, held, pool) else 0
+    return pinned, count, by_pool
+
+
+def _is_of_pool(model: Model, start: int, end: int, held: UpstreamRange, pool: Slot | None) -> bool:
+    """Whether an upstream range may count against a pool's limit: it was taken for it, or holds something of it."""
+    blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
+    blocks += [freed.block for _, _, freed in model.memory.guarded.overlapping(start, end)]
+    return held.pool == pool or any(block.pool == pool for block in blocks)
 
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
     if _is_owned(model, start, end, held) or _may_be_pending(model, held.freed_behind):
         return True
-    if _is_any_busy(model, held.freed_on):
+    if _is_any_busy(model, held.freed_on) or any(_is_any_busy(model, graph.launched_on) for graph in held.graphs):
         return True
     return any(_may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded.overlapping(start, end))
 
 
 def _is_owned(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
-    """Whether a block is in an upstream range, which then has to stay whatever else is waited for."""
-    return bool(model.memory.live.overlapping(start, end)) or any(
-        start <= address < end for address in model.empty_blocks.values()
-    )
+    """Whether a block is in an upstream range, or a graph may use it: then it stays, whatever else is waited for."""
+    if model.memory.live.overlapping(start, end) or any(not graph.is_gone for graph in held.graphs):
+        return True
+    return any(addresses.start < end and start < addresses.stop for addresses in model.empty_blocks.values())
 
 
 def is_anything_in_flight(model: Model) -> bool:
@@ -109,6 +120,7 @@ def is_anything_in_flight(model: Model) -> bool:
     return (
         _may_be_pending(model, memory.freed_behind)
         or _is_any_busy(model, memory.freed_on)
+        or any(not graph.is_gone or _is_any_busy(model, graph.launched_on) for graph in memory.graphs)
         or any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded)
     )
 
@@ -133,7 +145,7 @@ def _may_be_pending(model: Model, clock: Clock) -> bool:
     return not model.order.is_surely_complete(clock)
 
 
-def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int] | None:
+def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | None:
     """Return the same where upstream is not seen, from what the sequence owns alone."""
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
     if model.empty_blocks or is_anything_in_flight(model) or len(model.kinds_used.intersection(kinds) - {kind}):
@@ -143,4 +155,4 @@ def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int] | None:
     blocks = [block for _, _, block in model.memory.live if block.kind in kinds]
     chunk = model.description.chunk_bytes
     taken = sum(_scale(model, _round(model, block.size_bytes + block.alignment_bytes)) + chunk for block in blocks)
-    return taken, len(blocks)
+    return taken, len(blocks), taken  # which pool has how much of it is not known

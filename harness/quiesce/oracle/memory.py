@@ -11,6 +11,15 @@ from quiesce.oracle.intervals import IntervalIndex
 
 
 @dataclass(slots=True, eq=False)
+class GraphMemory:
+    """What an allocator may keep for a capture, and for the graph that comes of it: that runs on the same addresses."""
+
+    is_gone: bool = False
+    """Whether there is neither the capture nor the graph any more."""
+    launched_on: dict[Timeline, StreamState] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class BlockState:
     """A block that the sequence owns or owned.
 
@@ -29,6 +38,8 @@ class BlockState:
     alignment_bytes: int = 0
     uses: Clock = field(default_factory=dict)
     inherited: list[Freed] = field(default_factory=list)
+    graphs: tuple[GraphMemory, ...] = ()
+    """The captures that were going on when it was made."""
     claimed_bytes: int | None = None
     """By how much the backend's own ``live`` gauge rose for it."""
 
@@ -59,6 +70,8 @@ class UpstreamRange:
     """The work that frees in it are ordered behind: until then they have not happened."""
     freed_on: dict[Timeline, StreamState] = field(default_factory=dict)
     """The streams of what was freed in it: memory may go back in their order, behind what they are given by then."""
+    graphs: list[GraphMemory] = field(default_factory=list)
+    """What was freed in it may be kept for these."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,6 +94,7 @@ class MemoryModel:
         self.guarded: IntervalIndex[Freed] = IntervalIndex()
         self.freed_behind: Clock = {}
         self.freed_on: dict[Timeline, StreamState] = {}
+        self.graphs: list[GraphMemory] = []
         self.empty_uses: Clock = {}
         """The work on blocks of no bytes."""
         self.upstream: IntervalIndex[UpstreamRange] = IntervalIndex()
@@ -108,10 +122,11 @@ class MemoryModel:
         on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)  # the host's goes back in no stream's order
         streams = {each.timeline: each for each in (block.stream, stream)} if on_device else {}
         for _, _, held in self.upstream.overlapping(block.address, block.end):
-            merge(held.freed_behind, behind)
             held.freed_on.update(streams)
-        merge(self.freed_behind, behind)
+            held.graphs += block.graphs
         self.freed_on.update(streams)
+        self.graphs += block.graphs
+        self.defer(block, behind)
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
@@ -119,9 +134,15 @@ class MemoryModel:
             self.guarded.cut(block.address, block.end)
             self.guarded.add(block.address, block.end, Freed(guard, block))
 
-    def remove_empty(self, address: int, behind: Clock) -> None:
-        """Take a block of no bytes out, which may have taken some all the same."""
-        for _, _, held in self.upstream.overlapping(address, address + 1) if address else ():
+    def defer(self, block: BlockState, behind: Clock) -> None:
+        """Put the free of a block behind some work, or behind what else its streams were given."""
+        for _, _, held in self.upstream.overlapping(block.address, block.end):
+            merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
+
+    def remove_empty(self, addresses: range, behind: Clock) -> None:
+        """Take a block out that may not exist, or of no bytes, which may have taken some all the same."""
+        for _, _, held in self.upstream.overlapping(addresses.start, addresses.stop) if addresses.start else ():
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 

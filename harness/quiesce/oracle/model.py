@@ -70,6 +70,7 @@ class Model(Facts):
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
             sightings.see(self, observations, change.pool, change)
+            reuse.defer_free(self, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
         if not self.sees_order:
@@ -105,12 +106,14 @@ class Model(Facts):
         state = self.streams.get(slot)
         if state is not None and (capture := self.captures.of(state)) is not None:
             self.captures.end(capture)
+            capture.memory.is_gone = True
 
     def _end_capture(self, operation: ops.EndCapture, outcome: Outcome) -> None:
         state = self.streams.get(operation.stream)
         capture = self.captures.of(state) if state is not None else None
         if capture is not None and capture.origin is state:
             self.captures.end(capture)
+            capture.memory.is_gone = not isinstance(outcome, Done)
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 
@@ -119,7 +122,7 @@ class Model(Facts):
         if isinstance(operation, ops.Free) and not isinstance(outcome, Done) and operation.slot in self.blocks:
             block = self.blocks[operation.slot]
             reuse.free(self, operation, change)  # the failure came before or behind the free: it may or may not exist
-            self.empty_blocks[operation.slot] = block.address
+            self.empty_blocks[operation.slot] = range(block.address, block.end)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             failure.follow(change)

@@ -32,10 +32,14 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
         or (limit is not None and operation.size_bytes > limit)
     )
     forbidden = model.captures.forbids_unsafe_calls and not model.promises(Promise.ALLOCATES_IN_CAPTURES)
-    if not may_be_invalid and not forbidden:
+    state = model.stream(operation.stream)
+    capture = model.captures.of(state) if state is not None else None
+    spoiled = capture is not None and capture.invalid
+    if not may_be_invalid and not forbidden and not spoiled:
         return MEMORY
     codes = {ANY} if may_be_invalid else set()
     codes |= {CAPTURE_UNSUPPORTED} if forbidden else set()
+    codes |= {CAPTURE_INVALIDATED} if spoiled else set()
     return Permitted(out_of_memory=True, codes=frozenset(codes))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from quiesce import operations as ops
-from quiesce.backend import Promise
-from quiesce.observations import CopyEnqueued, Observation
+from quiesce.backend import Capability, Promise
+from quiesce.observations import CopyEnqueued, EventRecorded, Observation
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.change import Change, Conflict
 from quiesce.oracle.clocks import Clock, StreamState, merge
@@ -19,7 +19,7 @@ from quiesce.outcomes import Allocated
 def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: Change) -> None:
     """Enter a block that was made."""
     if operation.size_bytes == 0:
-        facts.empty_blocks[operation.slot] = outcome.address
+        facts.empty_blocks[operation.slot] = range(outcome.address, outcome.address + 1)
         if outcome.address:
             owners = facts.memory.live.overlapping(outcome.address, outcome.address + 1)
             change.overlapped = tuple(owner for _, _, owner in owners)
@@ -35,6 +35,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         facts.device if operation.pool is None else facts.pool_devices.get(operation.pool, facts.device),
         change.origin,
         operation.alignment_bytes or 0,
+        graphs=facts.captures.memories,
     )
     change.made = block
     if not facts.sees_order and _may_wait_for_freed(facts, block):
@@ -144,17 +145,29 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     """Take a block out that was freed."""
     block = facts.blocks.pop(operation.slot, None)
     if block is None:
-        address = facts.empty_blocks.pop(operation.slot, 0)
-        facts.memory.remove_empty(address, facts.order.freed_behind(None, facts.memory.empty_uses))
+        addresses = facts.empty_blocks.pop(operation.slot, range(0))
+        facts.memory.remove_empty(addresses, facts.order.freed_behind(None, facts.memory.empty_uses))
         return
     change.freed = block
     stream = _free_stream(facts, block, operation.stream)
     guard = _guard(facts, block, stream)
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
-    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
-    if not facts.sees_order:
+    if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses)  # an allocator may have recorded events there, unseen
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
+
+
+def defer_free(facts: Facts, change: Change) -> None:
+    """Put a free behind the events that the library recorded for it: a device comes to them in its own time."""
+    if change.freed is None:
+        return
+    behind: Clock = {}
+    for seen in change.observations:
+        if isinstance(seen, EventRecorded) and seen.event in facts.internal_events:
+            merge(behind, facts.internal_events[seen.event].clock)
+    if behind:
+        facts.memory.defer(change.freed, behind)
 
 
 def _free_stream(facts: Facts, block: BlockState, slot: Slot | None) -> StreamState:

@@ -181,6 +181,7 @@ def _launch_graph(facts: Facts, operation: ops.LaunchGraph, change: Change) -> N
     if graph is None or state is None:
         return
     capture = facts.captures.of(state)
+    graph.memory.launched_on[state.timeline] = state
     for blocks in graph.uses or [()]:  # an empty graph is an action all the same
         if capture is not None:
             capture.add(state, blocks)
@@ -191,7 +192,12 @@ def _launch_graph(facts: Facts, operation: ops.LaunchGraph, change: Change) -> N
 
 
 def _destroy_graph(facts: Facts, operation: ops.DestroyGraph, change: Change) -> None:
-    facts.graphs.pop(operation.slot, None)
+    graph = facts.graphs.pop(operation.slot, None)
+    if graph is None:
+        return
+    graph.memory.is_gone = True
+    for state in () if facts.sees_order else graph.memory.launched_on.values():
+        facts.order.mark(state)  # an allocator may have recorded an event there, unseen
 
 
 _EFFECTS: Final[Mapping[type[Operation], _Effect]] = {

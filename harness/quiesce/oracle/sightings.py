@@ -48,6 +48,7 @@ def needless_waits(facts: Facts, observations: tuple[Observation, ...]) -> tuple
 def _see_wait(facts: Facts, seen: EventWaited) -> None:
     if seen.waiter is None:
         _complete(facts, seen.event, forced=True)
+        facts.order.doubt_stalls()  # nobody is forbidden to wait for more
     elif seen.event not in facts.events:  # or the operation itself says the same
         if facts.is_ambiguous(seen.waiter):
             facts.order.doubt_stalls()  # some device's default stream was not made to wait
@@ -89,6 +90,7 @@ def _see_stream_synchronized(facts: Facts, seen: StreamSynchronized) -> None:
     for state in facts.observed_streams(seen.stream):
         facts.order.complete(facts.order.encompassed(state))
         facts.order.release(state)
+    facts.order.doubt_stalls()  # nobody is forbidden to wait for more
 
 
 def _see_device_synchronized(facts: Facts, seen: DeviceSynchronized) -> None:

@@ -103,7 +103,7 @@ class Session(Work):
 
     def __init__(self, stranger: Stranger, profile: DeviceProfile) -> None:
         legacy = Capability.LEGACY_DEFAULT_STREAM in stranger.also
-        super().__init__(Runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy), profile)
+        super().__init__(self.make_runtime(profile.devices, spares=stranger.keeps_spares, legacy=legacy), profile)
         self.stranger = stranger
         self.live_bytes = 0
         self.unit = max(256, profile.alignment_bytes)
@@ -115,6 +115,9 @@ class Session(Work):
         self.graphs: dict[Slot, list[tuple[Slot, ...]]] = {}
         self.deferred: list[tuple[Block, Queue]] = []
         self.is_closed = False
+
+    def make_runtime(self, devices: int, *, spares: bool, legacy: bool) -> Runtime:
+        return Runtime(devices, spares=spares, legacy=legacy)
 
     def make_store(self, kind: MemoryKind, device: int) -> Store:
         pinned = kind is MemoryKind.PINNED
@@ -244,10 +247,7 @@ class Session(Work):
 
     def allocate(self, operation: ops.Allocate) -> Outcome:
         queue = self.queue(operation.stream)
-        pool = self.pool(operation.kind, operation.pool)
-        if self.captures.any_strict:
-            self.captures.invalidate()
-            raise Refused(CAPTURE_UNSUPPORTED)
+        pool = self.pool_for(operation, queue)
         block = self.blocks[operation.slot] = Block(operation.size_bytes, operation.kind, queue)
         if not operation.size_bytes:
             return Allocated(0)
@@ -260,6 +260,14 @@ class Session(Work):
         block.pool = pool
         self.live_bytes += block.piece.size
         return Allocated(block.piece.address)
+
+    def pool_for(self, operation: ops.Allocate, queue: Queue) -> Pool:
+        """Return the pool that serves a request, which strict captures forbid."""
+        pool = self.pool(operation.kind, operation.pool)
+        if self.captures.any_strict:
+            self.captures.invalidate()
+            raise Refused(CAPTURE_UNSUPPORTED)
+        return pool
 
     def free(self, slot: Slot, stream: Slot | None) -> None:
         block = self.block(slot)

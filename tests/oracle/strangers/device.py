@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -77,6 +78,10 @@ class Queue:
         self._obstacles.extend((self.issued, point) for point in behind if not point.is_done)
         return self.last
 
+    def hold(self, gate: Gate) -> None:
+        """Hold up the last work."""
+        self._obstacles.append((self.issued, gate))
+
     def stall(self) -> None:
         if self.gate is None or self.gate.is_open:
             self.gate = Gate()
@@ -141,15 +146,20 @@ class Store:
         self.held: dict[int, int] = {}
         self.used = 0
         self._runtime = runtime
+        self._capacity = capacity
         self._holes: list[tuple[int, int]] = [(base, base + capacity)]
         self._rover = base
+        self._reserved = base | 1 << 50
 
     def take(self, size: int, align: int = 1) -> int:
         size = -(-size // self.granule) * self.granule
+        return self._obtain(size, lambda: self._carve(size, max(align, self.granule)))
+
+    def _obtain(self, size: int, place: Callable[[], int]) -> int:
         self._runtime.calls += 1
         try:
             self._runtime.failures.happen()
-            address = self._carve(size, max(align, self.granule))
+            address = place()
         except (NoRoom, Broken):
             self._runtime.log.append(UpstreamRefused(min(size, (1 << 64) - 1), self.kind, self.device))
             raise
@@ -171,12 +181,31 @@ class Store:
                 return address
         raise NoRoom
 
-    def give(self, address: int) -> None:
+    def reserve(self, size: int) -> int:
+        """Return addresses that nothing is behind."""
+        self._reserved += size
+        return self._reserved - size
+
+    def back(self, address: int, size: int) -> None:
+        """Put memory behind addresses that were reserved."""
+
+        def place() -> int:
+            if self.used + size > self._capacity:
+                raise NoRoom
+            return address
+
+        self._obtain(size, place)
+
+    def unback(self, address: int) -> int:
+        """Take away what is behind an address, and return how much that was."""
         size = self.held.pop(address)
         self.used -= size
         self._runtime.calls += 1
         self._runtime.log.append(UpstreamFreed(address, size, self.kind, self.device))
-        start, end = address, address + size
+        return size
+
+    def give(self, address: int) -> None:
+        start, end = address, address + self.unback(address)
         index = bisect_left(self._holes, (start, end))
         if index < len(self._holes) and self._holes[index][0] == end:
             end = self._holes.pop(index)[1]

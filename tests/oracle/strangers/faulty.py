@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
+from . import private
 from .adapter import Stranger
 from .correct import CORRECT
 
@@ -93,6 +95,12 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("segments of streams", spans.JoinsWhatIsOwned, REUSE, IN_FLIGHT, TRIM),
     _pool("segments of streams", spans.FailedSegmentsCount, FITS),
     _pool("segments of streams", order.FreedElsewhereIsAtHome, REUSE),
+    _pool("mapped segments", mapped.PrefixesStay, CLAIMS),
+    _pool("mapped segments", mapped.PartsAreUnmapped, OWNED, IN_FLIGHT),
+    _pool("mapped segments", mapped.UnmapsInFlight, IN_FLIGHT),
+    _pool("mapped segments", mapped.JoinsForEveryMarker, REUSE, IN_FLIGHT),
+    _pool("mapped segments", mapped.FailedRequestsPollOnly, FITS),
+    _pool("mapped segments", mapped.LastGranuleIsLost, TRIM, FITS),
     _session("segregated fit", spans.AlignedBlocksShrink, LIVE, NEGATIVE),
     _session("stealing arenas", spans.FailedRequestsKeepTheirSlot, LIVE),
     _session("decaying runs", order.OneCopy, REUSE, IN_FLIGHT),
@@ -100,6 +108,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("segments of streams", order.AbandonedCapturesStay, TRIM, LEFT, FITS),
     _session("epochs", order.ManagedDrainsOneDevice, IN_FLIGHT),
     _session("deferred batches", order.StallsAreDone, EARLY),
+    _session("memory of graphs", private.GraphsAreKeptForEver, TRIM, LEFT),
+    _session("memory of graphs", private.FailedCapturesKeepTheirs, TRIM, LEFT),
 )
 
 _SEEDS: Final = {
@@ -122,8 +132,11 @@ _RARE: Final = frozenset(
         "AbandonedCapturesStay",
         "DecaysInFlight",
         "EveryEpochByItself",
+        "FailedCapturesKeepTheirs",
+        "FailedRequestsPollOnly",
         "FailedSegmentsCount",
         "HandlesComeAgain",
+        "JoinsForEveryMarker",
         "JoinsWhatIsOwned",
         "ManagedDrainsOneDevice",
         "WaitsForTheNewest",

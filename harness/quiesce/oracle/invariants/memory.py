@@ -44,7 +44,8 @@ def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Fi
     if made is None or (made.address > 0 and made.end <= ADDRESS_SPACE_END):
         return ()
     beyond = f"a block that ends {made.end - ADDRESS_SPACE_END} bytes beyond it"
-    observed = "a block at null" if made.address <= 0 else beyond
+    below = "a block at null" if made.address == 0 else f"a block at the negative address {made.address}"
+    observed = below if made.address <= 0 else beyond
     return [found("blocks_lie_in_the_address_space", f"{made.size_bytes} bytes above 0 and below 2^64", observed)]
 
 

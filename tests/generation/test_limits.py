@@ -1,0 +1,52 @@
+"""What generated sequences ask for at the very limit, where comparisons are off by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from quiesce import operations as ops
+from quiesce.backend import Capability, Description
+from quiesce.generation.bulk import generate_one
+from quiesce.operations import Operation
+
+SEQUENCES = 120
+CAN = frozenset({Capability.MEMORY, Capability.CAPACITY, Capability.POOL, Capability.STREAMS})
+
+
+def requests(
+    *, hostile: bool, also: frozenset[Capability] = frozenset()
+) -> Iterator[tuple[int, tuple[Operation, ...]]]:
+    """Yield the capacity of every sequence and what it asks for."""
+    description = Description("any", "1", CAN | also)
+    for number in range(SEQUENCES):
+        sequence = generate_one(description, 1, number, hostile=hostile)
+        yield sequence.device.capacity_bytes, sequence.operations
+
+
+def sizes_beside_the_capacity(*, hostile: bool) -> set[int]:
+    return {
+        operation.size_bytes - capacity
+        for capacity, operations in requests(hostile=hostile)
+        for operation in operations
+        if isinstance(operation, ops.Allocate)
+    }
+
+
+def test_all_there_is_is_asked_for() -> None:
+    assert 0 in sizes_beside_the_capacity(hostile=False)
+
+
+def test_one_byte_more_than_there_is_is_asked_for() -> None:
+    assert 1 in sizes_beside_the_capacity(hostile=True)
+
+
+def test_a_backend_that_tells_no_order_is_waited_for_before_a_trim() -> None:
+    def waits(also: frozenset[Capability]) -> int:
+        return sum(
+            isinstance(later, ops.Trim) and isinstance(earlier, ops.SynchronizeDevice)
+            for _, operations in requests(hostile=False, also=also)
+            for earlier, later in itertools.pairwise(operations)
+        )
+
+    assert waits(frozenset()) > 2 * waits(frozenset({Capability.ORDER_LEDGER}))
