@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 from quiesce import operations as ops
@@ -52,6 +53,7 @@ class GraphSession(Session):
         super().__init__(stranger, profile)
         self.of_captures: dict[Capture, PrivatePool] = {}
         self.of_graphs: dict[Slot, PrivatePool] = {}
+        self.numbers = itertools.count()
 
     def pool_for(self, operation: ops.Allocate, queue: Queue) -> Pool:
         capture = self.captures.of.get(queue)
@@ -61,7 +63,7 @@ class GraphSession(Session):
         capture.require_valid()
         if capture not in self.of_captures:
             pool = PrivatePool(self.runtime, self.stores[queue.device], self.unit, None)
-            self.of_captures[capture] = self.pools[f"private/{len(self.pools)}"] = pool
+            self.of_captures[capture] = self.pools[f"private/{next(self.numbers)}"] = pool
         return self.of_captures[capture]
 
     def answer_capture(self, operation: Operation) -> Outcome:
