@@ -116,7 +116,7 @@ def test_code_that_is_given_pointers_gets_functions(project: Project) -> None:
         ("'hip:4'", "flavour 'hip:4' is not simulated"),
         ("shedule='lazy'", "'shedule' is not known; write flavour, schedule"),
         ("schedule='late'", "schedule='late'; write eager, lazy or seeded"),
-        ("left='some'", "left='some'; write all, lost or none"),
+        ("left='some'", "left='some'; write lost, all or none"),
         ("devices='two'", "devices='two'; write a whole number"),
         ("capacity='much'", "capacity: 'much' in 'much' is neither a number"),
     ],

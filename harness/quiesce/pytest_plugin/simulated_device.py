@@ -34,7 +34,7 @@ _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)
 _CHOICES: Final = {
     "schedule": ("eager", "lazy", "seeded"),
     "recycle": ("eager", "never"),
-    "left": ("all", "lost", "none"),
+    "left": tuple(AtExit),
 }
 _SMALL_BYTES: Final = range(48, 513, 16)
 """Sizes of Python's small objects that a bytes object can have; numbers and plain objects are smaller."""
