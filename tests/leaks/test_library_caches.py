@@ -8,6 +8,8 @@ import pkgutil
 import sqlite3
 import sys
 import weakref
+import zipfile
+import zipimport
 from pathlib import Path
 
 from quiesce.leaks.library_caches import LibraryCaches
@@ -43,3 +45,18 @@ def test_folders_that_were_searched_since_are_forgotten(tmp_path: Path) -> None:
     caches.empty()
     searched = [Path(path).name for path in sys.path_importer_cache if path.startswith(os.fspath(tmp_path))]
     assert searched == ["before"]
+
+
+def test_archives_that_were_read_since_are_forgotten_and_still_serve(tmp_path: Path) -> None:
+    def archive(name: str) -> zipimport.zipimporter:
+        with zipfile.ZipFile(tmp_path / name, "w") as file:
+            file.writestr(f"{name[:-4]}_inside.py", "VALUE = 1\n")
+        return zipimport.zipimporter(os.fspath(tmp_path / name))
+
+    archive("before.zip")
+    caches = LibraryCaches([])
+    importer = archive("since.zip")
+    caches.empty()
+    kept: dict[str, object] = vars(zipimport)["_zip_directory_cache"]
+    assert [Path(path).name for path in kept if path.startswith(os.fspath(tmp_path))] == ["before.zip"]
+    assert importer.get_source("since_inside") == "VALUE = 1\n"

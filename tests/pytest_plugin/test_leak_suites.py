@@ -48,7 +48,7 @@ def expectations(source: str) -> dict[str, Expectation]:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 yield from walk(node.body, f"{prefix}{node.name}::")
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(("test", "runTest")):
                 said = LEAK.match(ast.get_docstring(node) or "")
                 yield prefix + node.name, Expectation(said[1], said[2].strip()) if said else Expectation()
 

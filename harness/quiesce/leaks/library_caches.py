@@ -7,7 +7,7 @@ import gc
 import re
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -25,7 +25,7 @@ class LibraryCaches:
                     self._bounded.append(each)
             elif connection is not None and issubclass(kind, connection):
                 self._connections.append(each)
-        self._searched = frozenset(sys.path_importer_cache)
+        self._by_path = [(cache, frozenset(cache)) for cache in _caches_by_path()]
 
     def holds(self, cache: object) -> bool:
         """Whether a cache of :func:`functools.lru_cache` is the standard library's."""
@@ -38,8 +38,17 @@ class LibraryCaches:
             cache.cache_clear()
         for connection in self._connections:
             _forget_dead_cursors(connection)
-        for path in sys.path_importer_cache.keys() - self._searched:
-            sys.path_importer_cache.pop(path, None)
+        for by_path, known in self._by_path:
+            for path in by_path.keys() - known:
+                by_path.pop(path, None)
+
+
+def _caches_by_path() -> Iterator[dict[str, Any]]:
+    """Yield what imports keep of every folder and every archive that was searched (Lib/zipimport.py)."""
+    yield sys.path_importer_cache
+    archives = getattr(sys.modules.get("zipimport"), "_zip_directory_cache", None)
+    if isinstance(archives, dict):
+        yield archives
 
 
 def is_bounded(cache: Any) -> bool:

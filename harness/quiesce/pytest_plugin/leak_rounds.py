@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from quiesce.leaks.judgement import Outcome
-from quiesce.pytest_plugin.neighbours import forget_finished_fixtures, unreported
+from quiesce.pytest_plugin.neighbours import allow_repetition, forget_finished_fixtures, unreported
 
 
 class TestRounds:
@@ -26,6 +26,7 @@ class TestRounds:
         doctest = getattr(item, "dtest", None)
         self._doctest_globals = None if doctest is None else dict(doctest.globs)
         self.failure = ""
+        allow_repetition(item)
 
     def run(self) -> Outcome:
         """Run one round."""

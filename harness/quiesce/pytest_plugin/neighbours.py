@@ -1,13 +1,17 @@
-"""What other plugins keep of each run of a test, so that runs that are not reported leave nothing behind there."""
+"""What other plugins keep of each run of a test, or hold against a test that runs more than once."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
+
+SETTINGS: Final = "_hypothesis_internal_use_settings"
+"""Where Hypothesis keeps the settings of a test, and its plugin for pytest changes them."""
 
 
 @contextlib.contextmanager
@@ -97,3 +101,19 @@ def forget_finished_fixtures(request: Any) -> None:
 def _has_finished(finalizer: object) -> bool:
     fixture = getattr(getattr(finalizer, "func", None), "__self__", None)
     return isinstance(fixture, pytest.FixtureDef) and fixture.cached_result is None
+
+
+def allow_repetition(item: pytest.Item) -> None:
+    """Let a method that Hypothesis drives run on another instance each time, as it lets parametrized tests.
+
+    Its health check ``differing_executors`` fails a method that ran on two. Hypothesis has no public way to change the
+    settings of a test that is decorated.
+    """
+    hypothesis = sys.modules.get("hypothesis")
+    # Through the class: the test's own `obj` would make an instance, which belongs to a round.
+    test = getattr(getattr(item, "cls", None), getattr(item, "originalname", None) or "", None)
+    if hypothesis is None or not getattr(test, "is_hypothesis_test", False):
+        return
+    settings = getattr(test, SETTINGS, hypothesis.settings.default)
+    suppressed = {*settings.suppress_health_check, hypothesis.HealthCheck.differing_executors}
+    setattr(test, SETTINGS, hypothesis.settings(parent=settings, suppress_health_check=suppressed))
