@@ -48,6 +48,19 @@ def test_keeps_rows(leak_check):
 def test_keeps_memory(): KEPT.append(bytearray(4096))
 """
 
+SPENT = """
+import io, pytest
+
+pytestmark = pytest.mark.leak
+
+@pytest.fixture(scope="module")
+def stream(): return io.StringIO("text")
+
+def test_reads_to_the_end(stream): assert stream.read() == "text"
+
+def test_is_wrong_every_time(): assert "text" == ""
+"""
+
 
 def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     project.write("test_it.py", SUITE)
@@ -87,3 +100,10 @@ def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
     assert (memory["gauge"], memory["unit"]) == ("Python's memory", "bytes")
     assert len(memory["grown"]) >= 12
     assert memory["per_round"] > 4096
+
+
+def test_a_test_that_cannot_run_twice_says_so(project: Project) -> None:
+    project.write("test_it.py", SPENT)
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=2)
+    assert str(result.stdout).count("It passed before, while it was repeated") == 1

@@ -20,7 +20,7 @@ from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
-from quiesce.leaks.judgement import Judgement
+from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
@@ -38,6 +38,11 @@ from quiesce.results import Verdict
 
 RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "coverage", "memray")
 """What runs tests or measures them; the plugins of pytest come on top."""
+
+DIFFERS: Final = (
+    "It passed before, while it was repeated: the test depends on what an earlier run of it left, "
+    "in a fixture of a wider scope or a variable of the module, or on chance."
+)
 
 
 class LeakChecks:
@@ -128,6 +133,8 @@ class LeakChecks:
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
         if judgement.growths and not self._accused:
             report.sections.append(("leak check", self._text(item, judgement)))
+        if report.failed and not self._accused and (judgement.unstable or judgement.outcome is Outcome.PASSED):
+            report.sections.append(("leak check", DIFFERS))
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
