@@ -224,6 +224,26 @@ begin capture on s
 begin capture on s
 a = allocate 1 on s
 """
+TIDIED_UP_BEHIND_A_FREE = """\
+p = create pool
+a = allocate 1 pool=p
+b = allocate 1MiB pool=p
+free a
+free b
+trim
+"""
+TIDIED_UP_WHEN_IDLE = """\
+p = create pool
+s = create stream
+a = allocate 1 on s pool=p
+b = allocate 1MiB on s pool=p
+stall s
+launch on s writes=a,b
+free a
+free b
+synchronize device
+trim
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -238,6 +258,8 @@ INNOCENT = (
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
+    ("coalescing spans", "a pool may take one chunk for several behind a free", TIDIED_UP_BEHIND_A_FREE),
+    ("coalescing spans", "a pool may take one chunk for several when it is idle", TIDIED_UP_WHEN_IDLE),
     ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
     ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),

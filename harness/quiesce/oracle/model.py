@@ -16,6 +16,7 @@ from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
 from quiesce.oracle.facts import Facts
+from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
 
@@ -69,7 +70,7 @@ class Model(Facts):
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
-            sightings.see(self, observations, change.pool, change)
+            sightings.see(self, observations, self._taker(change), change)
             reuse.defer_free(self, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
@@ -82,6 +83,23 @@ class Model(Facts):
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
+
+    def _taker(self, change: Change) -> Slot | None:
+        """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
+
+        A pool may take its first chunk when it is made, and one in place of several when a block is freed. Whatever
+        else makes a library tidy up names no pool.
+        """
+        match change.operation:
+            case ops.CreatePool(slot):
+                return slot
+            case _ if not self.pools:
+                return None
+            case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
+                return pool
+            case ops.Stage():
+                return None
+        return SOME_POOL if change.freed is None else change.freed.pool
 
     def _change_at_once(
         self,

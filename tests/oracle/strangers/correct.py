@@ -9,6 +9,7 @@ from quiesce.backend import Capability, Promise
 from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
+from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
 from .mapped import MappedSegments
@@ -41,6 +42,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("segments of streams, untold", StreamSegments, _TRACKS, chunk_bytes=20 << 20),
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
     Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
+    Stranger("coalescing spans", CoalescingSpans, _TRACKS | {Promise.RETRIES_SMALLER}, chunk_bytes=512 << 10),
     Stranger(
         "memory of graphs",
         DeferredBatches,
