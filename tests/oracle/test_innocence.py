@@ -12,8 +12,9 @@ from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS
+from .strangers.correct import WITHHOLDING
 
-ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS)
+ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, *WITHHOLDING)
 BY_NAME = {each.describe().name: each for each in ALLOCATORS}
 
 HEADER = """\
@@ -244,6 +245,14 @@ free b
 synchronize device
 trim
 """
+TIDIED_UP_IN_SPITE_OF_A_FAILURE = """\
+a = allocate 1048576
+b = allocate 1
+free b
+fail upstream 1 with foreign-error
+free a
+c = allocate 1
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -260,6 +269,7 @@ INNOCENT = (
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
     ("coalescing spans", "a pool may take one chunk for several behind a free", TIDIED_UP_BEHIND_A_FREE),
     ("coalescing spans", "a pool may take one chunk for several when it is idle", TIDIED_UP_WHEN_IDLE),
+    ("coalescing spans, nothing told", "what tidies up may meet a failure unseen", TIDIED_UP_IN_SPITE_OF_A_FAILURE),
     ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
     ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Flavour
+from quiesce.backend import Capability, Flavour
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
@@ -143,7 +143,8 @@ class Model(Facts):
             self.empty_blocks[operation.slot] = range(block.address, block.end)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
-            failure.follow(change)
+            told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
+            failure.follow(change, calls_are_seen=told)
         if failure is not None and failure.calls_left <= 0:
             del self.failures[FailurePoint.UPSTREAM]
         elif outcome == _ERROR_BELOW and len(self.failures) == 1:

@@ -17,6 +17,7 @@ from .private import GraphSession
 from .runs import DecayingRuns
 from .segments import StreamSegments
 from .spans import SegregatedFit
+from .withholding import Withholding
 
 _POOL: Final = frozenset(
     {Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO}
@@ -25,6 +26,10 @@ _TRACKS: Final = _POOL | {Promise.TRACKS_USES}
 _ORDER: Final = frozenset({Capability.ORDER_LEDGER})
 _LEGACY: Final = frozenset({Capability.LEGACY_DEFAULT_STREAM})
 _CAPTURE: Final = frozenset({Capability.CAPTURE})
+
+_COALESCING: Final = Stranger(
+    "coalescing spans", CoalescingSpans, _TRACKS | {Promise.RETRIES_SMALLER}, chunk_bytes=512 << 10
+)
 
 CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger(
@@ -42,7 +47,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("segments of streams, untold", StreamSegments, _TRACKS, chunk_bytes=20 << 20),
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
     Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
-    Stranger("coalescing spans", CoalescingSpans, _TRACKS | {Promise.RETRIES_SMALLER}, chunk_bytes=512 << 10),
+    _COALESCING,
     Stranger(
         "memory of graphs",
         DeferredBatches,
@@ -54,3 +59,8 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
+
+WITHHOLDING: Final = (
+    Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+)
+"""Some of them, claiming less."""
