@@ -158,6 +158,7 @@ class Model(Facts):
         launched = isinstance(operation, ops.Launch) and operation.instance is not None
         if isinstance(operation, _WAITS_FOR_NOBODY) and not launched:
             return
+        self.order.calls += 1
         self.order.doubt_stalls()
         self.waits_unseen = True
         state = None

@@ -7,10 +7,23 @@ from typing import Final
 
 from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.gauges import Gauge, Readings
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import (
+    DeviceSynchronized,
+    EventCompleted,
+    EventRecorded,
+    EventWaited,
+    Observation,
+    StreamSynchronized,
+    UpstreamAllocated,
+    UpstreamFreed,
+    UpstreamRefused,
+)
 from quiesce.operations import Operation
 
-_OF_UPSTREAM: Final = (UpstreamAllocated, UpstreamFreed, UpstreamRefused)
+_TOLD_BY: Final = {
+    Capability.UPSTREAM_LEDGER: (UpstreamAllocated, UpstreamFreed, UpstreamRefused),
+    Capability.ORDER_LEDGER: (EventRecorded, EventWaited, EventCompleted, StreamSynchronized, DeviceSynchronized),
+}
 
 
 @dataclass(frozen=True)
@@ -55,9 +68,8 @@ class WithholdingContext:
         return Closing(self.told(closing.observations), self.read(closing.readings))
 
     def told(self, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        if Capability.UPSTREAM_LEDGER not in self.by.capabilities:
-            return observations
-        return tuple(seen for seen in observations if not isinstance(seen, _OF_UPSTREAM))
+        withheld = tuple(kind for by, kinds in _TOLD_BY.items() if by in self.by.capabilities for kind in kinds)
+        return tuple(seen for seen in observations if not isinstance(seen, withheld))
 
     def read(self, readings: Readings) -> Readings:
         return {key: value for key, value in readings.items() if key[0] not in self.by.gauges}
