@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.backend import Capability, Promise
+from quiesce.gauges import Gauge
 
 from .adapter import Stranger
 from .arenas import StealingArenas
@@ -17,6 +18,7 @@ from .private import GraphSession
 from .runs import DecayingRuns
 from .segments import StreamSegments
 from .spans import SegregatedFit
+from .stacks import StacksOfStreams
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
@@ -62,5 +64,11 @@ CORRECT: Final[tuple[Stranger, ...]] = (
 
 WITHHOLDING: Final = (
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+    StacksOfStreams(
+        _COALESCING,
+        "coalescing spans, and stacks",
+        promises=_COALESCING.promises - {Promise.CAPACITY_LIMIT},
+        gauges=frozenset({Gauge.LIVE, Gauge.BLOCKS}),
+    ),
 )
 """Some of them, claiming less."""
