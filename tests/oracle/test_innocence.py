@@ -257,6 +257,11 @@ NO_MEMORY_FOR_A_STREAM = """\
 a = allocate 134217728
 s = create stream
 """
+NO_INSTANCE_BEFORE_THE_RUNTIME_IS_UP = """\
+x = create instance
+initialize
+y = create instance
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -275,6 +280,7 @@ INNOCENT = (
     ("coalescing spans", "a pool may take one chunk for several when it is idle", TIDIED_UP_WHEN_IDLE),
     ("coalescing spans, nothing told", "what tidies up may meet a failure unseen", TIDIED_UP_IN_SPITE_OF_A_FAILURE),
     ("coalescing spans, and stacks", "a stream may need memory that is not there", NO_MEMORY_FOR_A_STREAM),
+    ("reference, initialised first", "a runtime may have to be up first", NO_INSTANCE_BEFORE_THE_RUNTIME_IS_UP),
     ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
     ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),

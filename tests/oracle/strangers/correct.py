@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.backend import Capability, Promise
+from quiesce.backends.reference import backend as reference
 from quiesce.gauges import Gauge
 
 from .adapter import Stranger
@@ -16,9 +17,9 @@ from .late import LateSession
 from .mapped import MappedSegments
 from .private import GraphSession
 from .runs import DecayingRuns
+from .runtimes import InitializedFirst, StacksOfStreams
 from .segments import StreamSegments
 from .spans import SegregatedFit
-from .stacks import StacksOfStreams
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
@@ -64,6 +65,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
 
 WITHHOLDING: Final = (
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+    InitializedFirst(reference(), "reference, initialised first"),
     StacksOfStreams(
         _COALESCING,
         "coalescing spans, and stacks",
