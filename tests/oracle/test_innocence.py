@@ -262,6 +262,14 @@ x = create instance
 initialize
 y = create instance
 """
+FREED_AT_ONCE = """\
+a = allocate 1
+b = allocate 1
+launch writes=a
+copy a to b
+free a
+free b
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -281,6 +289,8 @@ INNOCENT = (
     ("coalescing spans, nothing told", "what tidies up may meet a failure unseen", TIDIED_UP_IN_SPITE_OF_A_FAILURE),
     ("coalescing spans, and stacks", "a stream may need memory that is not there", NO_MEMORY_FOR_A_STREAM),
     ("reference, initialised first", "a runtime may have to be up first", NO_INSTANCE_BEFORE_THE_RUNTIME_IS_UP),
+    ("records its work", "a record may come behind the work of its own call", FREED_AT_ONCE),
+    ("waits for its work", "a wait may come behind the work of its own call", FREED_AT_ONCE),
     ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
     ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),

@@ -43,6 +43,7 @@ _WAITS_FOR_NOBODY: Final = (
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
+_WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _DEVICE: Final = MemoryKind.DEVICE
 _ERROR_BELOW: Final = Rejected(UPSTREAM_ERROR)
@@ -78,6 +79,8 @@ class Model(Facts):
             self._doubt(operation)
         if isinstance(outcome, _SERVED):
             served.enter(self, operation, change)
+            if observations and self.sees_order and isinstance(operation, _WORK):
+                self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected):
             self._reject(operation)
         if isinstance(operation, _ASKS):
@@ -119,6 +122,16 @@ class Model(Facts):
                 self._abandon_capture(slot)
             case _:
                 pass
+
+    def _see_behind(
+        self,
+        operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage,
+        observations: tuple[Observation, ...],
+    ) -> None:
+        """A library may record behind the work it was asked for, or wait for it, before it answers."""
+        stream = self.launch_stream(operation) if isinstance(operation, ops.Launch) else self.stream(operation.stream)
+        if stream is not None and self.captures.of(stream) is None:
+            sightings.see_behind(self, observations, stream)
 
     def _abandon_capture(self, slot: Slot) -> None:
         state = self.streams.get(slot)

@@ -11,6 +11,7 @@ from quiesce.gauges import Gauge
 from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
+from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
 from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
@@ -51,6 +52,8 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
     Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
     _COALESCING,
+    Stranger("records its work", WholeBlocks, _TRACKS, _ORDER, chunk_bytes=0, make_session=RecordsItsWork),
+    Stranger("waits for its work", WholeBlocks, _TRACKS, _ORDER, chunk_bytes=0, make_session=WaitsForItsWork),
     Stranger(
         "memory of graphs",
         DeferredBatches,
