@@ -52,8 +52,6 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
     Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
     _COALESCING,
-    Stranger("records its work", WholeBlocks, _TRACKS, _ORDER, chunk_bytes=0, make_session=RecordsItsWork),
-    Stranger("waits for its work", WholeBlocks, _TRACKS, _ORDER, chunk_bytes=0, make_session=WaitsForItsWork),
     Stranger(
         "memory of graphs",
         DeferredBatches,
@@ -66,13 +64,26 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
 
+_POOLS: Final = frozenset({Capability.POOL, Capability.POOLS, Capability.POOL_LIMIT})
+_WHOLE: Final = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRACKS_USES})
+
 WITHHOLDING: Final = (
+    Withholding(
+        Stranger("", WholeBlocks, _WHOLE, _ORDER, chunk_bytes=0, make_session=RecordsItsWork),
+        "records its work",
+        _POOLS,
+    ),
+    Withholding(
+        Stranger("", WholeBlocks, _WHOLE, _ORDER, chunk_bytes=0, make_session=WaitsForItsWork),
+        "waits for its work",
+        _POOLS | {Capability.STALL},
+    ),
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
     InitializedFirst(reference(), "reference, initialised first"),
     StacksOfStreams(
         _COALESCING,
         "coalescing spans, and stacks",
-        promises=_COALESCING.promises - {Promise.CAPACITY_LIMIT},
+        promises=_COALESCING.promises - {Promise.TRACKS_USES},
         gauges=frozenset({Gauge.LIVE, Gauge.BLOCKS}),
     ),
 )

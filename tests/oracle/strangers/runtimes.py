@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Context, DeviceProfile, Reply
-from quiesce.operations import Operation
-from quiesce.outcomes import NOT_INITIALIZED, Allocated, Done, OutOfMemory, Rejected
+from quiesce.operations import Operation, Slot
+from quiesce.outcomes import NOT_INITIALIZED, Allocated, Done, Rejected
 
 from .withholding import Withholding, WithholdingContext
 
@@ -22,17 +22,21 @@ class StacksOfStreams(Withholding):
 class StacksContext(WithholdingContext):
     """A context in which a stream's stack is a block of the backend's own."""
 
-    def __init__(self, context: Context, by: Withholding) -> None:
-        super().__init__(context, by)
-        self.made = 0
-
     def perform(self, operation: Operation) -> Reply:
         if isinstance(operation, ops.CreateStream):
-            self.made += 1
-            stack = super().perform(ops.Allocate(f"stack[{self.made}]", _STACK_BYTES))
+            stack = super().perform(ops.Allocate(_stack(operation.slot), _STACK_BYTES))
             if not isinstance(stack.outcome, Allocated):
-                return Reply(OutOfMemory(), stack.observations)
-        return super().perform(operation)
+                return stack
+            return Reply(super().perform(operation).outcome, stack.observations)
+        reply = super().perform(operation)
+        if isinstance(operation, ops.DestroyStream) and reply.outcome == Done():
+            freed = super().perform(ops.Free(_stack(operation.slot)))
+            return Reply(reply.outcome, (*reply.observations, *freed.observations))
+        return reply
+
+
+def _stack(stream: Slot) -> Slot:
+    return f"stack_of_{stream.strip(']').replace('[', '_')}"
 
 
 class InitializedFirst(Withholding):
