@@ -50,3 +50,15 @@ def test_a_backend_that_tells_no_order_is_waited_for_before_a_trim() -> None:
         )
 
     assert waits(frozenset()) > 2 * waits(frozenset({Capability.ORDER_LEDGER}))
+
+
+def test_a_backend_without_streams_is_not_asked_to_wait() -> None:
+    can = frozenset(Capability) - {Capability.STREAMS, Capability.DEVICES, Capability.STALL, Capability.CAPTURE}
+    asked = {
+        type(operation)
+        for hostile in (False, True)
+        for number in range(SEQUENCES)
+        for operation in generate_one(Description("any", "1", can), 1, number, hostile=hostile).operations
+    }
+    assert {ops.Copy, ops.DestroyPool, ops.Free} <= asked
+    assert not asked & {ops.SynchronizeDevice, ops.SynchronizeStream}

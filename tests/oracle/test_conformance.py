@@ -9,9 +9,12 @@ from quiesce.conformance import run_conformance
 
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS
+from .strangers.correct import WITHHOLDING
 
 
-@pytest.mark.parametrize("allocator", [*CORRECT, *STRANGERS], ids=lambda allocator: allocator.describe().name)
+@pytest.mark.parametrize(
+    "allocator", [*CORRECT, *STRANGERS, *WITHHOLDING], ids=lambda allocator: allocator.describe().name
+)
 def test_a_correct_allocator_conforms(allocator: Backend) -> None:
     conformance = run_conformance(allocator, operations=500)
     assert conformance.conforms, conformance.text()

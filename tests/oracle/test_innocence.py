@@ -12,8 +12,9 @@ from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS
+from .strangers.correct import WITHHOLDING
 
-ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS)
+ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, *WITHHOLDING)
 BY_NAME = {each.describe().name: each for each in ALLOCATORS}
 
 HEADER = """\
@@ -224,6 +225,51 @@ begin capture on s
 begin capture on s
 a = allocate 1 on s
 """
+TIDIED_UP_BEHIND_A_FREE = """\
+p = create pool
+a = allocate 1 pool=p
+b = allocate 1MiB pool=p
+free a
+free b
+trim
+"""
+TIDIED_UP_WHEN_IDLE = """\
+p = create pool
+s = create stream
+a = allocate 1 on s pool=p
+b = allocate 1MiB on s pool=p
+stall s
+launch on s writes=a,b
+free a
+free b
+synchronize device
+trim
+"""
+TIDIED_UP_IN_SPITE_OF_A_FAILURE = """\
+a = allocate 1048576
+b = allocate 1
+free b
+fail upstream 1 with foreign-error
+free a
+c = allocate 1
+"""
+NO_MEMORY_FOR_A_STREAM = """\
+a = allocate 134217728
+s = create stream
+"""
+NO_INSTANCE_BEFORE_THE_RUNTIME_IS_UP = """\
+x = create instance
+initialize
+y = create instance
+"""
+FREED_AT_ONCE = """\
+a = allocate 1
+b = allocate 1
+launch writes=a
+copy a to b
+free a
+free b
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -238,6 +284,13 @@ INNOCENT = (
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),
     ("reserves at once", "a pool may take memory when it is made", FIRST_CHUNK_AT_CREATION),
+    ("coalescing spans", "a pool may take one chunk for several behind a free", TIDIED_UP_BEHIND_A_FREE),
+    ("coalescing spans", "a pool may take one chunk for several when it is idle", TIDIED_UP_WHEN_IDLE),
+    ("coalescing spans, nothing told", "what tidies up may meet a failure unseen", TIDIED_UP_IN_SPITE_OF_A_FAILURE),
+    ("coalescing spans, and stacks", "a stream may need memory that is not there", NO_MEMORY_FOR_A_STREAM),
+    ("reference, initialised first", "a runtime may have to be up first", NO_INSTANCE_BEFORE_THE_RUNTIME_IS_UP),
+    ("records its work", "a record may come behind the work of its own call", FREED_AT_ONCE),
+    ("waits for its work", "a wait may come behind the work of its own call", FREED_AT_ONCE),
     ("mapped segments", "all of a block may exist whose free failed", DOUBTFUL_IN_MANY_PLACES),
     ("mapped segments", "a library that waits for a stream may wait for more", WAITED_FOR_MORE),
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),

@@ -14,6 +14,7 @@ from quiesce.generation.campaign import run_campaign
 from .allocators.correct import CORRECT
 from .allocators.faulty import FAULTY, Faulty
 from .strangers.correct import CORRECT as STRANGERS
+from .strangers.correct import WITHHOLDING
 from .strangers.faulty import FAULTY as FAULTY_STRANGERS
 from .strangers.faulty import Faulty as FaultyStranger
 
@@ -21,7 +22,7 @@ OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "1500"))
 """In each mode."""
 SEED = int(os.environ.get("QUIESCE_SOAK_SEED", "17"))
 SOAKING = OPERATIONS >= 100_000
-BACKENDS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, reference(), host())
+BACKENDS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, *WITHHOLDING, reference(), host())
 
 
 @pytest.mark.parametrize("hostile", [False, True], ids=["valid", "hostile"])

@@ -45,6 +45,11 @@ def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     if c & 32:
         next_owner = _streams(writer, 1 + (c >> 6 & 1), b)[-1]
         _work(writer, _allocate(writer, block.size_bytes, next_owner, kind=block.kind), next_owner)
+        if not writer.can(
+            Capability.ORDER_LEDGER
+        ):  # then only answers tell: this one is done, and those before are not
+            for asked in dict.fromkeys((next_owner, stream, *others)):
+                writer.write(ops.QueryStream(asked.slot))
 
 
 def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:

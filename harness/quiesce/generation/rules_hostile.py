@@ -133,7 +133,7 @@ def misuse_pool(writer: Writer, a: int, b: int, c: int) -> None:
     pool = pick(list(writer.state.pools.values()), a)
     if pool is None or writer.state.captures:
         return
-    if b % 2 == 0:
+    if b % 2 == 0 and writer.can(Capability.STREAMS):
         writer.synchronize_device(pool.device)  # blocks die with the pool: no work may be left on them
     else:
         for block in [block for block in writer.state.blocks.values() if block.pool is pool]:

@@ -149,10 +149,12 @@ class Writer:
         if state.captures:
             return False
         self.synchronize_device(first.device)
-        return True
+        return self.can(Capability.STREAMS)
 
     def synchronize_device(self, device: int) -> None:
-        """Wait for a device, and come back to the current one."""
+        """Wait for a device, where that can be had, and come back to the current one."""
+        if not self.can(Capability.STREAMS):
+            return
         before = self.state.device
         if before != device:
             self.write(ops.SelectDevice(device))

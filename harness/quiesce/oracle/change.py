@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quiesce import operations as ops
 from quiesce.gauges import Readings
 from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
-from quiesce.operations import InjectedError, Operation, Slot
+from quiesce.operations import InjectedError, Operation
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.memory import BlockState, Returned
 from quiesce.outcomes import Outcome
@@ -73,11 +72,3 @@ class Change:
             or self.early is not None
             or self.certain_completion
         )
-
-    @property
-    def pool(self) -> Slot | None:
-        """The pool that takes upstream memory during the operation; one may take its first when it is made."""
-        operation = self.operation
-        if isinstance(operation, ops.Allocate | ops.Trim):
-            return operation.pool
-        return operation.slot if isinstance(operation, ops.CreatePool) else None

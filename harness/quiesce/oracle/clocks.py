@@ -45,6 +45,10 @@ class StreamState:
     """Work numbered above this is behind that stall."""
     disturbed_behind: int | None = None
     """Behind the work of this number somebody may have made the stream wait unseen."""
+    disturbed_by: object = None
+    """The block whose free alone did that; None where anything else may have."""
+    disturbed_at: int = 0
+    """How many calls of a library there had been by then."""
 
 
 class HappensBefore:
@@ -54,6 +58,8 @@ class HappensBefore:
         self.host: Clock = {}
         self.surely: Clock = {}
         """The part of ``host`` that follows from no more than what the sequence waited for itself."""
+        self.calls = 0
+        """How many calls there were in which a library may have waited, or put something on a stream, unseen."""
         self._legacy = legacy_default_stream
         self._streams: dict[Timeline, StreamState] = {}
         self._unfinished: dict[Timeline, StreamState] = {}
@@ -131,10 +137,10 @@ class HappensBefore:
             merge(behind, self.snapshot(state))
         return behind
 
-    def doubt_idleness(self, stream: StreamState, uses: Clock) -> None:
-        """Note that something that is no work may have been put on a stream and on those of ``uses``."""
+    def doubt_idleness(self, stream: StreamState, uses: Clock, freed: object) -> None:
+        """Note that the free of a block may have put something on a stream and on those of ``uses``: no work."""
         for state in {id(each): each for each in (stream, *(self._streams[user] for user in uses))}.values():
-            self._act(state)
+            self._act(state, freed)
 
     def encompassed(self, stream: StreamState) -> Clock:
         """Return the unfinished work that a query or synchronisation of a stream is about.
@@ -159,12 +165,14 @@ class HappensBefore:
         self.join(stream, clock)
         merge(stream.certain, self._uncertain(certain or {}))
 
-    def _act(self, stream: StreamState) -> None:
+    def _act(self, stream: StreamState, freed: object = None) -> None:
         """Enter an action that is no work: a device comes to it in its own time, by the default stream's order."""
         if self._legacy and not stream.nonblocking:
+            if self._implicitly_before(stream):
+                freed = None  # a mark of the free's may wait for somebody else's work
             stream.clock = self._behind_default(stream)
         self.mark(stream)
-        self.disturb(stream)
+        self.disturb(stream, freed)
 
     # -- what the host knows ---------------------------------------------------------------------------------------
 
@@ -256,10 +264,10 @@ class HappensBefore:
             self.disturb(stream)
             self._stalled[stream.timeline] = stream
 
-    @staticmethod
-    def disturb(stream: StreamState) -> None:
-        """Note that the stream may wait, unseen, for something else than its own work."""
-        stream.disturbed_behind = stream.enqueued
+    def disturb(self, stream: StreamState, freed: object = None) -> None:
+        """Note that the stream may wait, unseen, for something else than its own work; ``freed``: for a free's mark."""
+        stream.disturbed_by = freed if stream.disturbed_behind != stream.enqueued else None
+        stream.disturbed_behind, stream.disturbed_at = stream.enqueued, self.calls
 
     def release(self, stream: StreamState) -> None:
         """Note that the stall is over."""

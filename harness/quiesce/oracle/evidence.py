@@ -2,7 +2,8 @@
 
 Without an order ledger, memory that changes hands while earlier work may use it is suspicious and no more: the
 allocator may have waited unseen. It is proven once the new owner is known to be done (the host, which touches
-memory at once, always is) and a query *afterwards* answers that the earlier work is still pending.
+memory at once, always is) and a query *afterwards* answers that the earlier work is still pending, and nothing else
+can be that somebody put behind it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Final
 
 from quiesce.oracle.change import Conflict
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState, Timeline
-from quiesce.oracle.memory import Returned
+from quiesce.oracle.memory import BlockState, Returned
 
 _SUSPECTS_MAX: Final = 256
 """So many suspects are remembered for each stream; the oldest are forgotten."""
+_CALLS_MAX: Final = 2
+"""The free itself, and the call that took its memory. Whatever an allocator recorded for that block was waited for by
+then; what it recorded in another call, a device may still have to come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ class Suspect:
     guard: Clock
     user: tuple[Timeline, int] | None = None
     """The later work; None where the host, or upstream, had the memory at once."""
+
+    @property
+    def earlier(self) -> BlockState:
+        """The block whose work should have been waited for."""
+        return self.subject.earlier if isinstance(self.subject, Conflict) else self.subject.block
 
 
 class Evidence:
@@ -44,11 +53,18 @@ class Evidence:
     def proven_by_pending(self, stream: StreamState) -> list[Suspect]:
         """Return what is proven by the news that ``stream`` is not idle: its last work is pending."""
         host = self._order.host
-        if stream.disturbed_behind == stream.enqueued:
+        is_disturbed = stream.disturbed_behind == stream.enqueued
+        if is_disturbed and (stream.disturbed_by is None or self._order.calls > stream.disturbed_at + _CALLS_MAX):
             return []  # it may wait for something else
-        return [
-            suspect
-            for suspect in self._suspects.pop(stream.timeline, ())
-            if suspect.guard[stream.timeline] == stream.enqueued
-            and (suspect.user is None or suspect.user[1] <= host.get(suspect.user[0], 0))
-        ]
+        proven: list[Suspect] = []
+        kept: deque[Suspect] = deque(maxlen=_SUSPECTS_MAX)
+        for suspect in self._suspects.pop(stream.timeline, ()):
+            if suspect.guard[stream.timeline] != stream.enqueued:
+                continue
+            if suspect.user is not None and suspect.user[1] > host.get(suspect.user[0], 0):
+                kept.append(suspect)  # until the later work is done as well
+            elif not is_disturbed or stream.disturbed_by is suspect.earlier:
+                proven.append(suspect)
+        if kept:
+            self._suspects[stream.timeline] = kept
+        return proven

@@ -21,12 +21,16 @@ class ArmedFailure:
     in_doubt: bool = False
     """Whether it may have been met unseen: by a call that gave memory back, or in the place of another failure."""
 
-    def follow(self, change: Change) -> None:
-        """Count the calls of one operation, and note on ``change`` where its request was served in spite of one."""
+    def follow(self, change: Change, *, calls_are_seen: bool) -> None:
+        """Count the calls of one operation, and note on ``change`` where its request was served in spite of one.
+
+        Where calls are not seen, any operation may have made some: one that tidies up may have met the failure, and
+        need not fail for it.
+        """
         if isinstance(change.outcome, Allocated) and not self.in_doubt:
             met = self.calls_left <= _certain_calls(change)
             change.swallowed = met and self.error is InjectedError.FOREIGN
-        self.in_doubt |= any(isinstance(seen, UpstreamFreed) for seen in change.observations)
+        self.in_doubt |= not calls_are_seen or any(isinstance(seen, UpstreamFreed) for seen in change.observations)
         self.calls_left -= len(change.asks)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline
-from quiesce.oracle.memory import UpstreamRange
+from quiesce.oracle.memory import SOME_POOL, UpstreamRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20
@@ -95,7 +95,7 @@ def _is_of_pool(model: Model, start: int, end: int, held: UpstreamRange, pool: S
     """Whether an upstream range may count against a pool's limit: it was taken for it, or holds something of it."""
     blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
     blocks += [freed.block for _, _, freed in model.memory.guarded.overlapping(start, end)]
-    return held.pool == pool or any(block.pool == pool for block in blocks)
+    return held.pool in (pool, SOME_POOL) or any(block.pool == pool for block in blocks)
 
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:

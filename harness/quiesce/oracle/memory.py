@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 from quiesce.oracle.intervals import IntervalIndex
+
+SOME_POOL: Final = "?"
+"""Stands for the pool of memory that nobody knows whose it is yet; no slot looks like it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +63,7 @@ class Freed:
 
 @dataclass(slots=True, eq=False)
 class UpstreamRange:
-    """An upstream allocation that is held."""
+    """An upstream allocation that is held, by ``pool``: :data:`SOME_POOL` until a block in it tells."""
 
     address: int
     size_bytes: int
@@ -101,6 +105,8 @@ class MemoryModel:
         self.held_bytes = 0
         """How much is held from upstream, as far as it was seen, of all kinds."""
         self._ledger = ledger
+        self._unclaimed: list[UpstreamRange] = []
+        """What some pool took, and no block is in yet."""
         self._kinds_seen: set[MemoryKind] = set()
 
     def is_upstream_seen(self, kind: MemoryKind) -> bool:
@@ -113,9 +119,18 @@ class MemoryModel:
         if not overlapped:
             self.live.add(block.address, block.end, block)
         block.inherited = self.guarded.cut(block.address, block.end)
+        if self._unclaimed:
+            self._claim(block)
         self.live_count += 1
         self.live_bytes += block.size_bytes
         return overlapped
+
+    def _claim(self, block: BlockState) -> None:
+        """Memory that a block is put into is its pool's."""
+        for _, _, held in self.upstream.overlapping(block.address, block.end):
+            if held.pool == SOME_POOL:
+                held.pool = block.pool
+                self._unclaimed.remove(held)
 
     def remove(self, block: BlockState, guard: Clock, behind: Clock, stream: StreamState) -> None:
         """Take a block out. Its memory must wait for ``guard``; the free, on ``stream``, is ``behind`` some work."""
@@ -152,6 +167,8 @@ class MemoryModel:
             address, end = observation.address, observation.address + observation.size_bytes
             if (held := self.upstream.remove(address)) is not None:
                 self.held_bytes -= held.size_bytes
+                if held.pool == SOME_POOL:
+                    self._unclaimed.remove(held)
             taken = [Returned(observation, block, None) for _, _, block in self.live.overlapping(address, end)]
             taken += [Returned(observation, freed.block, freed.guard) for freed in self.guarded.cut(address, end)]
             return taken
@@ -162,6 +179,8 @@ class MemoryModel:
                 held = UpstreamRange(address, size, kind, observation.device, pool)
                 self.upstream.add(address, address + size, held)
                 self.held_bytes += size
+                if pool == SOME_POOL:
+                    self._unclaimed.append(held)
         return []
 
     def holding(self, block: BlockState) -> list[UpstreamRange]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Flavour
+from quiesce.backend import Capability, Flavour
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
 from quiesce.oracle.facts import Facts
+from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
 
@@ -42,6 +43,7 @@ _WAITS_FOR_NOBODY: Final = (
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
+_WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _DEVICE: Final = MemoryKind.DEVICE
 _ERROR_BELOW: Final = Rejected(UPSTREAM_ERROR)
@@ -69,7 +71,7 @@ class Model(Facts):
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
-            sightings.see(self, observations, change.pool, change)
+            sightings.see(self, observations, self._taker(change), change)
             reuse.defer_free(self, change)
         if self.failures:
             self._meet_failure(operation, outcome, change)
@@ -77,11 +79,30 @@ class Model(Facts):
             self._doubt(operation)
         if isinstance(outcome, _SERVED):
             served.enter(self, operation, change)
+            if observations and self.sees_order and isinstance(operation, _WORK):
+                self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected):
             self._reject(operation)
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
+
+    def _taker(self, change: Change) -> Slot | None:
+        """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
+
+        A pool may take its first chunk when it is made, and one in place of several when a block is freed. Whatever
+        else makes a library tidy up names no pool.
+        """
+        match change.operation:
+            case ops.CreatePool(slot):
+                return slot
+            case _ if not self.pools:
+                return None
+            case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
+                return pool
+            case ops.Stage():
+                return None
+        return SOME_POOL if change.freed is None else change.freed.pool
 
     def _change_at_once(
         self,
@@ -101,6 +122,16 @@ class Model(Facts):
                 self._abandon_capture(slot)
             case _:
                 pass
+
+    def _see_behind(
+        self,
+        operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage,
+        observations: tuple[Observation, ...],
+    ) -> None:
+        """A library may record behind the work it was asked for, or wait for it, before it answers."""
+        stream = self.launch_stream(operation) if isinstance(operation, ops.Launch) else self.stream(operation.stream)
+        if stream is not None and self.captures.of(stream) is None:
+            sightings.see_behind(self, observations, stream)
 
     def _abandon_capture(self, slot: Slot) -> None:
         state = self.streams.get(slot)
@@ -125,7 +156,8 @@ class Model(Facts):
             self.empty_blocks[operation.slot] = range(block.address, block.end)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
-            failure.follow(change)
+            told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
+            failure.follow(change, calls_are_seen=told)
         if failure is not None and failure.calls_left <= 0:
             del self.failures[FailurePoint.UPSTREAM]
         elif outcome == _ERROR_BELOW and len(self.failures) == 1:
@@ -139,6 +171,7 @@ class Model(Facts):
         launched = isinstance(operation, ops.Launch) and operation.instance is not None
         if isinstance(operation, _WAITS_FOR_NOBODY) and not launched:
             return
+        self.order.calls += 1
         self.order.doubt_stalls()
         self.waits_unseen = True
         state = None

@@ -28,11 +28,31 @@ _CALLS_NOTHING_BELOW: Final = (
     ops.InjectFailure,
 )
 
+_MAY_NEED_MEMORY: Final = (
+    ops.CreateStream,
+    ops.CreateEvent,
+    ops.CreateInstance,
+    ops.Partition,
+    ops.CreatePolicy,
+    ops.Initialize,
+    ops.EndCapture,
+    ops.LaunchGraph,
+    ops.Launch,
+    ops.Copy,
+    ops.Fill,
+    ops.Node,
+    ops.Backward,
+)
+"""A runtime may take memory of its own for what it makes and runs: scratch (Kokkos), a graph, or a block itself, which
+OpenCL may provide when a command first uses it (``CL_MEM_OBJECT_ALLOCATION_FAILURE`` of ``clEnqueueFillBuffer``)."""
+
 
 def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
     rule = _RULES.get(type(operation))
     permitted = SUCCESS if rule is None else rule(model, operation)
+    if model.kinds_used and permitted.success and isinstance(operation, _MAY_NEED_MEMORY):
+        permitted = replace(permitted, out_of_memory=True)  # the sequence may have left too little
     if not model.failures or not permitted.success or isinstance(operation, _CALLS_NOTHING_BELOW):
         return permitted
     # The armed failure may be met: out of memory, or an error in the backend's own words.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Initialization, Promise
+from quiesce.backend import Capability, Initialization, Promise
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.model import Model
 from quiesce.oracle.permits_order import Rule, beside_captures, enqueue, on_stream, while_capturing
@@ -131,6 +131,8 @@ def _partition(model: Model, operation: ops.Partition) -> Permitted:
 
 
 def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
+    if model.can(Capability.LIFECYCLE) and not model.initialized:
+        return ANYTHING  # Kokkos makes none before it is initialised, a library without a life of its own does
     return SUCCESS if operation.stream is None else on_stream(model, operation.stream, SUCCESS)
 
 

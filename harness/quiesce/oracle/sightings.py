@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from quiesce.observations import (
+    CopyEnqueued,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
@@ -20,7 +21,7 @@ from quiesce.observations import (
 )
 from quiesce.operations import Slot
 from quiesce.oracle.change import Ask, Change
-from quiesce.oracle.clocks import Clock, merge
+from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
 
@@ -34,6 +35,29 @@ def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, 
             _see_upstream(facts, observation, pool, change)
         elif (sighting := _SIGHTINGS.get(type(observation))) is not None:
             sighting(facts, observation)
+
+
+def see_behind(facts: Facts, observations: tuple[Observation, ...], stream: StreamState) -> None:
+    """Let what was seen beside work on ``stream`` be about that work as well, where it may have come behind it.
+
+    A copy says where it came; of other work nobody knows. So this excuses, and makes nothing sure.
+    """
+    copies = [index for index, seen in enumerate(observations) if isinstance(seen, CopyEnqueued)]
+    recorded: set[str] = set()
+    for seen in observations[copies[-1] + 1 if copies else 0 :]:
+        match seen:
+            case EventRecorded(event, name) if event not in facts.events and stream in facts.observed_streams(name):
+                merge(facts.observed_event(event).clock, facts.order.snapshot(stream))
+                recorded.add(event)
+            case EventWaited(event, None) | EventCompleted(event) if event in recorded:
+                facts.order.complete(facts.observed_event(event).clock)
+            case EventWaited(event, str(waiter)) if event in recorded:
+                for state in facts.observed_streams(waiter):
+                    facts.order.join(state, facts.observed_event(event).clock)
+            case StreamSynchronized(name) if stream in facts.observed_streams(name):
+                facts.order.complete(facts.order.encompassed(stream))
+            case DeviceSynchronized(device) if device == stream.device:
+                facts.order.complete(facts.order.snapshot(stream))
 
 
 def needless_waits(facts: Facts, observations: tuple[Observation, ...]) -> tuple[EventWaited, ...]:

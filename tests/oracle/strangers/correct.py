@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.backend import Capability, Promise
+from quiesce.backends.reference import backend as reference
+from quiesce.gauges import Gauge
 
 from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
+from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
+from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
 from .mapped import MappedSegments
 from .private import GraphSession
 from .runs import DecayingRuns
+from .runtimes import InitializedFirst, StacksOfStreams
 from .segments import StreamSegments
 from .spans import SegregatedFit
+from .withholding import Withholding
 
 _POOL: Final = frozenset(
     {Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO}
@@ -24,6 +30,10 @@ _TRACKS: Final = _POOL | {Promise.TRACKS_USES}
 _ORDER: Final = frozenset({Capability.ORDER_LEDGER})
 _LEGACY: Final = frozenset({Capability.LEGACY_DEFAULT_STREAM})
 _CAPTURE: Final = frozenset({Capability.CAPTURE})
+
+_COALESCING: Final = Stranger(
+    "coalescing spans", CoalescingSpans, _TRACKS | {Promise.RETRIES_SMALLER}, chunk_bytes=512 << 10
+)
 
 CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger(
@@ -41,6 +51,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("segments of streams, untold", StreamSegments, _TRACKS, chunk_bytes=20 << 20),
     Stranger("stealing arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, keeps_spares=True),
     Stranger("mapped segments", MappedSegments, _TRACKS, _ORDER | _LEGACY, chunk_bytes=4 << 20),
+    _COALESCING,
     Stranger(
         "memory of graphs",
         DeferredBatches,
@@ -52,3 +63,28 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
+
+_POOLS: Final = frozenset({Capability.POOL, Capability.POOLS, Capability.POOL_LIMIT})
+_WHOLE: Final = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRACKS_USES})
+
+WITHHOLDING: Final = (
+    Withholding(
+        Stranger("", WholeBlocks, _WHOLE, _ORDER, chunk_bytes=0, make_session=RecordsItsWork),
+        "records its work",
+        _POOLS,
+    ),
+    Withholding(
+        Stranger("", WholeBlocks, _WHOLE, _ORDER, chunk_bytes=0, make_session=WaitsForItsWork),
+        "waits for its work",
+        _POOLS | {Capability.STALL},
+    ),
+    Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+    InitializedFirst(reference(), "reference, initialised first"),
+    StacksOfStreams(
+        _COALESCING,
+        "coalescing spans, and stacks",
+        promises=_COALESCING.promises - {Promise.TRACKS_USES},
+        gauges=frozenset({Gauge.LIVE, Gauge.BLOCKS}),
+    ),
+)
+"""Some of them, claiming less."""
