@@ -45,11 +45,37 @@ def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     if c & 32:
         next_owner = _streams(writer, 1 + (c >> 6 & 1), b)[-1]
         _work(writer, _allocate(writer, block.size_bytes, next_owner, kind=block.kind), next_owner)
-        if not writer.can(
-            Capability.ORDER_LEDGER
-        ):  # then only answers tell: this one is done, and those before are not
-            for asked in dict.fromkeys((next_owner, stream, *others)):
-                writer.write(ops.QueryStream(asked.slot))
+
+
+def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free a block with work on a stalled stream, ask for as much, and ask who is done.
+
+    Where no order is told only answers prove a race: the next owner is done, and what it should have waited for is not.
+    Nothing but the block's own free may come between, so the streams are idle before.
+    """
+    streams = _streams(writer, 3, b)
+    if len(set(streams)) < 3:
+        return
+    stalled, other, third = streams
+    assert stalled.slot is not None
+    for stream in streams:
+        writer.write(ops.SynchronizeStream(stream.slot))
+    pinned = c & 3 == 3 and writer.can(Capability.PINNED, Capability.COPY)
+    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
+    owner = other if c & 4 else stalled
+    block = _allocate(writer, writer.size(a), owner, kind=kind)
+    writer.write(ops.Stall(stalled.slot))
+    for user in dict.fromkeys((owner, stalled)):
+        _work(writer, block, user)
+    free_block(writer, block)
+    if c >> 5 == 1 and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
+        writer.write(ops.Trim(kind))
+    else:
+        later = _allocate(writer, block.size_bytes >> (c >> 4 & 1) or 1, third if c & 8 else other, kind=kind)
+        if not pinned:
+            _work(writer, later, later.stream)
+            writer.write(ops.QueryStream(later.stream.slot))
+    writer.write(ops.QueryStream(stalled.slot))
 
 
 def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:

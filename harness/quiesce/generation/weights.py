@@ -33,6 +33,8 @@ class Rule:
     in_capture: bool = False
     keeps: bool = False
     """Whether the swarm leaves it on: without it a sequence goes nowhere."""
+    unless: frozenset[Capability] = frozenset()
+    """The capabilities that make it needless."""
 
 
 def _rule(
@@ -42,11 +44,13 @@ def _rule(
     *needs: Capability,
     capture: bool = False,
     keeps: bool = False,
+    unless: frozenset[Capability] = frozenset(),
 ) -> Rule:
-    return Rule(function, frozenset(needs), theme, *weights, in_capture=capture, keeps=keeps)
+    return Rule(function, frozenset(needs), theme, *weights, in_capture=capture, keeps=keeps, unless=unless)
 
 
 _C = Capability
+_ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
 _D, _M, _O, _R = rules_deep, rules_memory, rules_order, rules_runtime
 
 LEGAL_RULES: Final = (
@@ -63,6 +67,7 @@ LEGAL_RULES: Final = (
     _rule(_D.exhaust, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
+    _rule(_D.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
     _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
@@ -161,7 +166,8 @@ FOREIGN_THEME_DIVISOR: Final = 3
 
 def rules_for(capabilities: frozenset[Capability], *, hostile: bool) -> tuple[Rule, ...]:
     """Return the rules that a backend with these capabilities can follow."""
-    return tuple(rule for rule in (RULES if hostile else LEGAL_RULES) if rule.needs <= capabilities)
+    rules = RULES if hostile else LEGAL_RULES
+    return tuple(rule for rule in rules if rule.needs <= capabilities and not rule.unless & capabilities)
 
 
 def themes_for(rules: tuple[Rule, ...]) -> tuple[str, ...]:
