@@ -1,4 +1,4 @@
-"""Races in allocators that tell no order: generated sequences find them by asking who is done."""
+"""Races in allocators that tell no order are proven by asking who is done: cases ask, and so do generated sequences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pytest
 from quiesce.backend import Capability
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
+from quiesce.cases.catalogue import find_cases, load
+from quiesce.execution import run_case
 from quiesce.generation.bulk import generate_one
 from quiesce.lockstep import run_lockstep
+from quiesce.results import Verdict
 
 from .strangers.withholding import Withholding
 
@@ -16,6 +19,21 @@ SEED = 3
 OPERATIONS_MAX = 10_000
 ORDER = frozenset({Capability.ORDER_LEDGER})
 UNTOLD = Withholding(reference(), "tells no order", ORDER)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "fault"),
+    [
+        ("reuse/reuse_waits_for_the_last_use", "reuse.ignores_guards"),
+        ("reuse/uses_on_every_stream_count", "reuse.guards_free_stream_only"),
+        ("reuse/squeeze_waits_for_work_in_flight", "reuse.returns_in_flight"),
+    ],
+)
+def test_a_case_proves_a_race_where_nobody_tells_the_order(identifier: str, fault: str) -> None:
+    case = next(case for case in load(find_cases([])).cases if case.identifier == identifier)
+    untold = Withholding(faulty(fault), fault, ORDER)
+    assert [found.invariant for found in run_case(case, untold).findings] == [case.finds]
+    assert run_case(case, UNTOLD).verdict is Verdict.PASSED
 
 
 @pytest.mark.parametrize(
