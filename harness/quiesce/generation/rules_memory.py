@@ -18,7 +18,7 @@ BURST_MAX: Final = 20
 _LONG: Final = 244
 """From this byte on a burst is a long one, of up to a hundred: it fills what is cut into many small parts."""
 _LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
-_ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
+ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
 _INJECTIONS: Final = (
     (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
     (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
@@ -46,7 +46,7 @@ def pool_slot(writer: Writer, byte: int) -> Slot | None:
 
 def allocate_aligned(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate with an alignment."""
-    alignment = _ALIGNMENTS[c % len(_ALIGNMENTS)]
+    alignment = ALIGNMENTS[c % len(ALIGNMENTS)]
     stream = writer.stream(b)
     writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), alignment_bytes=alignment, stream=stream.slot))
 

@@ -51,6 +51,7 @@ _KINDS: Final = {
 _PROMISES: Final[Mapping[str, Promise]] = {
     "request_fits_but_out_of_memory": Promise.RECLAIMS_BEFORE_OOM,
     "capacity_is_enforced": Promise.CAPACITY_LIMIT,
+    "freed_block_serves_its_size": Promise.REUSES_BLOCKS,
     "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,
     "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
     "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
@@ -60,6 +61,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }
 """The promise behind each invariant of policy."""
+_BEFORE_OOM: Final = {Promise.RECLAIMS_BEFORE_OOM, Promise.REUSES_BLOCKS}
 _WORK: Final = frozenset({ops.Copy, ops.Fill, ops.Launch, ops.LaunchGraph, ops.Stage})
 """Requests that leave work in flight: whether memory counts as free may then depend on who waits for it."""
 
@@ -73,7 +75,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     operations = [step.operation for step in expand(replace(case, body=body)) if isinstance(step, PerformStep)]
     promises = {_PROMISES[finding.invariant]} if finding.invariant in _PROMISES else set()
     kinds = {type(operation) for operation in operations}
-    if Promise.RECLAIMS_BEFORE_OOM in promises and kinds & _WORK:
+    if promises & _BEFORE_OOM and kinds & _WORK:
         promises.add(Promise.WAITS_BEFORE_OOM)
     if kinds >= {ops.BeginCapture, ops.Allocate} and isinstance(operations[-1], ops.Allocate):
         promises.add(Promise.ALLOCATES_IN_CAPTURES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.backend import Capability
-from quiesce.generation import rules_deep, rules_hostile, rules_memory, rules_order, rules_runtime
+from quiesce.generation import rules_deep, rules_hostile, rules_memory, rules_order, rules_pressure, rules_runtime
 from quiesce.generation.writer import Writer
 
 RuleFunction: TypeAlias = Callable[[Writer, int, int, int], None]
@@ -51,7 +51,7 @@ def _rule(
 
 _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
-_D, _M, _O, _R = rules_deep, rules_memory, rules_order, rules_runtime
+_D, _M, _O, _P, _R = rules_deep, rules_memory, rules_order, rules_pressure, rules_runtime
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -64,8 +64,8 @@ LEGAL_RULES: Final = (
     _rule(_M.create_pool, "pools", (1, 6), _C.POOLS),
     _rule(_M.destroy_pool, "pools", (1, 4), _C.POOLS),
     _rule(_M.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
-    _rule(_D.exhaust, "pressure", (1, 10), _C.MEMORY),
-    _rule(_D.churn, "pressure", (1, 10), _C.MEMORY),
+    _rule(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
+    _rule(_P.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
     _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),

@@ -14,6 +14,7 @@ from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.oracle.evidence import Evidence
 from quiesce.oracle.failures import ArmedFailure
+from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
@@ -56,6 +57,7 @@ class Facts:
         self.order = HappensBefore(legacy_default_stream=legacy)
         self.evidence = Evidence(self.order)
         self.memory = MemoryModel(ledger=Capability.UPSTREAM_LEDGER in description.capabilities)
+        self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.captures = CaptureModel()
         self.tape = TapeModel()
         self.blocks: dict[Slot, BlockState] = {}

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline
-from quiesce.oracle.memory import SOME_POOL, UpstreamRange
+from quiesce.oracle.intact import IntactBlocks
+from quiesce.oracle.memory import SOME_POOL, BlockState, UpstreamRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20
@@ -96,6 +98,22 @@ def _is_of_pool(model: Model, start: int, end: int, held: UpstreamRange, pool: S
     blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
     blocks += [freed.block for _, _, freed in model.memory.guarded.overlapping(start, end)]
     return held.pool in (pool, SOME_POOL) or any(block.pool == pool for block in blocks)
+
+
+def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> BlockState | None:
+    """Return a freed block of the request's size on its stream that nothing is in the way of, or None.
+
+    The device's memory alone: a library may put buffers of its own into the host's. Blocks of no bytes may be anywhere.
+    """
+    if request.kind not in _ON_THE_DEVICE or model.empty_blocks or not model.memory.is_upstream_seen(request.kind):
+        return None
+    waits = model.promises(Promise.WAITS_BEFORE_OOM)
+    stream = model.stream(request.stream)
+    for block, guard in intact.serving(request, stream, worst_class(model, request.size_bytes)):
+        held = model.memory.holding(block)
+        if held and held[-1].end >= block.end and (waits or not _may_be_pending(model, guard)):
+            return block
+    return None
 
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:

@@ -77,6 +77,11 @@ class UpstreamRange:
     graphs: list[GraphMemory] = field(default_factory=list)
     """What was freed in it may be kept for these."""
 
+    @property
+    def end(self) -> int:
+        """The address behind it."""
+        return self.address + self.size_bytes
+
 
 @dataclass(slots=True, frozen=True)
 class Returned:

@@ -40,6 +40,12 @@ _WAITS_FOR_NOBODY: Final = (
 )
 """Requests that a library passes on as they are; behind any other it may wait, or make a stream wait."""
 
+_LEAVES_MEMORY_ALONE: Final = frozenset(
+    {*_WAITS_FOR_NOBODY, ops.Allocate, ops.Free, ops.Trim, ops.DestroyPool, ops.DestroyStream}
+    | {ops.SynchronizeStream, ops.SynchronizeEvent, ops.SynchronizeDevice, ops.Stage}
+) - {ops.CreateStream, ops.LaunchGraph}
+"""Requests for which nothing is taken from a pool but the blocks that are asked for."""
+
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
@@ -64,6 +70,8 @@ class Model(Facts):
         """Bring the model up to date with one operation and return what changed."""
         armed = next(iter(self.failures.values())).error if self.failures else None
         change = Change(operation, outcome, observations, before, after, origin, armed)
+        if self.intact is not None and self._may_take_memory(operation):
+            self.intact.forget()
         if isinstance(operation, _CHANGES_BEFORE_IT_IS_SEEN):
             self._change_at_once(operation, outcome, change)
         elif isinstance(operation, _MAKES_A_BLOCK):  # one that is refused may leave a chunk behind
@@ -86,6 +94,12 @@ class Model(Facts):
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
+
+    @staticmethod
+    def _may_take_memory(operation: Operation) -> bool:
+        """Whether a library may need memory of its own: streams, graphs, runtimes and tapes have some."""
+        on_instance = isinstance(operation, ops.Launch) and operation.instance is not None
+        return on_instance or type(operation) not in _LEAVES_MEMORY_ALONE
 
     def _taker(self, change: Change) -> Slot | None:
         """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.

@@ -20,6 +20,8 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
     """Enter a block that was made."""
     if operation.size_bytes == 0:
         facts.empty_blocks[operation.slot] = range(outcome.address, outcome.address + 1)
+        if facts.intact is not None:
+            facts.intact.take(outcome.address, outcome.address + 1)
         if outcome.address:
             owners = facts.memory.live.overlapping(outcome.address, outcome.address + 1)
             change.overlapped = tuple(owner for _, _, owner in owners)
@@ -41,6 +43,8 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
     if not facts.sees_order and _may_wait_for_freed(facts, block):
         facts.order.mark(block.stream)  # an allocator may make it wait, unseen, whichever memory it then hands out
     change.overlapped = tuple(facts.memory.add(block))
+    if facts.intact is not None:
+        facts.intact.take(block.address, block.end)
     facts.blocks[operation.slot] = block
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
@@ -156,6 +160,8 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
+    if facts.intact is not None:
+        facts.intact.free(block, stream, guard)
 
 
 def defer_free(facts: Facts, change: Change) -> None:

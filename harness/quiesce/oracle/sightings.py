@@ -131,6 +131,8 @@ def _see_upstream(
 ) -> None:
     if not isinstance(seen, UpstreamFreed):
         change.asks += (Ask(seen, facts.memory.held_bytes),)
+    if facts.intact is not None and not isinstance(seen, UpstreamRefused):
+        facts.intact.take(seen.address, seen.address + seen.size_bytes)
     for returned in facts.memory.see_upstream(seen, pool):
         if returned.guard is None:
             change.returned += (returned,)

@@ -33,9 +33,10 @@ _HELD = {Gauge.RESERVED: BOTH, Gauge.PINNED: CLAIM}
 _POOL = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO, Promise.GROWTH_RESETS})
 _POOL |= {Promise.WAITS_BEFORE_OOM}
 _TRACKED = _POOL | {Promise.TRACKS_USES}
+_IN_PLACE = frozenset({Promise.REUSES_BLOCKS, Promise.CAPACITY_LIMIT})
 
 CORRECT: Final[tuple[Trial, ...]] = (
-    Trial("powers of two", PowersOfTwo, promises=_TRACKED, gauges=_EVERY),
+    Trial("powers of two", PowersOfTwo, promises=_TRACKED | _IN_PLACE, gauges=_EVERY),
     Trial(
         "powers of two, claims only",
         PowersOfTwo,
@@ -97,10 +98,10 @@ CORRECT: Final[tuple[Trial, ...]] = (
     Trial(
         "buddies",
         Buddy,
-        promises=frozenset({Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO, Promise.CAPACITY_LIMIT}),
+        promises=_IN_PLACE | {Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO},
         gauges=_EVERY,
     ),
-    Trial("slabs", Slab, Traits(zero="unique"), promises=frozenset({Promise.CAPACITY_LIMIT}), gauges=_EVERY),
+    Trial("slabs", Slab, Traits(zero="unique"), promises=_IN_PLACE, gauges=_EVERY),
     Trial(
         "polled events",
         Polling,

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce import operations as ops
-from quiesce.backend import Promise
+from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
 from quiesce.observations import CopyEnqueued, UpstreamRefused
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
-from quiesce.oracle.footprints import is_anything_in_flight, is_in_use, worst_class
+from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
 from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
-from quiesce.outcomes import Done
+from quiesce.outcomes import Done, OutOfMemory
 
 _KINDS: Final = {
     MemoryKind.DEVICE: Gauge.RESERVED,
@@ -98,6 +98,22 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
                 f"{seen.size_bytes} bytes asked of upstream with nothing held",
             )
             return
+
+
+def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Finding]:
+    """A backend that reuses blocks is not out of memory for a request for which it has a block."""
+    operation = change.operation
+    if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate) or model.intact is None:
+        return
+    if change.armed is not None or model.captures.any_active or not model.can(Capability.CAPACITY):
+        return
+    freed = intact_block(model, model.intact, operation)
+    if freed is not None:
+        yield found(
+            "freed_block_serves_its_size",
+            f"allocated: '{freed.slot}' had as much on that stream, and nothing is in its place",
+            "out of memory",
+        )
 
 
 def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
@@ -186,6 +202,13 @@ INVARIANTS: Final = (
         "UP",
         destroyed_pools_own_nothing,
         (ops.DestroyPool,),
+    ),
+    Invariant(
+        "freed_block_serves_its_size",
+        "A freed block serves again.",
+        "RETRY",
+        freed_block_serves_its_size,
+        (ops.Allocate,),
     ),
     Invariant(
         "growth_starts_over_after_squeeze",

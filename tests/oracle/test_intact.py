@@ -1,0 +1,121 @@
+"""Who promises to reuse blocks has each freed block for another request, unless something was put in its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce import operations as ops
+from quiesce.backend import Backend, Promise
+from quiesce.backends.reference import backend as reference
+from quiesce.backends.reference import faulty
+from quiesce.cases.parser import parse_text
+from quiesce.execution import run_case
+from quiesce.operations import MemoryKind
+from quiesce.oracle.clocks import HappensBefore
+from quiesce.oracle.intact import IntactBlocks
+from quiesce.oracle.memory import BlockState, GraphMemory
+
+from .allocators.correct import CORRECT
+from .strangers.withholding import Withholding
+
+FAULTY = faulty("pool.waits_without_searching")
+UNPROMISED = Withholding(FAULTY, "promises nothing of the kind", promises=frozenset({Promise.REUSES_BLOCKS}))
+BY_NAME = {each.describe().name: each for each in CORRECT}
+
+CASE = """\
+title:  Every other block is freed with work in flight, and one more of the size is asked for
+kind:   control
+needs:  memory, streams, launch, stall, capacity
+device: capacity=16MiB
+
+s = create stream nonblocking
+t = create stream nonblocking
+repeat 16:
+    a[i] = allocate 1MiB on s
+stall t
+launch on t reads=a[0]
+free a[0] on s
+{between}
+b = allocate 1MiB on {stream}
+"""
+
+ORDER = HappensBefore(legacy_default_stream=False)
+STREAM, OTHER = (ORDER.new_stream(name, 0) for name in ("s", "t"))
+BYTES, MARGIN_BYTES = 4096, 512
+
+
+def block(address: int = 1 << 20, graphs: tuple[GraphMemory, ...] = ()) -> BlockState:
+    return BlockState("a", address, BYTES, MemoryKind.DEVICE, STREAM, None, 0, "", graphs=graphs)
+
+
+def found(backend: Backend, *, between: str = "", stream: str = "s") -> list[str]:
+    text = CASE.format(between=between, stream=stream)
+    return [finding.invariant for finding in run_case(parse_text(text, "x.case", "x"), backend).findings]
+
+
+def test_a_block_that_was_waited_for_has_to_serve() -> None:
+    assert found(FAULTY) == ["freed_block_serves_its_size"]
+    assert found(reference()) == []
+
+
+def test_nobody_has_to_serve_in_place_who_does_not_promise_it() -> None:
+    assert found(UNPROMISED) == []
+
+
+@pytest.mark.parametrize(
+    ("between", "stream"),
+    [("", "t"), ("u = create stream", "s"), ("e = allocate 0", "s")],
+    ids=["another stream", "a stream may need memory", "a block of no bytes may be anywhere"],
+)
+def test_a_block_that_may_be_taken_need_not_serve(between: str, stream: str) -> None:
+    assert found(FAULTY, between=between, stream=stream) == []
+
+
+@pytest.mark.parametrize("name", ["powers of two", "buddies", "slabs"])
+def test_allocators_that_reuse_in_place_are_not_accused(name: str) -> None:
+    assert Promise.REUSES_BLOCKS in BY_NAME[name].describe().promises
+    assert found(BY_NAME[name]) == []
+
+
+def serving(blocks: IntactBlocks, **changes: int) -> list[BlockState]:
+    request = ops.Allocate("b", changes.get("size_bytes", BYTES), alignment_bytes=changes.get("alignment_bytes"))
+    return [freed for freed, _ in blocks.serving(request, STREAM, MARGIN_BYTES)]
+
+
+@pytest.mark.parametrize(
+    ("start_bytes", "end_bytes", "serves"),
+    [
+        (0, BYTES, False),
+        (BYTES - 1, BYTES, False),
+        (BYTES + MARGIN_BYTES - 1, 3 * BYTES, False),
+        (BYTES + MARGIN_BYTES, 3 * BYTES, True),
+        (-BYTES, -MARGIN_BYTES, True),
+        (-BYTES, 1 - MARGIN_BYTES, False),
+    ],
+)
+def test_what_was_put_into_or_beside_a_block_keeps_it_from_serving(
+    start_bytes: int, end_bytes: int, serves: bool
+) -> None:
+    blocks, freed = IntactBlocks(), block()
+    blocks.take(freed.address + start_bytes, freed.address + end_bytes)  # before the free, it keeps nothing
+    blocks.free(freed, STREAM, {})
+    assert serving(blocks) == [freed]
+    blocks.take(freed.address + start_bytes, freed.address + end_bytes)
+    assert serving(blocks) == ([freed] if serves else [])
+
+
+def test_a_block_serves_its_size_and_alignment_on_its_stream_once_nothing_is_forgotten() -> None:
+    blocks, freed = IntactBlocks(), block()
+    blocks.free(freed, STREAM, {})
+    assert serving(blocks, size_bytes=BYTES - 1) == serving(blocks, alignment_bytes=4096) == []
+    assert list(blocks.serving(ops.Allocate("b", BYTES), OTHER, MARGIN_BYTES)) == []
+    assert serving(blocks) == [freed]
+    blocks.forget()
+    assert serving(blocks) == []
+
+
+def test_what_another_stream_or_a_graph_has_next_serves_nobody_here() -> None:
+    blocks = IntactBlocks()
+    blocks.free(block(), OTHER, {})
+    blocks.free(block(2 << 20, (GraphMemory(),)), STREAM, {})
+    assert serving(blocks) == []
