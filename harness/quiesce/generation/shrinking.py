@@ -1,9 +1,9 @@
 """Shrinking: a case that breaks an invariant becomes a short one that breaks the same invariant.
 
 Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in runs from anywhere and in pairs; what is
-left is simplified, slots are merged, and a large block is tried in the place of many small ones. A candidate counts
-only if it is no less legal than the case it came from: a shorter sequence with a race of its own would blame the
-backend for nothing.
+left is simplified, slots are merged, and large blocks, or a small device, are tried in the place of many small blocks.
+A candidate counts only if it is no less legal than the case it came from: a shorter sequence with a race of its own
+would blame the backend for nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from quiesce.generation.editing import Body, keep, leaves, makings, numbered, re
 from quiesce.generation.legality import worst_legality
 from quiesce.generation.reshaping import bodies_without, larger_bodies, loopless_body, merged_bodies, shorter_loops
 from quiesce.generation.simplification import simpler_devices, simpler_operations
+from quiesce.generation.tightening import allocations, cases_without, tight_cases
 from quiesce.lockstep import run_lockstep
 
 TRIALS_MAX: Final = 6000
@@ -31,8 +32,8 @@ PAIRS_MAX: Final = 30
 """With more lines left, they are not removed two by two."""
 RUN_LINES_MAX: Final = 40
 """With more lines left, runs of every length are not removed from everywhere."""
-_INFLATED_MIN: Final = 5
-"""With fewer lines left, larger blocks save none."""
+_FILLING_MIN: Final = 5
+"""With fewer lines left, larger blocks and smaller devices save none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class _Shrinker:
         while before != self._case and self._left > 0:
             before = self._case
             self._remove_chunks()
+            if self._size > RUN_LINES_MAX:
+                self._fill_sooner()
             self._simplify_device()
             self._simplify_operations()
             self._merge_slots()
@@ -101,7 +104,8 @@ class _Shrinker:
             self._remove_runs()
             self._remove_pairs()
             if before == self._case:
-                self._inflate()
+                self._tighten()
+                self._fill_sooner()
         self._left += 1  # one for the names: they are for the reader
         self._accept(self._with_body(with_short_names(self._case.body)))
 
@@ -221,17 +225,30 @@ class _Shrinker:
         while taken and self._left > 0:
             taken = any(self._accept(self._with_body(body)) for body in bodies_without(self._case.body))
 
-    def _inflate(self) -> None:
-        """Try large blocks in the place of small ones, where that saves lines."""
-        if self._size < _INFLATED_MIN:
+    def _fill_sooner(self) -> None:
+        """Try large blocks in the place of small ones, and small devices, where that saves lines."""
+        if self._size < _FILLING_MIN:
             return
-        for body in larger_bodies(self._case.body, self._case.device, self._description.chunk_bytes):
+        larger = larger_bodies(self._case.body, self._case.device, self._description.chunk_bytes)
+        for candidate in (*tight_cases(self._case), *map(self._with_body, larger)):
             before, finding = self._case, self._finding
-            if self._left > 0 and self._accept(self._with_body(body)):
+            if self._left > 0 and self._accept(candidate):
                 self._remove_chunks()
                 if self._size < sum(1 for _ in leaves(before.body)):
                     return
                 self._case, self._finding = before, finding
+
+    def _tighten(self) -> None:
+        """Remove blocks that only fill the device, and as much of the device with them."""
+        length = max(1, self._size // 2)
+        while length:
+            blocks = list(allocations(self._case.body))
+            for start in range(len(blocks) - length, -1, -length):
+                positions, gone = zip(*blocks[start : start + length], strict=True)
+                if any(self._accept(case) for case in cases_without(self._case, positions, gone)):
+                    break
+            else:
+                length //= 2
 
     # -- fewer iterations ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,84 @@
+"""Cases on smaller devices, which fewer requests fill."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import DeviceProfile
+from quiesce.cases.case import Case, Request
+from quiesce.cases.effects import uses_of
+from quiesce.generation.editing import Body, keep, leaves, read
+from quiesce.operations import MemoryKind
+
+_ROOM_BLOCKS: Final = (1, 2, 4)
+
+
+def tight_cases(case: Case) -> Iterator[Case]:
+    """Yield cases whose device has room for a few blocks of their largest size, or of that which most blocks have.
+
+    All blocks come again, or of those that nothing else is done with as many as there is room for, and one more.
+    """
+    asked = [allocation for _, allocation in allocations(case.body)]
+    if not asked:
+        return
+    sizes = [allocation.size_bytes for allocation in asked]
+    most_frequent = Counter(sizes).most_common(1)[0][0]
+    for room in _ROOM_BLOCKS:
+        for size in dict.fromkeys((most_frequent, max(sizes))):
+            for footprint_bytes in _footprints([size], case.device.granularity_bytes):
+                capacity = room * footprint_bytes
+                if 0 < capacity < case.device.capacity_bytes:
+                    tight = replace(case, device=replace(case.device, capacity_bytes=capacity))
+                    yield tight
+                    for count in (room, room + 1):
+                        yield replace(tight, body=_with_fewer_fillers(case.body, size, count))
+
+
+def cases_without(case: Case, positions: Collection[int], blocks: Sequence[ops.Allocate]) -> Iterator[Case]:
+    """Yield cases that lack some blocks, allocated at these positions, and the room for them."""
+    body = keep(case.body, set(range(_size(case.body))).difference(positions))
+    pinned = any(block.kind is MemoryKind.PINNED for block in blocks)
+    for footprint_bytes in _footprints([block.size_bytes for block in blocks], case.device.granularity_bytes):
+        device = _with_less(case.device, footprint_bytes, pinned=pinned)
+        if device is not None:
+            yield replace(case, body=body, device=device)
+
+
+def allocations(body: Body) -> Iterator[tuple[int, ops.Allocate]]:
+    """Yield the allocations that mention no loop variable, and their positions."""
+    for position, statement in enumerate(leaves(body)):
+        operation = read(statement) if isinstance(statement, Request) else None
+        if isinstance(operation, ops.Allocate):
+            yield position, operation
+
+
+def _with_fewer_fillers(body: Body, size_bytes: int, count: int) -> Body:
+    """Keep of the blocks that nothing is done with but to allocate them only the last few of one size."""
+    operations = (read(statement) for statement in leaves(body) if isinstance(statement, Request))
+    used = {use.slot for operation in operations if operation is not None for use in uses_of(operation)}
+    fillers = [(position, asked.size_bytes) for position, asked in allocations(body) if asked.slot not in used]
+    kept = [position for position, size in fillers if size == size_bytes][-count:]
+    return keep(body, set(range(_size(body))).difference(position for position, _ in fillers).union(kept))
+
+
+def _with_less(device: DeviceProfile, room_bytes: int, *, pinned: bool) -> DeviceProfile | None:
+    whole = device.pinned_capacity_bytes if pinned else device.capacity_bytes
+    if room_bytes >= whole:
+        return None
+    rest = whole - room_bytes
+    return replace(device, pinned_capacity_bytes=rest) if pinned else replace(device, capacity_bytes=rest)
+
+
+def _footprints(sizes: Sequence[int], granularity_bytes: int) -> Iterator[int]:
+    """Yield what blocks take: in whole units, and in classes of powers of two."""
+    units = sum(-(-size // granularity_bytes) * granularity_bytes for size in sizes)
+    powers = sum(max(granularity_bytes, 1 << (size - 1).bit_length()) for size in sizes if size)
+    yield from dict.fromkeys((units, powers))
+
+
+def _size(body: Body) -> int:
+    return sum(1 for _ in leaves(body))
