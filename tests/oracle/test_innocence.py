@@ -271,6 +271,20 @@ free a
 free b
 """
 
+STALLED_IN_A_CAPTURE = """\
+s = create stream
+begin capture on s
+stall s
+"""
+CAPTURED_A_STALL = """\
+s = create stream
+begin capture on s
+stall s
+g = end capture on s
+launch on s
+query stream s
+"""
+
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("best fit, addresses never again", "a stream may wait for what its memory was used by", UNSEEN_WAIT),
@@ -296,6 +310,8 @@ INNOCENT = (
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),
     ("memory of graphs", "a capture that went bad refuses everything", IN_A_SPOILED_CAPTURE),
     ("late arenas", "a device comes to a record in its own time", RECORDED_JUST_NOW),
+    ("captures refuse stalls", "a stall may be work that a capture refuses", STALLED_IN_A_CAPTURE),
+    ("captures take stalls", "a stall may be work that a capture takes in", CAPTURED_A_STALL),
     ("late arenas, untold", "a device comes to an unseen record in its own time", FREED_JUST_NOW),
     ("late arenas", "a device comes to a library's record in its own time", FREED_JUST_NOW),
 )

@@ -21,6 +21,7 @@ from .runs import DecayingRuns
 from .runtimes import InitializedFirst, StacksOfStreams
 from .segments import StreamSegments
 from .spans import SegregatedFit
+from .stalls import CapturesRefuseStalls, CapturesTakeStalls
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
@@ -59,6 +60,22 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         _ORDER | _CAPTURE,
         chunk_bytes=0,
         make_session=GraphSession,
+    ),
+    Stranger(
+        "captures refuse stalls",
+        DeferredBatches,
+        _POOL,
+        _ORDER | _CAPTURE,
+        chunk_bytes=0,
+        make_session=CapturesRefuseStalls,
+    ),
+    Stranger(
+        "captures take stalls",
+        DeferredBatches,
+        _POOL,
+        _ORDER | _CAPTURE,
+        chunk_bytes=0,
+        make_session=CapturesTakeStalls,
     ),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
