@@ -284,6 +284,15 @@ g = end capture on s
 launch on s
 query stream s
 """
+OUT_OF_SCRATCH_FIRST = """\
+a = allocate 1
+free a
+launch
+launch
+launch
+launch
+launch writes=a
+"""
 
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
@@ -312,6 +321,7 @@ INNOCENT = (
     ("late arenas", "a device comes to a record in its own time", RECORDED_JUST_NOW),
     ("captures refuse stalls", "a stall may be work that a capture refuses", STALLED_IN_A_CAPTURE),
     ("captures take stalls", "a stall may be work that a capture takes in", CAPTURED_A_STALL),
+    ("reference, short of scratch", "what a launch lacks may be seen before what it names", OUT_OF_SCRATCH_FIRST),
     ("late arenas, untold", "a device comes to an unseen record in its own time", FREED_JUST_NOW),
     ("late arenas", "a device comes to a library's record in its own time", FREED_JUST_NOW),
 )

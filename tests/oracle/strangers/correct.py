@@ -18,7 +18,7 @@ from .late import LateSession
 from .mapped import MappedSegments
 from .private import GraphSession
 from .runs import DecayingRuns
-from .runtimes import InitializedFirst, StacksOfStreams
+from .runtimes import InitializedFirst, ScratchOfLaunches, StacksOfStreams
 from .segments import StreamSegments
 from .spans import SegregatedFit
 from .stalls import CapturesRefuseStalls, CapturesTakeStalls
@@ -97,6 +97,7 @@ WITHHOLDING: Final = (
     ),
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
     InitializedFirst(reference(), "reference, initialised first"),
+    ScratchOfLaunches(reference(), "reference, short of scratch", promises=frozenset({Promise.FLAT_COST})),
     StacksOfStreams(
         _COALESCING,
         "coalescing spans, and stacks",
