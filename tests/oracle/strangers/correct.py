@@ -15,6 +15,7 @@ from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
 from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
+from .lingering import LingeringPools
 from .mapped import MappedSegments
 from .private import GraphSession
 from .runs import DecayingRuns
@@ -77,6 +78,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         chunk_bytes=0,
         make_session=CapturesTakeStalls,
     ),
+    Stranger("lingering pools", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LingeringPools),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )

@@ -8,7 +8,7 @@ from typing import Final
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
-from . import private
+from . import lingering, private
 from .adapter import Stranger
 from .correct import CORRECT
 
@@ -110,6 +110,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("deferred batches", order.StallsAreDone, EARLY),
     _session("memory of graphs", private.GraphsAreKeptForEver, TRIM, LEFT),
     _session("memory of graphs", private.FailedCapturesKeepTheirs, TRIM, LEFT),
+    _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
 )
 
 _SEEDS: Final = {
