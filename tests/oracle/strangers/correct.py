@@ -12,12 +12,15 @@ from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
 from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
+from .checkpoints import Checkpoints
 from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
 from .lingering import LingeringPools
+from .magazines import Magazines
 from .mapped import MappedSegments
 from .private import GraphSession
+from .reserved import ReservingSession
 from .runs import DecayingRuns
 from .runtimes import InitializedFirst, ScratchOfLaunches, StacksOfStreams
 from .segments import StreamSegments
@@ -63,6 +66,14 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         make_session=GraphSession,
     ),
     Stranger(
+        "reserved captures",
+        DeferredBatches,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.ALLOCATES_IN_CAPTURES}),
+        _ORDER | _LEGACY | _CAPTURE,
+        chunk_bytes=256 << 10,
+        make_session=ReservingSession,
+    ),
+    Stranger(
         "captures refuse stalls",
         DeferredBatches,
         _POOL,
@@ -79,6 +90,14 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         make_session=CapturesTakeStalls,
     ),
     Stranger("lingering pools", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LingeringPools),
+    Stranger("magazines", Magazines, _TRACKS, _ORDER, chunk_bytes=256 << 10),
+    Stranger(
+        "checkpoints",
+        Checkpoints,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
+        _ORDER | _LEGACY,
+        chunk_bytes=1 << 20,
+    ),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
