@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Backend, Capability
+from quiesce.backend import Backend, Capability, DeviceProfile
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
+from quiesce.oracle.model import Model
+from quiesce.oracle.permits import permits
+from quiesce.outcomes import Allocated, OutOfMemory
+from quiesce.requests import parse_request
 from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
@@ -348,3 +352,10 @@ def test_the_reference_is_not_accused(title: str, device: str, body: str) -> Non
     result = run_case(parse_text(text, "x.case", "x"), reference())
     assert result.findings == ()
     assert result.verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("request_line", ["a = allocate 1 pool=gone", "a = stage gone"])
+def test_what_names_nothing_may_run_out_of_memory_first(request_line: str) -> None:
+    permitted = permits(Model(reference().describe(), DeviceProfile()), parse_request(request_line))
+    assert permitted.permits(OutOfMemory())
+    assert not permitted.permits(Allocated(1 << 20))
