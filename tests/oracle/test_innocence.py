@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Backend, Capability
+from quiesce.backend import Backend, Capability, DeviceProfile
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
+from quiesce.oracle.model import Model
+from quiesce.oracle.permits import permits
+from quiesce.outcomes import Allocated, OutOfMemory
+from quiesce.requests import parse_request
 from quiesce.results import Verdict
 
 from .allocators.correct import CORRECT
@@ -271,6 +275,29 @@ free a
 free b
 """
 
+STALLED_IN_A_CAPTURE = """\
+s = create stream
+begin capture on s
+stall s
+"""
+CAPTURED_A_STALL = """\
+s = create stream
+begin capture on s
+stall s
+g = end capture on s
+launch on s
+query stream s
+"""
+OUT_OF_SCRATCH_FIRST = """\
+a = allocate 1
+free a
+launch
+launch
+launch
+launch
+launch writes=a
+"""
+
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("best fit, addresses never again", "a stream may wait for what its memory was used by", UNSEEN_WAIT),
@@ -296,6 +323,9 @@ INNOCENT = (
     ("memory of graphs", "a graph writes to what was freed as long as it exists", KEPT_FOR_A_GRAPH),
     ("memory of graphs", "a capture that went bad refuses everything", IN_A_SPOILED_CAPTURE),
     ("late arenas", "a device comes to a record in its own time", RECORDED_JUST_NOW),
+    ("captures refuse stalls", "a stall may be work that a capture refuses", STALLED_IN_A_CAPTURE),
+    ("captures take stalls", "a stall may be work that a capture takes in", CAPTURED_A_STALL),
+    ("reference, short of scratch", "what a launch lacks may be seen before what it names", OUT_OF_SCRATCH_FIRST),
     ("late arenas, untold", "a device comes to an unseen record in its own time", FREED_JUST_NOW),
     ("late arenas", "a device comes to a library's record in its own time", FREED_JUST_NOW),
 )
@@ -322,3 +352,10 @@ def test_the_reference_is_not_accused(title: str, device: str, body: str) -> Non
     result = run_case(parse_text(text, "x.case", "x"), reference())
     assert result.findings == ()
     assert result.verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize("request_line", ["a = allocate 1 pool=gone", "a = stage gone"])
+def test_what_names_nothing_may_run_out_of_memory_first(request_line: str) -> None:
+    permitted = permits(Model(reference().describe(), DeviceProfile()), parse_request(request_line))
+    assert permitted.permits(OutOfMemory())
+    assert not permitted.permits(Allocated(1 << 20))

@@ -51,8 +51,9 @@ def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
     rule = _RULES.get(type(operation))
     permitted = SUCCESS if rule is None else rule(model, operation)
-    if model.kinds_used and permitted.success and isinstance(operation, _MAY_NEED_MEMORY):
-        permitted = replace(permitted, out_of_memory=True)  # the sequence may have left too little
+    if model.kinds_used and isinstance(operation, _MAY_NEED_MEMORY):
+        # The sequence may have left too little, which may come out before what else is wrong with the request.
+        permitted = replace(permitted, out_of_memory=True)
     if not model.failures or not permitted.success or isinstance(operation, _CALLS_NOTHING_BELOW):
         return permitted
     # The armed failure may be met: out of memory, or an error in the backend's own words.

@@ -21,7 +21,7 @@ _ALWAYS_REFUSED_BYTES: Final = 1 << 47
 
 def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
     if operation.pool is not None and operation.pool not in model.pools:
-        return REFUSED
+        return replace(REFUSED, out_of_memory=True)  # whichever is seen first
     if operation.stream is not None and operation.stream not in model.streams:
         return ANYTHING
     limit = model.pools.get(operation.pool) if operation.pool is not None else None
@@ -46,7 +46,7 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
 def _stage(model: Model, operation: ops.Stage) -> Permitted:
     source = operation.source
     if source not in model.blocks:
-        return ANYTHING if source in model.empty_blocks else REFUSED
+        return ANYTHING if source in model.empty_blocks else replace(REFUSED, out_of_memory=True)
     if model.blocks[source].kind is MemoryKind.DEVICE:
         return ANYTHING  # some libraries copy it, some refuse it
     state = model.stream(operation.stream)

@@ -56,7 +56,11 @@ def _destroy_stream(model: Model, operation: ops.DestroyStream) -> Permitted:
 
 
 def _stall(model: Model, operation: ops.Stall) -> Permitted:
-    return SUCCESS if operation.slot in model.streams else REFUSED
+    state = model.streams.get(operation.slot)
+    if state is None:
+        return REFUSED
+    # What holds a stream is put on it: a capture takes it in, or refuses it.
+    return SUCCESS if model.captures.of(state) is None else Permitted(codes=frozenset({ANY}))
 
 
 def _release(model: Model, operation: ops.Release) -> Permitted:

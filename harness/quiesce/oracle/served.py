@@ -159,8 +159,9 @@ def _synchronize_device(facts: Facts, operation: ops.SynchronizeDevice, change: 
 
 
 def _stall(facts: Facts, operation: ops.Stall, change: Change) -> None:
-    if operation.slot in facts.streams:
-        facts.order.stall(facts.streams[operation.slot])
+    state = facts.streams.get(operation.slot)
+    if state is not None and facts.captures.of(state) is None:  # else it may be in the graph, and holds nothing yet
+        facts.order.stall(state)
 
 
 def _release(facts: Facts, operation: ops.Release, change: Change) -> None:

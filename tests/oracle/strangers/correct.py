@@ -12,15 +12,20 @@ from .adapter import Stranger
 from .arenas import StealingArenas
 from .batches import DeferredBatches
 from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
+from .checkpoints import Checkpoints
 from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
 from .late import LateSession
+from .lingering import LingeringPools
+from .magazines import Magazines
 from .mapped import MappedSegments
 from .private import GraphSession
+from .reserved import ReservingSession
 from .runs import DecayingRuns
-from .runtimes import InitializedFirst, StacksOfStreams
+from .runtimes import InitializedFirst, ScratchOfLaunches, StacksOfStreams
 from .segments import StreamSegments
 from .spans import SegregatedFit
+from .stalls import CapturesRefuseStalls, CapturesTakeStalls
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
@@ -60,6 +65,39 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         chunk_bytes=0,
         make_session=GraphSession,
     ),
+    Stranger(
+        "reserved captures",
+        DeferredBatches,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.ALLOCATES_IN_CAPTURES}),
+        _ORDER | _LEGACY | _CAPTURE,
+        chunk_bytes=256 << 10,
+        make_session=ReservingSession,
+    ),
+    Stranger(
+        "captures refuse stalls",
+        DeferredBatches,
+        _POOL,
+        _ORDER | _CAPTURE,
+        chunk_bytes=0,
+        make_session=CapturesRefuseStalls,
+    ),
+    Stranger(
+        "captures take stalls",
+        DeferredBatches,
+        _POOL,
+        _ORDER | _CAPTURE,
+        chunk_bytes=0,
+        make_session=CapturesTakeStalls,
+    ),
+    Stranger("lingering pools", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LingeringPools),
+    Stranger("magazines", Magazines, _TRACKS, _ORDER, chunk_bytes=256 << 10),
+    Stranger(
+        "checkpoints",
+        Checkpoints,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
+        _ORDER | _LEGACY,
+        chunk_bytes=1 << 20,
+    ),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
@@ -80,6 +118,7 @@ WITHHOLDING: Final = (
     ),
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
     InitializedFirst(reference(), "reference, initialised first"),
+    ScratchOfLaunches(reference(), "reference, short of scratch", promises=frozenset({Promise.FLAT_COST})),
     StacksOfStreams(
         _COALESCING,
         "coalescing spans, and stacks",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from . import checkpoints, lingering, magazines, private, reserved
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
-from . import private
 from .adapter import Stranger
 from .correct import CORRECT
 
@@ -110,6 +110,15 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("deferred batches", order.StallsAreDone, EARLY),
     _session("memory of graphs", private.GraphsAreKeptForEver, TRIM, LEFT),
     _session("memory of graphs", private.FailedCapturesKeepTheirs, TRIM, LEFT),
+    _pool("magazines", magazines.DepotForgetsMarkers, REUSE, IN_FLIGHT),
+    _pool("magazines", magazines.OverflowsTwice, OVERLAP, REUSE, IN_FLIGHT, OWNED, TRIM, RAISES),
+    _pool("magazines", magazines.MagazinesDieWithTheirStream, TRIM, FITS),
+    _pool("magazines", magazines.LargeOfAnyAlignment, ALIGNED),
+    _pool("checkpoints", checkpoints.RollsBackTooFar, OVERLAP),
+    _pool("checkpoints", checkpoints.HandsOverInFlight, REUSE, IN_FLIGHT),
+    _pool("checkpoints", checkpoints.OrphansAreNotTrimmed, TRIM, FITS),
+    _session("reserved captures", reserved.CutsBeyondItsEnd, WITHIN),
+    _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
 )
 
 _SEEDS: Final = {

@@ -1,11 +1,11 @@
-"""Runtimes around a backend: one whose streams need stacks, and one that makes no instances before it is up."""
+"""Runtimes around a backend: what they need memory for, and what they refuse, is their own."""
 
 from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Context, DeviceProfile, Reply
 from quiesce.operations import Operation, Slot
-from quiesce.outcomes import NOT_INITIALIZED, Allocated, Done, Rejected
+from quiesce.outcomes import NOT_INITIALIZED, Allocated, Done, OutOfMemory, Rejected
 
 from .withholding import Withholding, WithholdingContext
 
@@ -60,3 +60,27 @@ class InitializedFirstContext(WithholdingContext):
         if reply.outcome == Done() and isinstance(operation, ops.Initialize | ops.Finalize):
             self.is_up = isinstance(operation, ops.Initialize)
         return reply
+
+
+class ScratchOfLaunches(Withholding):
+    """Another backend whose launches need scratch, which is not there for each fifth one. That is seen first."""
+
+    def open(self, profile: DeviceProfile) -> WithholdingContext:
+        return ScratchContext(self.backend.open(profile), self)
+
+
+class ScratchContext(WithholdingContext):
+    """A context that counts the launches since memory was asked for."""
+
+    def __init__(self, context: Context, by: Withholding) -> None:
+        super().__init__(context, by)
+        self.launches: int | None = None
+
+    def perform(self, operation: Operation) -> Reply:
+        if isinstance(operation, ops.Allocate) and self.launches is None:
+            self.launches = 0
+        if isinstance(operation, ops.Launch) and self.launches is not None:
+            self.launches += 1
+            if self.launches % 5 == 0:
+                return Reply(OutOfMemory())
+        return super().perform(operation)

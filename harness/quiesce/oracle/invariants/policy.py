@@ -13,7 +13,7 @@ from quiesce.observations import CopyEnqueued, UpstreamRefused
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
-from quiesce.oracle.memory import UpstreamRange
+from quiesce.oracle.memory import SOME_POOL, UpstreamRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
 from quiesce.outcomes import Done, OutOfMemory
@@ -63,7 +63,9 @@ def _is_trimmed(model: Model, operation: ops.Trim, held: UpstreamRange) -> bool:
     if operation.pool is not None:
         return held.pool == operation.pool
     elsewhere = held.kind is MemoryKind.DEVICE and held.device != model.device
-    return held.kind is operation.kind and held.pool is None and not elsewhere
+    # What was in flight when its pool was destroyed is nobody's any more.
+    orphaned = held.pool not in (None, SOME_POOL) and held.pool not in model.pools
+    return held.kind is operation.kind and (held.pool is None or orphaned) and not elsewhere
 
 
 def _is_alone(model: Model, operation: ops.Trim) -> bool:
