@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Capability, Description, Promise
+from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.backends.host import backend as host
 from quiesce.backends.reference import backend as reference
+from quiesce.conformance.checks import RESTS_ON
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.legality import Legality, worst_legality
+from quiesce.generation.saving import needs_of
 
 REFERENCE = reference().describe()
 DESCRIPTIONS = (
@@ -23,6 +26,7 @@ DESCRIPTIONS = (
 )
 IDS = ("reference", "host", "untracked", "without launches", "without events", "streams alone")
 SEQUENCES = 60
+SUBSETS = 150
 
 
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=IDS)
@@ -39,6 +43,19 @@ def test_a_hostile_sequence_contains_no_race(description: Description) -> None:
         sequence = generate_one(description, 2, number, hostile=True)
         worst = max(worst, worst_legality(description, sequence.device, sequence.operations))
     assert worst is Legality.MISUSE
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["valid", "hostile"])
+def test_nothing_is_asked_that_is_not_claimed(hostile: bool) -> None:
+    chance = random.Random(4)
+    for number in range(SUBSETS):
+        claimed = {capability for capability in Capability if chance.random() < 0.6}
+        while idle := {claim for claim in claimed if not RESTS_ON.get(claim, frozenset()) <= claimed}:
+            claimed -= idle
+        description = Description("any", "1", frozenset(claimed))
+        for each in range(SEQUENCES // 20):
+            sequence = generate_one(description, number, each, hostile=hostile)
+            assert needs_of(sequence.operations, DeviceProfile()) <= claimed
 
 
 def test_a_device_is_a_few_of_the_largest_chunks() -> None:

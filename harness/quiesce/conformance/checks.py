@@ -61,13 +61,14 @@ def description_makes_sense(backend: Backend) -> Iterator[Finding]:
             yield found(MAKES_SENSE, instead, f"{gauge} is described without a source")
 
 
-_CAPABILITIES: Final[Mapping[Capability, frozenset[Capability]]] = {
+RESTS_ON: Final[Mapping[Capability, frozenset[Capability]]] = {
     Capability.POOL_LIMIT: frozenset({Capability.POOLS}),
     Capability.STAGING: frozenset({Capability.MEMORY}),
     Capability.STALL: frozenset({Capability.STREAMS}),
     Capability.LEGACY_DEFAULT_STREAM: frozenset({Capability.STREAMS}),
     Capability.CAPTURE: frozenset({Capability.STREAMS}),
 }
+"""What a claim means nothing without."""
 _PROMISES: Final[Mapping[Promise, frozenset[Capability]]] = {
     Promise.WAITS_BEFORE_OOM: frozenset({Capability.STREAMS}),
     Promise.ALLOCATES_IN_CAPTURES: frozenset({Capability.CAPTURE}),
@@ -86,7 +87,7 @@ _COUNTED: Final[Mapping[Promise, Gauge]] = {Promise.FLAT_COST: Gauge.COST, Promi
 def claims_rest_on_capabilities(backend: Backend) -> Iterator[Finding]:
     """Look for claims and promises that nobody could test, because what they are about is not claimed."""
     said = describe_backend(backend)
-    for kind, rests in (("capability", _CAPABILITIES), ("promise", _PROMISES)):
+    for kind, rests in (("capability", RESTS_ON), ("promise", _PROMISES)):
         for claim, needed in rests.items():
             missing = sorted(needed - said.capabilities)
             if missing and claim in (said.capabilities | said.promises):

@@ -151,7 +151,7 @@ def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:
     if stream is None:
         return
     writer.write(ops.SynchronizeStream(stream.slot))
-    if c & 4 and writer.can(Capability.PINNED):
+    if c & 4 and writer.can(Capability.PINNED, Capability.POOL):
         writer.write(ops.Trim(MemoryKind.PINNED))
     elif writer.can(Capability.POOL):
         writer.write(ops.Trim(pool=pool_slot(writer, b)))

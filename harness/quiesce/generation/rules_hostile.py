@@ -78,8 +78,9 @@ def dead_stream(writer: Writer, a: int, b: int, c: int) -> None:
         ops.DestroyStream(stream),
         ops.SynchronizeStream(stream),
         ops.QueryStream(stream),
-        ops.Allocate(writer.fresh("b"), writer.size(b), stream=stream),
     ]
+    if writer.can(Capability.MEMORY):
+        requests.append(ops.Allocate(writer.fresh("b"), writer.size(b), stream=stream))
     if writer.can(Capability.LAUNCH):
         requests.append(ops.Launch(stream=stream))
     if writer.can(Capability.STALL):
@@ -141,12 +142,13 @@ def misuse_pool(writer: Writer, a: int, b: int, c: int) -> None:
                 writer.write(ops.Free(block.slot))
     writer.dead_blocks += [block.slot for block in writer.state.blocks.values() if block.pool is pool]
     writer.write(ops.DestroyPool(pool.slot))
-    requests = (
+    requests: list[ops.Operation] = [
         ops.Allocate(writer.fresh("b"), writer.size(b), pool=pool.slot),
         ops.DestroyPool(pool.slot),
-        ops.Trim(pool=pool.slot),
-    )
-    writer.write(requests[c % 3])
+    ]
+    if writer.can(Capability.POOL):
+        requests.append(ops.Trim(pool=pool.slot))
+    writer.write(requests[c % len(requests)])
 
 
 def misuse_event(writer: Writer, a: int, b: int, c: int) -> None:
@@ -195,7 +197,7 @@ def misuse_capture(writer: Writer, a: int, b: int, c: int) -> None:
         requests += [ops.EndCapture(writer.fresh("g"), origin)] * 4
     if captured is not None:
         requests += [ops.QueryEvent(captured.slot), ops.SynchronizeEvent(captured.slot)]
-    if writer.can(Capability.LEGACY_DEFAULT_STREAM) and state.device == capture.origin.device:
+    if writer.can(Capability.LEGACY_DEFAULT_STREAM, Capability.LAUNCH) and state.device == capture.origin.device:
         requests.append(ops.Launch())
     operation = requests[c % len(requests)]
     if isinstance(operation, ops.DestroyStream):

@@ -183,7 +183,10 @@ def stage(writer: Writer, a: int, b: int, c: int) -> None:
     kinds = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
     source = newest([block for block in writer.state.host_blocks.values() if block.kind in kinds], a)
     if source is None:
-        (allocate_pinned if writer.can(Capability.PINNED) else allocate_pageable)(writer, a, b, c)
+        if writer.can(Capability.PINNED):
+            allocate_pinned(writer, a, b, c)
+        elif writer.can(Capability.PAGEABLE):
+            allocate_pageable(writer, a, b, c)
     else:
         writer.write(ops.Stage(writer.fresh("b"), source.slot, writer.stream(b).slot))
 

@@ -79,6 +79,8 @@ def destroy_instance(writer: Writer, a: int, b: int, c: int) -> None:
 
 def launch_instance(writer: Writer, a: int, b: int, c: int) -> None:
     """Launch a kernel with arguments on an instance, or on a stream."""
+    if not writer.can(Capability.LAUNCH):
+        return
     instance = pick([x for x in writer.state.instances.values() if x.stream.capture is None], b)
     size = _ARGUMENT_BYTES[a % len(_ARGUMENT_BYTES)]
     if instance is None or b % 2 == 1 or writer.state.captures:

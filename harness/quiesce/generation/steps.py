@@ -30,8 +30,10 @@ def allocate_block(
 
 
 def work_on(writer: Writer, block: Block, stream: Stream) -> None:
-    """Put work that uses a block on a stream."""
+    """Put work that uses a block on a stream, if the backend can do some."""
     if block.kind is MemoryKind.PINNED:
+        if not writer.can(Capability.COPY, Capability.MEMORY):
+            return
         size = min(_SMALL_COPY_BYTES, block.size_bytes)
         destination = allocate_block(writer, size, stream)
         writer.write(ops.Copy(block.slot, destination.slot, size, stream.slot))
