@@ -38,9 +38,8 @@ def test_what_does_not_matter_goes() -> None:
 
 def test_a_loop_that_is_only_the_vehicle_is_written_out() -> None:
     body = "repeat 40:\n    k[i] = allocate 64KiB\n"
-    lines = lines_of(faulty("pool.carves_past_the_chunk"), body)
-    assert len(lines) <= 17  # a chunk holds sixteen
-    assert "repeat" not in "\n".join(lines)
+    lines = lines_of(faulty("pool.accepts_double_free"), body + "free k[0]\nfree k[0]\n")
+    assert lines == ["k_0 = allocate 1", "free k_0", "free k_0"]
 
 
 def test_a_loop_that_is_measured_runs_less_often_and_warms_up_as_long() -> None:
@@ -60,6 +59,21 @@ def test_many_equal_blocks_become_a_few_large_ones() -> None:
     body += "".join(f"free b{n}\n" for n in range(14))
     body += "c = allocate 12MiB pool=p\n"
     assert len(lines_of(faulty("pool.cached_counts_against_limit"), body)) <= 6
+
+
+def test_a_device_that_holds_few_blocks_is_filled_by_few() -> None:
+    body = "".join(f"b{n} = allocate 3KiB\n" for n in range(40))  # a chunk holds sixteen
+    assert len(lines_of(faulty("pool.carves_past_the_chunk"), body)) <= 2 + 2  # and what was expected and observed
+
+
+def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
+    body = "s = create stream\n" + "".join(f"b{n} = allocate 460000\n" for n in range(80))
+    body += "stall s\nlaunch on s writes=b7\nfree b7\nc = allocate 460000\n"
+    text = HEADER.replace("\n\n", "\ndevice: capacity=32MiB\n\n") + body
+    shrunk = shrink(faulty("pool.waits_without_searching"), parse_text(text, "x.case", "x"))
+    assert shrunk is not None
+    assert len(shrunk.case.body) <= 8
+    assert shrunk.trials <= 1000  # it begins with what saves most
 
 
 def test_blocks_that_go_together_or_not_at_all_go_together() -> None:
