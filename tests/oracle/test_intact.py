@@ -41,7 +41,7 @@ b = allocate 1MiB on {stream}
 
 ORDER = HappensBefore(legacy_default_stream=False)
 STREAM, OTHER = (ORDER.new_stream(name, 0) for name in ("s", "t"))
-BYTES, MARGIN_BYTES = 4096, 512
+BYTES, MARGIN_BYTES, CHUNK_BYTES = 4096, 512, 65536
 
 
 def block(address: int = 1 << 20, graphs: tuple[GraphMemory, ...] = ()) -> BlockState:
@@ -77,45 +77,53 @@ def test_allocators_that_reuse_in_place_are_not_accused(name: str) -> None:
     assert found(BY_NAME[name]) == []
 
 
-def serving(blocks: IntactBlocks, **changes: int) -> list[BlockState]:
+def like(blocks: IntactBlocks, **changes: int) -> list[BlockState]:
     request = ops.Allocate("b", changes.get("size_bytes", BYTES), alignment_bytes=changes.get("alignment_bytes"))
-    return [freed for freed, _ in blocks.serving(request, STREAM, MARGIN_BYTES)]
+    return [idle.block for idle in blocks.like(request, STREAM)]
 
 
 @pytest.mark.parametrize(
-    ("start_bytes", "end_bytes", "serves"),
+    ("start_bytes", "size_bytes", "stays"),
     [
         (0, BYTES, False),
         (BYTES - 1, BYTES, False),
-        (BYTES + MARGIN_BYTES - 1, 3 * BYTES, False),
-        (BYTES + MARGIN_BYTES, 3 * BYTES, True),
-        (-BYTES, -MARGIN_BYTES, True),
-        (-BYTES, 1 - MARGIN_BYTES, False),
+        (BYTES + MARGIN_BYTES - 1, BYTES, False),
+        (BYTES + MARGIN_BYTES, BYTES, True),
+        (-BYTES - MARGIN_BYTES, BYTES, True),
+        (1 - BYTES - MARGIN_BYTES, BYTES, False),
+        (8 * BYTES, 1, False),
+        (CHUNK_BYTES + MARGIN_BYTES, 1, True),
+        (-2 * MARGIN_BYTES, MARGIN_BYTES, True),
+        (-2 * MARGIN_BYTES, MARGIN_BYTES + 1, False),
     ],
 )
-def test_what_was_put_into_or_beside_a_block_keeps_it_from_serving(
-    start_bytes: int, end_bytes: int, serves: bool
+def test_what_was_put_in_its_place_or_of_another_size_into_its_chunk_ends_it(
+    start_bytes: int, size_bytes: int, stays: bool
 ) -> None:
     blocks, freed = IntactBlocks(), block()
-    blocks.take(freed.address + start_bytes, freed.address + end_bytes)  # before the free, it keeps nothing
+    chunk = range(freed.address, freed.address + CHUNK_BYTES)
+    start = freed.address + start_bytes
+    blocks.take(start, start + size_bytes)  # before the free, it changes nothing
     blocks.free(freed, STREAM, {})
-    assert serving(blocks) == [freed]
-    blocks.take(freed.address + start_bytes, freed.address + end_bytes)
-    assert serving(blocks) == ([freed] if serves else [])
+    request = ops.Allocate("b", BYTES)
+    (idle,) = blocks.like(request, STREAM)
+    assert blocks.is_in_place(idle, MARGIN_BYTES, chunk)
+    blocks.take(start, start + size_bytes)
+    assert blocks.is_in_place(idle, MARGIN_BYTES, chunk) == stays
 
 
-def test_a_block_serves_its_size_and_alignment_on_its_stream_once_nothing_is_forgotten() -> None:
+def test_a_block_is_like_a_request_of_its_size_and_alignment_on_its_stream() -> None:
     blocks, freed = IntactBlocks(), block()
     blocks.free(freed, STREAM, {})
-    assert serving(blocks, size_bytes=BYTES - 1) == serving(blocks, alignment_bytes=4096) == []
-    assert list(blocks.serving(ops.Allocate("b", BYTES), OTHER, MARGIN_BYTES)) == []
-    assert serving(blocks) == [freed]
+    assert like(blocks, size_bytes=BYTES - 1) == like(blocks, alignment_bytes=4096) == []
+    assert list(blocks.like(ops.Allocate("b", BYTES), OTHER)) == []
+    assert like(blocks) == [freed]
     blocks.forget()
-    assert serving(blocks) == []
+    assert like(blocks) == []
 
 
 def test_what_another_stream_or_a_graph_has_next_serves_nobody_here() -> None:
     blocks = IntactBlocks()
     blocks.free(block(), OTHER, {})
     blocks.free(block(2 << 20, (GraphMemory(),)), STREAM, {})
-    assert serving(blocks) == []
+    assert like(blocks) == []

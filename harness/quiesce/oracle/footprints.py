@@ -109,10 +109,13 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
         return None
     waits = model.promises(Promise.WAITS_BEFORE_OOM)
     stream = model.stream(request.stream)
-    for block, guard in intact.serving(request, stream, worst_class(model, request.size_bytes)):
-        held = model.memory.holding(block)
-        if held and held[-1].end >= block.end and (waits or not _may_be_pending(model, guard)):
-            return block
+    margin_bytes = worst_class(model, request.size_bytes + (request.alignment_bytes or 0)) - request.size_bytes
+    for idle in intact.like(request, stream):
+        held = model.memory.holding(idle.block)
+        if not held or held[-1].end < idle.block.end or (_may_be_pending(model, idle.guard) and not waits):
+            continue
+        if intact.is_in_place(idle, margin_bytes, range(held[0].address, held[-1].end)):
+            return idle.block
     return None
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from quiesce import operations as ops
 from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.memory import BlockState
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A freed block, what it has to wait for, and when it was freed."""
+
+    block: BlockState
+    guard: Clock
+    freed_at: int
 
 
 class IntactBlocks:
@@ -14,7 +24,7 @@ class IntactBlocks:
 
     def __init__(self) -> None:
         self._now = 0
-        self._freed: dict[int, tuple[int, BlockState, Clock]] = {}
+        self._idle: dict[int, Idle] = {}
         self._taken: dict[tuple[int, int], int] = {}
         """When each range was last taken."""
 
@@ -22,32 +32,38 @@ class IntactBlocks:
         """Enter a block that was freed; no stream but its own is to have it again."""
         self._now += 1
         if stream is block.stream and not block.graphs:
-            self._freed[block.address] = (self._now, block, guard)
+            self._idle[block.address] = Idle(block, guard, self._now)
 
     def take(self, start: int, end: int) -> None:
-        """Enter that something was put into ``[start, end)``, or that this came or went."""
+        """Enter that a block was put into ``[start, end)``, or that this came from upstream or went back."""
         self._now += 1
-        self._freed.pop(start, None)
+        self._idle.pop(start, None)
         self._taken[start, end] = self._now
 
     def forget(self) -> None:
         """Take it that anything may have been put anywhere."""
-        self._freed.clear()
+        self._idle.clear()
         self._taken.clear()
 
-    def serving(
-        self, request: ops.Allocate, stream: StreamState | None, margin_bytes: int
-    ) -> Iterator[tuple[BlockState, Clock]]:
-        """Yield the freed blocks that serve a request on ``stream``, and the work that each has to wait for.
-
-        Nothing was put into them or within ``margin_bytes``, which an allocator may have needed beside them.
-        """
+    def like(self, request: ops.Allocate, stream: StreamState | None) -> Iterator[Idle]:
+        """Yield the freed blocks that a request on ``stream`` is like in everything that an allocator may look at."""
         asked = (request.size_bytes, request.alignment_bytes or 0, request.kind, request.pool, stream)
-        for freed_at, block, guard in self._freed.values():
-            had = (block.size_bytes, block.alignment_bytes, block.kind, block.pool, block.stream)
-            if had == asked and not self._is_touched(block, freed_at, margin_bytes):
-                yield block, guard
+        for idle in self._idle.values():
+            block = idle.block
+            if (block.size_bytes, block.alignment_bytes, block.kind, block.pool, block.stream) == asked:
+                yield idle
 
-    def _is_touched(self, block: BlockState, since: int, margin_bytes: int) -> bool:
-        low, high = block.address - margin_bytes, block.end + margin_bytes
-        return any(when > since and start < high and low < end for (start, end), when in self._taken.items())
+    def is_in_place(self, idle: Idle, margin_bytes: int, chunk: range) -> bool:
+        """Whether nothing was put into a block's place since, or within ``margin_bytes``, which it may have had too.
+
+        Nor anything of another size into its ``chunk``: an allocator may have cut that anew.
+        """
+        block = idle.block
+        for (start, end), when in self._taken.items():
+            if when <= idle.freed_at:
+                continue
+            alike = end - start == block.size_bytes
+            low, high = (block.address, block.end) if alike else (chunk.start, chunk.stop)
+            if start < high + margin_bytes and low < end + margin_bytes:
+                return False
+        return True
