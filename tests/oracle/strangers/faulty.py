@@ -123,12 +123,15 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 
 _SEEDS: Final = {
     "BadCapturesLoseFrees": 3,
+    "BusyPoolsAreForgotten": 2,
+    "DepotForgetsMarkers": 5,
     "DirtyOfAnyAlignment": 3,
     "EpochsEndUnmarked": 2,
     "EveryEpochByItself": 3,
     "FreedElsewhereIsAtHome": 2,
     "HeadIsDropped": 2,
     "HigherNeighboursAreDone": 2,
+    "LargeOfAnyAlignment": 4,
     "ManagedDrainsOneDevice": 3,
     "OrphansAreIdle": 2,
     "SlotsAreRoundedUp": 3,
