@@ -20,7 +20,7 @@ _ROOM_BLOCKS: Final = (1, 2, 4)
 def tight_cases(case: Case) -> Iterator[Case]:
     """Yield cases whose device has room for a few blocks of their largest size, or of that which most blocks have.
 
-    All blocks come again, or of those that nothing else is done with as many as there is room for, and one more.
+    All blocks come again, or of those that nothing else is done with as many as there is room for, or one more or less.
     """
     asked = [allocation for _, allocation in allocations(case.body)]
     if not asked:
@@ -34,7 +34,7 @@ def tight_cases(case: Case) -> Iterator[Case]:
                 if 0 < capacity < case.device.capacity_bytes:
                     tight = replace(case, device=replace(case.device, capacity_bytes=capacity))
                     yield tight
-                    for count in (room, room + 1):
+                    for count in (room - 1, room, room + 1):
                         yield replace(tight, body=_with_fewer_fillers(case.body, size, count))
 
 
@@ -57,12 +57,13 @@ def allocations(body: Body) -> Iterator[tuple[int, ops.Allocate]]:
 
 
 def _with_fewer_fillers(body: Body, size_bytes: int, count: int) -> Body:
-    """Keep of the blocks that nothing is done with but to allocate them only the last few of one size."""
+    """Keep of the blocks that nothing is done with but to allocate them the last few of one size, and the very last."""
     operations = (read(statement) for statement in leaves(body) if isinstance(statement, Request))
     used = {use.slot for operation in operations if operation is not None for use in uses_of(operation)}
     fillers = [(position, asked.size_bytes) for position, asked in allocations(body) if asked.slot not in used]
-    kept = [position for position, size in fillers if size == size_bytes][-count:]
-    return keep(body, set(range(_size(body))).difference(position for position, _ in fillers).union(kept))
+    gone = [position for position, size in fillers[:-1] if size != size_bytes]
+    alike = [position for position, size in fillers[:-1] if size == size_bytes]
+    return keep(body, set(range(_size(body))).difference(gone, alike[: max(0, len(alike) - count)]))
 
 
 def _with_less(device: DeviceProfile, room_bytes: int, *, pinned: bool) -> DeviceProfile | None:
