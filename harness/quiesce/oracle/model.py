@@ -18,7 +18,7 @@ from quiesce.oracle.change import Change
 from quiesce.oracle.facts import Facts
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
-from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
+from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
 
 _WAITS_FOR_NOBODY: Final = (
     ops.CreateStream,
@@ -89,8 +89,8 @@ class Model(Facts):
             served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _WORK):
                 self._see_behind(operation, observations)
-        elif isinstance(outcome, Rejected):
-            self._reject(operation)
+        elif isinstance(outcome, Rejected | OutOfMemory):
+            self._refuse(operation)
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
@@ -196,6 +196,7 @@ class Model(Facts):
         if state is not None:
             self.order.disturb(state)
 
-    def _reject(self, operation: Operation) -> None:
+    def _refuse(self, operation: Operation) -> None:
+        """What is refused, or lacks memory, may have made captures invalid."""
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
             self.captures.invalidate_all()

@@ -35,7 +35,11 @@ _MAY_NEED_MEMORY: Final = (
     ops.Partition,
     ops.CreatePolicy,
     ops.Initialize,
+    ops.BeginCapture,
     ops.EndCapture,
+    ops.RecordEvent,
+    ops.WaitEvent,
+    ops.Stall,
     ops.LaunchGraph,
     ops.Launch,
     ops.Copy,
@@ -43,8 +47,9 @@ _MAY_NEED_MEMORY: Final = (
     ops.Node,
     ops.Backward,
 )
-"""A runtime may take memory of its own for what it makes and runs: scratch (Kokkos), a graph, or a block itself, which
-OpenCL may provide when a command first uses it (``CL_MEM_OBJECT_ALLOCATION_FAILURE`` of ``clEnqueueFillBuffer``)."""
+"""A runtime may take memory of its own for what it makes, runs and puts on a stream: scratch (Kokkos), a graph, a
+marker (``CL_OUT_OF_HOST_MEMORY`` of ``clEnqueueMarkerWithWaitList``), or a block itself, which OpenCL may provide when
+a command first uses it (``CL_MEM_OBJECT_ALLOCATION_FAILURE`` of ``clEnqueueFillBuffer``)."""
 
 
 def permits(model: Model, operation: Operation) -> Permitted:

@@ -1,0 +1,109 @@
+"""Liberties that the contract leaves to a backend, as dialogues: what may be answered, and what beside it may not.
+
+A dialogue is a list of requests, each with the outcome and what was observed meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.backend import Description, DeviceProfile, Promise, Reply
+from quiesce.backends.reference import backend as reference
+from quiesce.findings import Finding
+from quiesce.observations import Observation
+from quiesce.oracle.oracle import Oracle
+from quiesce.outcomes import (
+    CAPTURE_IMPLICIT,
+    CAPTURE_INVALIDATED,
+    CAPTURE_UNSUPPORTED,
+    NOT_READY,
+    Allocated,
+    Done,
+    Outcome,
+    OutOfMemory,
+    Rejected,
+)
+from quiesce.requests import parse_request
+
+Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]]
+
+DESCRIPTION = replace(reference().describe(), promises=frozenset(), gauges={})
+BLOCK = Allocated(1 << 20)
+DONE = Done()
+OUT_OF_MEMORY = OutOfMemory()
+UNSUPPORTED = Rejected(CAPTURE_UNSUPPORTED)
+INVALIDATED = Rejected(CAPTURE_INVALIDATED)
+
+RELAXED: tuple[Exchange, ...] = (
+    ("h = allocate 1 pageable", Allocated(1 << 30)),
+    ("a = allocate 1", BLOCK),
+    ("s = create stream", DONE),
+    ("t = create stream", DONE),
+    ("b = allocate 1 on s", Allocated(1 << 21)),
+    ("e = create event", DONE),
+    ("begin capture on s mode=relaxed", DONE),
+)
+
+
+def findings(*exchanges: Exchange, promises: frozenset[Promise] = frozenset()) -> tuple[Finding, ...]:
+    """Return what the last exchange is found to have broken; the others break nothing."""
+    description: Description = replace(DESCRIPTION, promises=promises)
+    oracle = Oracle(description, DeviceProfile())
+    found: tuple[Finding, ...] = ()
+    for request, outcome, *observations in exchanges:
+        assert found == ()
+        reply = Reply(outcome, observations[0] if observations else ())
+        found = oracle.judge(parse_request(request), reply, {}, {}, request)
+    return found
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "c = allocate 1",
+        "c = allocate 1 on s",
+        "c = allocate 1 pinned",
+        "c = stage h on t",
+        "copy a to h on t",
+        "p = create pool",
+        "trim",
+        "initialize",
+    ],
+)
+def test_what_may_have_to_wait_may_be_refused_beside_a_capture_in_any_mode(request_line: str) -> None:
+    assert findings(*RELAXED, (request_line, UNSUPPORTED)) == ()
+    assert findings(*RELAXED[:-1], (request_line, UNSUPPORTED))
+
+
+def test_who_promises_to_allocate_in_captures_is_held_to_it() -> None:
+    promises = frozenset({Promise.ALLOCATES_IN_CAPTURES})
+    assert findings(*RELAXED, ("c = allocate 1", UNSUPPORTED), promises=promises)
+
+
+def test_a_free_goes_in_the_order_of_its_stream_and_may_be_refused_for_that() -> None:
+    assert findings(*RELAXED, ("free a", Rejected(CAPTURE_IMPLICIT))) == ()
+    assert findings(*RELAXED, ("free b", INVALIDATED))
+    assert findings(*RELAXED, ("query stream s", UNSUPPORTED), ("free b", INVALIDATED)) == ()
+
+
+@pytest.mark.parametrize("request_line", ["launch on s", "c = allocate 4096"])
+def test_what_lacks_memory_may_spoil_a_capture(request_line: str) -> None:
+    spoiled: tuple[Exchange, ...] = (*RELAXED, (request_line, OUT_OF_MEMORY))
+    assert findings(*spoiled, ("g = end capture on s", INVALIDATED)) == ()
+    assert findings(*RELAXED, ("g = end capture on s", INVALIDATED))
+
+
+@pytest.mark.parametrize(
+    "request_line", ["begin capture on s", "record event e on s", "wait event e on s", "stall s", "fill a 0 on s"]
+)
+def test_what_is_put_on_a_stream_may_lack_memory(request_line: str) -> None:
+    before_the_capture = RELAXED[:-1]
+    assert findings(*before_the_capture, (request_line, OUT_OF_MEMORY)) == ()
+    assert findings(*before_the_capture, (request_line, Rejected(NOT_READY)))
+
+
+@pytest.mark.parametrize("request_line", ["release s", "synchronize event e", "query stream s", "free a", "trim"])
+def test_what_gives_back_waits_or_asks_lacks_no_memory(request_line: str) -> None:
+    assert findings(*RELAXED[:-1], (request_line, OUT_OF_MEMORY))
