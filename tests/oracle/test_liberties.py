@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Description, DeviceProfile, Promise, Reply
+from quiesce.backend import Capability, Description, DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
-from quiesce.observations import Observation
+from quiesce.gauges import Gauge, Readings, Source
+from quiesce.observations import Observation, UpstreamAllocated
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -27,7 +28,8 @@ from quiesce.outcomes import (
 )
 from quiesce.requests import parse_request
 
-Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]]
+Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]] | tuple[str, Outcome, int]
+"""A request, its outcome, and what was observed or how many bytes are reserved by then."""
 
 DESCRIPTION = replace(reference().describe(), promises=frozenset(), gauges={})
 BLOCK = Allocated(1 << 20)
@@ -47,15 +49,19 @@ RELAXED: tuple[Exchange, ...] = (
 )
 
 
-def findings(*exchanges: Exchange, promises: frozenset[Promise] = frozenset()) -> tuple[Finding, ...]:
+def findings(
+    *exchanges: Exchange, promises: frozenset[Promise] = frozenset(), description: Description = DESCRIPTION
+) -> tuple[Finding, ...]:
     """Return what the last exchange is found to have broken; the others break nothing."""
-    description: Description = replace(DESCRIPTION, promises=promises)
-    oracle = Oracle(description, DeviceProfile())
+    oracle = Oracle(replace(description, promises=promises), DeviceProfile())
     found: tuple[Finding, ...] = ()
-    for request, outcome, *observations in exchanges:
+    before: Readings = {}
+    for request, outcome, *seen in exchanges:
         assert found == ()
-        reply = Reply(outcome, observations[0] if observations else ())
-        found = oracle.judge(parse_request(request), reply, {}, {}, request)
+        observations = seen[0] if seen and isinstance(seen[0], tuple) else ()
+        after = {(Gauge.RESERVED, Source.LEDGER): seen[0]} if seen and isinstance(seen[0], int) else before
+        found = oracle.judge(parse_request(request), Reply(outcome, observations), before, after, request)
+        before = after
     return found
 
 
@@ -107,3 +113,36 @@ def test_what_is_put_on_a_stream_may_lack_memory(request_line: str) -> None:
 @pytest.mark.parametrize("request_line", ["release s", "synchronize event e", "query stream s", "free a", "trim"])
 def test_what_gives_back_waits_or_asks_lacks_no_memory(request_line: str) -> None:
     assert findings(*RELAXED[:-1], (request_line, OUT_OF_MEMORY))
+
+
+TRIMS = frozenset({Promise.TRIMS_TO_ZERO})
+CHUNK = (UpstreamAllocated(1 << 20, 1 << 20),)
+
+
+@pytest.mark.parametrize(
+    "request_line", ["s = create stream", "e = create event", "launch", "use device 0", "x = create instance"]
+)
+def test_what_a_library_takes_for_its_own_things_is_no_cache(request_line: str) -> None:
+    assert findings((request_line, DONE, CHUNK), ("trim", DONE), promises=TRIMS) == ()
+    idle: Exchange = ("synchronize device", DONE)
+    block: tuple[Exchange, ...] = (("a = allocate 1", BLOCK), ("free a", DONE), idle, ("trim", DONE))
+    assert findings((request_line, DONE, CHUNK), *block, promises=TRIMS)
+    untold = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+    begun: tuple[Exchange, ...] = (("mark m", DONE, 0),)
+    assert findings(*begun, (request_line, DONE, 4096), ("trim", DONE), promises=TRIMS, description=untold) == ()
+    kept: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, 4096), ("free a", DONE), idle, ("trim", DONE))
+    assert findings(*begun, *kept, promises=TRIMS, description=untold)
+
+
+def test_memory_that_is_not_known_to_be_a_cache_need_not_be_reclaimed() -> None:
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
+    all_of_it = (UpstreamAllocated(1 << 20, 1 << 30),)
+    request: Exchange = ("a = allocate 1", OUT_OF_MEMORY)
+    assert findings(("s = create stream", DONE, all_of_it), request, promises=promises) == ()
+    assert findings(("b = allocate 1", OUT_OF_MEMORY, ()), promises=promises)
+
+
+def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
+    made: Exchange = ("p = create pool", DONE, CHUNK)
+    assert findings(made, ("destroy pool p", DONE)) == ()
+    assert findings(("mark m", DONE), made, ("destroy pool p", DONE))

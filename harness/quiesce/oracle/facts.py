@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
-from quiesce.gauges import Source
+from quiesce.gauges import Gauge, Source
 from quiesce.observations import DEFAULT_STREAM, HandleKind
 from quiesce.operations import FailurePoint, MemoryKind, Slot
 from quiesce.oracle.captures import CaptureModel, CaptureState
@@ -82,6 +82,10 @@ class Facts:
         """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
         self.kinds_used: set[MemoryKind] = set()
         """The kinds that were asked for, served or not."""
+        self.is_fresh = True
+        """Whether nothing was asked yet."""
+        self.kept_unseen: set[Gauge] = set()
+        """The gauges that count memory which a library, where upstream is not seen, may have taken for itself."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
         self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}

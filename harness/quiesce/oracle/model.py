@@ -10,12 +10,13 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Flavour
-from quiesce.gauges import Readings
+from quiesce.gauges import Gauge, Readings
 from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
 from quiesce.oracle.facts import Facts
+from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
@@ -81,6 +82,9 @@ class Model(Facts):
                 change.needless = sightings.needless_waits(self, observations)
             sightings.see(self, observations, self._taker(change), change)
             reuse.defer_free(self, change)
+        if not self.can(Capability.UPSTREAM_LEDGER):
+            self._note_unseen(change)
+        self.is_fresh = False
         if self.failures:
             self._meet_failure(operation, outcome, change)
         if not self.sees_order:
@@ -104,19 +108,24 @@ class Model(Facts):
     def _taker(self, change: Change) -> Slot | None:
         """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
 
-        A pool may take its first chunk when it is made, and one in place of several when a block is freed. Whatever
-        else makes a library tidy up names no pool.
+        A pool may take its first chunk when it is made, and one in place of several when a block is freed. What is
+        taken beside any other request may be the library's own, for streams, graphs or kernels, until a block in it
+        tells; and what the first answer tells of may have been taken when the context was opened.
         """
         match change.operation:
-            case ops.CreatePool(slot):
+            case ops.CreatePool(slot) if not self.is_fresh:
                 return slot
-            case _ if not self.pools:
-                return None
             case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
                 return pool
             case ops.Stage():
                 return None
         return SOME_POOL if change.freed is None else change.freed.pool
+
+    def _note_unseen(self, change: Change) -> None:
+        """Note where a library took memory that may be its own, and nobody told whose it is."""
+        for gauge in (Gauge.RESERVED, Gauge.PINNED):
+            if rose(change, gauge) and self._taker(change) == SOME_POOL:
+                self.kept_unseen.add(gauge)
 
     def _change_at_once(
         self,

@@ -72,6 +72,8 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     """Whether the gauge counts nothing else than what the trim is about, and nobody uses any of that."""
     if operation.kind not in _KINDS or operation.pool is not None or model.pools or model.profile.devices > 1:
         return False
+    if _KINDS[operation.kind] in model.kept_unseen:
+        return False
     counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
     others = model.kinds_used.intersection(counted) - {operation.kind}
     owned = any(block.kind in counted for block in model.blocks.values())
