@@ -19,6 +19,7 @@ from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
     CAPTURE_INVALIDATED,
     CAPTURE_UNSUPPORTED,
+    INVALID_VALUE,
     NOT_READY,
     Allocated,
     Done,
@@ -146,3 +147,26 @@ def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
     made: Exchange = ("p = create pool", DONE, CHUNK)
     assert findings(made, ("destroy pool p", DONE)) == ()
     assert findings(("mark m", DONE), made, ("destroy pool p", DONE))
+
+
+def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed() -> None:
+    destroyed: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        ("a = allocate 1 pool=p", BLOCK, CHUNK),
+        ("destroy pool p", DONE),
+    )
+    assert findings(*destroyed) == ()
+    assert findings(*destroyed, ("free a", DONE)) == ()
+    assert findings(*destroyed, ("free a", Rejected(INVALID_VALUE))) == ()
+    assert findings(*destroyed[:-1], ("free a", DONE), destroyed[-1])
+
+
+def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:
+    freed: tuple[Exchange, ...] = (
+        ("s = create stream", DONE),
+        ("a = allocate 0 on s", BLOCK, CHUNK),
+        ("launch on s", DONE),
+        ("free a", DONE),
+    )
+    assert findings(*freed, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*freed, ("synchronize device", DONE), ("trim", DONE), promises=TRIMS)

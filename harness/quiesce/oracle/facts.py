@@ -62,7 +62,8 @@ class Facts:
         self.tape = TapeModel()
         self.blocks: dict[Slot, BlockState] = {}
         self.empty_blocks: dict[Slot, range] = {}
-        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below."""
+        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
+        pool was destroyed."""
         self.streams: dict[Slot, StreamState] = {}
         self.events: dict[Slot, EventState] = {}
         self.internal_events: dict[str, EventState] = {}

@@ -186,7 +186,10 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
 
 
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
-    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight."""
+    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight.
+
+    With blocks out, it may stay whole until the last of them is freed.
+    """
     operation = change.operation
     if not isinstance(operation, ops.DestroyPool) or not isinstance(change.outcome, Done):
         return
