@@ -170,3 +170,23 @@ def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:
     )
     assert findings(*freed, ("trim", DONE), promises=TRIMS) == ()
     assert findings(*freed, ("synchronize device", DONE), ("trim", DONE), promises=TRIMS)
+
+
+@pytest.mark.parametrize(
+    ("made", "ended"),
+    [
+        ("p = create pool", "destroy pool p"),
+        ("s = create stream", "destroy stream s"),
+        ("e = create event", "destroy event e"),
+        ("x = create instance", "destroy instance x"),
+        ("initialize", "finalize"),
+    ],
+)
+def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended: str) -> None:
+    begun: tuple[Exchange, ...] = (("initialize", DONE),) if made != "initialize" else ()
+    half: tuple[Exchange, ...] = (*begun, (made, DONE), ("fail upstream 1", DONE), (ended, OUT_OF_MEMORY))
+    gone = Rejected(INVALID_VALUE)
+    assert findings(*half, (ended, gone)) == ()
+    assert findings(*half, (ended, DONE)) == ()
+    assert findings(*half, (ended, DONE), (ended, DONE))
+    assert findings(*begun, (made, DONE), (ended, gone))

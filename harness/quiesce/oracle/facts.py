@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
@@ -18,6 +19,9 @@ from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
+
+RUNTIME: Final = "?"
+"""Stands for the parallel runtime among slots; no slot looks like it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +81,11 @@ class Facts:
         self.initialized = False
         self.finalized = False
         self.failures: dict[FailurePoint, ArmedFailure] = {}
+        self.doubtful: set[Slot] = set()
+        """What was to be ended or recorded when a call below failed: it may be gone, or be as it was.
+
+        :data:`RUNTIME` is the parallel runtime.
+        """
         self.completion_in_doubt = False
         """Whether work of one device may have been taken for complete because another's default stream was."""
         self.waits_unseen = False

@@ -15,7 +15,7 @@ from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
-from quiesce.oracle.facts import Facts
+from quiesce.oracle.facts import RUNTIME, Facts
 from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
@@ -177,6 +177,8 @@ class Model(Facts):
             block = self.blocks[operation.slot]
             reuse.free(self, operation, change)  # the failure came before or behind the free: it may or may not exist
             self.empty_blocks[operation.slot] = range(block.address, block.end)
+        if isinstance(operation, served.DOUBTED_WHERE_THEY_FAIL) and not isinstance(outcome, Done):
+            self._put_in_doubt(operation)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
@@ -188,6 +190,16 @@ class Model(Facts):
         elif outcome == _ERROR_BELOW:  # nobody knows which it was
             for each in self.failures.values():
                 each.in_doubt = True
+
+    def _put_in_doubt(self, operation: Operation) -> None:
+        """Enter that nobody knows whether a request happened in which a call below failed."""
+        slot = getattr(operation, "slot", RUNTIME)
+        self.doubtful.add(slot)
+        if isinstance(operation, ops.DestroyPool) and slot in self.pools:
+            limit = self.pools[slot]
+            reuse.destroy_pool(self, slot)
+            self.memory.disown(slot)
+            self.pools[slot] = limit
 
     def _doubt(self, operation: Operation) -> None:
         """Where a library's own waits are not observed, there may have been some."""
