@@ -190,3 +190,13 @@ def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended:
     assert findings(*half, (ended, DONE)) == ()
     assert findings(*half, (ended, DONE), (ended, DONE))
     assert findings(*begun, (made, DONE), (ended, gone))
+
+
+def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
+    up: tuple[Exchange, ...] = (("initialize", DONE), ("x = create instance", DONE))
+    down: tuple[Exchange, ...] = (*up, ("finalize", DONE))
+    for request in ("launch instance=x", "destroy instance x"):
+        assert findings(*down, (request, Rejected(INVALID_VALUE))) == ()
+        assert findings(*up, (request, Rejected(INVALID_VALUE)))
+    assert findings(*down, ("y = partition instance=x", Rejected(INVALID_VALUE))) == ()
+    assert findings(*down, ("y = partition instance=x", DONE))

@@ -102,6 +102,8 @@ def _launch(model: Model, operation: ops.Launch) -> Permitted:
         elif slot not in model.blocks:
             return REFUSED
     stream = model.launch_stream(operation)
+    if operation.instance is not None and _is_down(model):
+        return ANYTHING  # the instance may have gone with the runtime
     if stream is not None and model.is_dead(stream):
         return ANYTHING  # an instance outlived the stream that it was given
     verdict = enqueue(model, stream)
@@ -129,25 +131,31 @@ def _finalize(model: Model, operation: ops.Finalize) -> Permitted:
     return beside_captures(model) if model.initialized else REFUSED
 
 
+def _is_down(model: Model) -> bool:
+    return model.can(Capability.LIFECYCLE) and not model.initialized
+
+
 def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
     known = operation.instance is None or operation.instance in model.instances
     return SUCCESS if known and model.initialized else REFUSED
 
 
 def _partition(model: Model, operation: ops.Partition) -> Permitted:
-    known = model.initialized if operation.instance is None else operation.instance in model.instances
-    return beside_captures(model) if known else REFUSED
+    known = operation.instance is None or operation.instance in model.instances
+    return beside_captures(model) if known and model.initialized else REFUSED
 
 
 def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
-    if model.can(Capability.LIFECYCLE) and not model.initialized:
+    if _is_down(model):
         return ANYTHING  # Kokkos makes none before it is initialised, a library without a life of its own does
     served = beside_captures(model)
     return served if operation.stream is None else on_stream(model, operation.stream, served)
 
 
 def _destroy_instance(model: Model, operation: ops.DestroyInstance) -> Permitted:
-    return beside_captures(model) if operation.slot in model.instances else REFUSED
+    if operation.slot not in model.instances:
+        return REFUSED
+    return ANYTHING if model.finalized and _is_down(model) else beside_captures(model)
 
 
 def _node(model: Model, operation: ops.Node) -> Permitted:
