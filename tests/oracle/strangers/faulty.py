@@ -123,6 +123,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 
 _SEEDS: Final = {
     "BadCapturesLoseFrees": 3,
+    "DepotForgetsMarkers": 11,
     "DirtyOfAnyAlignment": 3,
     "EpochsEndUnmarked": 2,
     "EveryEpochByItself": 3,
