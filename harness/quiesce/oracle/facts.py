@@ -64,19 +64,7 @@ class Facts:
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.captures = CaptureModel()
         self.tape = TapeModel()
-        self.blocks: dict[Slot, BlockState] = {}
-        self.empty_blocks: dict[Slot, range] = {}
-        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
-        pool was destroyed."""
-        self.streams: dict[Slot, StreamState] = {}
-        self.events: dict[Slot, EventState] = {}
-        self.internal_events: dict[str, EventState] = {}
-        self.internal_streams: dict[str, StreamState] = {}
-        self.graphs: dict[Slot, CaptureState | None] = {}
-        self.pools: dict[Slot, int | None] = {}
-        self.pool_devices: dict[Slot, int] = {}
-        """Where each pool was made: its memory is there, whichever device is current."""
-        self.instances: dict[Slot, StreamState] = {}
+        self._begin_without_things()
         self.device = 0
         self.initialized = False
         self.finalized = False
@@ -102,6 +90,22 @@ class Facts:
         """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
+
+    def _begin_without_things(self) -> None:
+        """Nothing was made yet."""
+        self.blocks: dict[Slot, BlockState] = {}
+        self.empty_blocks: dict[Slot, range] = {}
+        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
+        pool was destroyed."""
+        self.streams: dict[Slot, StreamState] = {}
+        self.events: dict[Slot, EventState] = {}
+        self.internal_events: dict[str, EventState] = {}
+        self.internal_streams: dict[str, StreamState] = {}
+        self.graphs: dict[Slot, CaptureState | None] = {}
+        self.pools: dict[Slot, int | None] = {}
+        self.pool_devices: dict[Slot, int] = {}
+        """Where each pool was made: its memory is there, whichever device is current."""
+        self.instances: dict[Slot, StreamState] = {}
 
     def promises(self, promise: Promise) -> bool:
         """Whether the backend made a promise."""
