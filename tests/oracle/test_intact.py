@@ -64,8 +64,8 @@ def test_nobody_has_to_serve_in_place_who_does_not_promise_it() -> None:
 
 @pytest.mark.parametrize(
     ("between", "stream"),
-    [("", "t"), ("u = create stream", "s"), ("e = allocate 0", "s")],
-    ids=["another stream", "a stream may need memory", "a block of no bytes may be anywhere"],
+    [("", "t"), ("u = create stream", "s"), ("launch on s", "s"), ("e = allocate 0", "s")],
+    ids=["another stream", "a stream may need memory", "so may work", "a block of no bytes may be anywhere"],
 )
 def test_a_block_that_may_be_taken_need_not_serve(between: str, stream: str) -> None:
     assert found(FAULTY, between=between, stream=stream) == []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
-from quiesce.gauges import Source
+from quiesce.gauges import Gauge, Source
 from quiesce.observations import DEFAULT_STREAM, HandleKind
 from quiesce.operations import FailurePoint, MemoryKind, Slot
 from quiesce.oracle.captures import CaptureModel, CaptureState
@@ -18,6 +19,9 @@ from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
+
+RUNTIME: Final = "?"
+"""Stands for the parallel runtime among slots; no slot looks like it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,9 +64,39 @@ class Facts:
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.captures = CaptureModel()
         self.tape = TapeModel()
+        self._begin_without_things()
+        self.device = 0
+        self.initialized = False
+        self.finalized = False
+        self.failures: dict[FailurePoint, ArmedFailure] = {}
+        self.doubtful: set[Slot] = set()
+        """What was to be ended or recorded when a call below failed: it may be gone, or be as it was.
+
+        :data:`RUNTIME` is the parallel runtime.
+        """
+        self.completion_in_doubt = False
+        """Whether work of one device may have been taken for complete because another's default stream was."""
+        self.waits_unseen = False
+        """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
+        self.kinds_used: set[MemoryKind] = set()
+        """The kinds that were asked for, served or not."""
+        self.is_fresh = True
+        """Whether nothing was asked yet."""
+        self.kept_unseen: set[Gauge] = set()
+        """The gauges that count memory which a library, where upstream is not seen, may have taken for itself."""
+        self.staged = False
+        """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
+        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
+        """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
+        self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
+        self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
+
+    def _begin_without_things(self) -> None:
+        """Nothing was made yet."""
         self.blocks: dict[Slot, BlockState] = {}
         self.empty_blocks: dict[Slot, range] = {}
-        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below."""
+        """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
+        pool was destroyed."""
         self.streams: dict[Slot, StreamState] = {}
         self.events: dict[Slot, EventState] = {}
         self.internal_events: dict[str, EventState] = {}
@@ -72,22 +106,6 @@ class Facts:
         self.pool_devices: dict[Slot, int] = {}
         """Where each pool was made: its memory is there, whichever device is current."""
         self.instances: dict[Slot, StreamState] = {}
-        self.device = 0
-        self.initialized = False
-        self.finalized = False
-        self.failures: dict[FailurePoint, ArmedFailure] = {}
-        self.completion_in_doubt = False
-        """Whether work of one device may have been taken for complete because another's default stream was."""
-        self.waits_unseen = False
-        """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
-        self.kinds_used: set[MemoryKind] = set()
-        """The kinds that were asked for, served or not."""
-        self.staged = False
-        """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
-        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
-        """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
-        self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
-        self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
 
     def promises(self, promise: Promise) -> bool:
         """Whether the backend made a promise."""

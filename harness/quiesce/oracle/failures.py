@@ -40,9 +40,10 @@ def _certain_calls(change: Change) -> int:
     calls = sum(isinstance(seen, UpstreamAllocated | UpstreamRefused) for seen in before)
     if len(before) < len(change.observations):
         return calls
-    return max(calls, int(_rose(change, Gauge.RESERVED) or _rose(change, Gauge.PINNED)))
+    return max(calls, int(rose(change, Gauge.RESERVED) or rose(change, Gauge.PINNED)))
 
 
-def _rose(change: Change, gauge: Gauge) -> bool:
+def rose(change: Change, gauge: Gauge) -> bool:
+    """Whether a gauge is known to have risen."""
     before, after = (best_reading(readings, gauge) for readings in (change.before, change.after))
     return before is not None and after is not None and after > before

@@ -85,7 +85,8 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
     for start, end, held in model.memory.upstream:
         if held.kind not in kinds:
             continue
-        foreign = held.kind is not kind or (held.pool != pool and not shared)
+        own = held.pool == SOME_POOL  # it may be the library's own
+        foreign = own or held.kind is not kind or (held.pool != pool and not shared)
         if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1
@@ -169,6 +170,8 @@ def _may_be_pending(model: Model, clock: Clock) -> bool:
 def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | None:
     """Return the same where upstream is not seen, from what the sequence owns alone."""
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
+    if model.kept_unseen:
+        return None
     if model.empty_blocks or is_anything_in_flight(model) or len(model.kinds_used.intersection(kinds) - {kind}):
         return None
     if (model.pools and not model.promises(Promise.SHARES_UPSTREAM)) or (kind is MemoryKind.PINNED and model.staged):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -160,11 +161,19 @@ class MemoryModel:
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
-    def remove_empty(self, addresses: range, behind: Clock) -> None:
-        """Take a block out that may not exist, or of no bytes, which may have taken some all the same."""
-        for _, _, held in self.upstream.overlapping(addresses.start, addresses.stop) if addresses.start else ():
-            merge(held.freed_behind, behind)
+    def remove_empty(self, addresses: range, behind: Clock, streams: Iterable[StreamState]) -> None:
+        """Take a block out that may not exist, or of no bytes, which may have taken some all the same.
+
+        Nobody knows on which of ``streams`` its memory goes back.
+        """
         merge(self.freed_behind, behind)
+        if not addresses.start:
+            return
+        freed_on = {each.timeline: each for each in streams}
+        self.freed_on.update(freed_on)
+        for _, _, held in self.upstream.overlapping(addresses.start, addresses.stop):
+            merge(held.freed_behind, behind)
+            held.freed_on.update(freed_on)
 
     def see_upstream(self, observation: Observation, pool: Slot | None) -> list[Returned]:
         """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along."""
@@ -187,6 +196,13 @@ class MemoryModel:
                 if pool == SOME_POOL:
                     self._unclaimed.append(held)
         return []
+
+    def disown(self, pool: Slot) -> None:
+        """Take it that nobody knows whose the memory of a pool is from now on."""
+        for _, _, held in self.upstream:
+            if held.pool == pool:
+                held.pool = SOME_POOL
+                self._unclaimed.append(held)
 
     def holding(self, block: BlockState) -> list[UpstreamRange]:
         """Return the upstream memory under a block, in order; nothing after the first byte that has none."""

@@ -10,15 +10,16 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Flavour
-from quiesce.gauges import Readings
+from quiesce.gauges import Gauge, Readings
 from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
-from quiesce.oracle.facts import Facts
+from quiesce.oracle.facts import RUNTIME, Facts
+from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
-from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, Rejected
+from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
 
 _WAITS_FOR_NOBODY: Final = (
     ops.CreateStream,
@@ -42,9 +43,12 @@ _WAITS_FOR_NOBODY: Final = (
 
 _LEAVES_MEMORY_ALONE: Final = frozenset(
     {*_WAITS_FOR_NOBODY, ops.Allocate, ops.Free, ops.Trim, ops.DestroyPool, ops.DestroyStream}
-    | {ops.SynchronizeStream, ops.SynchronizeEvent, ops.SynchronizeDevice, ops.Stage}
-) - {ops.CreateStream, ops.LaunchGraph}
-"""Requests for which nothing is taken from a pool but the blocks that are asked for."""
+    | {ops.SynchronizeStream, ops.SynchronizeEvent, ops.SynchronizeDevice}
+) - {ops.CreateStream, ops.Launch, ops.LaunchGraph, ops.Fill, ops.Copy}
+"""Requests for which nothing is taken from a pool but the blocks that are asked for.
+
+Streams, work, graphs, runtimes and tapes may need memory of a library's own.
+"""
 
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
@@ -70,7 +74,7 @@ class Model(Facts):
         """Bring the model up to date with one operation and return what changed."""
         armed = next(iter(self.failures.values())).error if self.failures else None
         change = Change(operation, outcome, observations, before, after, origin, armed)
-        if self.intact is not None and self._may_take_memory(operation):
+        if self.intact is not None and type(operation) not in _LEAVES_MEMORY_ALONE:
             self.intact.forget()
         if isinstance(operation, _CHANGES_BEFORE_IT_IS_SEEN):
             self._change_at_once(operation, outcome, change)
@@ -81,6 +85,9 @@ class Model(Facts):
                 change.needless = sightings.needless_waits(self, observations)
             sightings.see(self, observations, self._taker(change), change)
             reuse.defer_free(self, change)
+        if not self.can(Capability.UPSTREAM_LEDGER):
+            self._note_unseen(change)
+        self.is_fresh = False
         if self.failures:
             self._meet_failure(operation, outcome, change)
         if not self.sees_order:
@@ -89,34 +96,33 @@ class Model(Facts):
             served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _WORK):
                 self._see_behind(operation, observations)
-        elif isinstance(outcome, Rejected):
-            self._reject(operation)
+        elif isinstance(outcome, Rejected | OutOfMemory):
+            self._refuse(operation)
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
 
-    @staticmethod
-    def _may_take_memory(operation: Operation) -> bool:
-        """Whether a library may need memory of its own: streams, graphs, runtimes and tapes have some."""
-        on_instance = isinstance(operation, ops.Launch) and operation.instance is not None
-        return on_instance or type(operation) not in _LEAVES_MEMORY_ALONE
-
     def _taker(self, change: Change) -> Slot | None:
         """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
 
-        A pool may take its first chunk when it is made, and one in place of several when a block is freed. Whatever
-        else makes a library tidy up names no pool.
+        A pool may take its first chunk when it is made, and one in place of several when a block is freed. What is
+        taken beside any other request may be the library's own, for streams, graphs or kernels, until a block in it
+        tells; and what the first answer tells of may have been taken when the context was opened.
         """
         match change.operation:
-            case ops.CreatePool(slot):
+            case ops.CreatePool(slot) if not self.is_fresh:
                 return slot
-            case _ if not self.pools:
-                return None
             case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
                 return pool
             case ops.Stage():
                 return None
         return SOME_POOL if change.freed is None else change.freed.pool
+
+    def _note_unseen(self, change: Change) -> None:
+        """Note where a library took memory that may be its own, and nobody told whose it is."""
+        for gauge in (Gauge.RESERVED, Gauge.PINNED):
+            if rose(change, gauge) and self._taker(change) == SOME_POOL:
+                self.kept_unseen.add(gauge)
 
     def _change_at_once(
         self,
@@ -168,6 +174,8 @@ class Model(Facts):
             block = self.blocks[operation.slot]
             reuse.free(self, operation, change)  # the failure came before or behind the free: it may or may not exist
             self.empty_blocks[operation.slot] = range(block.address, block.end)
+        if isinstance(operation, served.DOUBTED_WHERE_THEY_FAIL) and not isinstance(outcome, Done):
+            self._put_in_doubt(operation)
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
@@ -179,6 +187,16 @@ class Model(Facts):
         elif outcome == _ERROR_BELOW:  # nobody knows which it was
             for each in self.failures.values():
                 each.in_doubt = True
+
+    def _put_in_doubt(self, operation: Operation) -> None:
+        """Enter that nobody knows whether a request happened in which a call below failed."""
+        slot = getattr(operation, "slot", RUNTIME)
+        self.doubtful.add(slot)
+        if isinstance(operation, ops.DestroyPool) and slot in self.pools:
+            limit = self.pools[slot]
+            reuse.destroy_pool(self, slot)
+            self.memory.disown(slot)
+            self.pools[slot] = limit
 
     def _doubt(self, operation: Operation) -> None:
         """Where a library's own waits are not observed, there may have been some."""
@@ -196,6 +214,7 @@ class Model(Facts):
         if state is not None:
             self.order.disturb(state)
 
-    def _reject(self, operation: Operation) -> None:
+    def _refuse(self, operation: Operation) -> None:
+        """What is refused, or lacks memory, may have made captures invalid."""
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
             self.captures.invalidate_all()

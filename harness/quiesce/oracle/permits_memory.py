@@ -31,15 +31,16 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
         or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
         or (limit is not None and operation.size_bytes > limit)
     )
-    forbidden = model.captures.forbids_unsafe_calls and not model.promises(Promise.ALLOCATES_IN_CAPTURES)
-    state = model.stream(operation.stream)
-    capture = model.captures.of(state) if state is not None else None
-    spoiled = capture is not None and capture.invalid
-    if not may_be_invalid and not forbidden and not spoiled:
+    if not may_be_invalid and not model.captures.any_active:
         return MEMORY
     codes = {ANY} if may_be_invalid else set()
-    codes |= {CAPTURE_UNSUPPORTED} if forbidden else set()
-    codes |= {CAPTURE_INVALIDATED} if spoiled else set()
+    state = model.stream(operation.stream)
+    capture = model.captures.of(state) if state is not None else None
+    if capture is not None and capture.invalid:
+        codes.add(CAPTURE_INVALIDATED)
+    if model.captures.any_active and not model.promises(Promise.ALLOCATES_IN_CAPTURES):
+        # Nobody promised to serve it, in whatever mode: it may wait, ask an event, or go in its stream's order.
+        codes |= {CAPTURE_UNSUPPORTED, *enqueue(model, state).codes}
     return Permitted(out_of_memory=True, codes=frozenset(codes))
 
 
@@ -52,6 +53,8 @@ def _stage(model: Model, operation: ops.Stage) -> Permitted:
     state = model.stream(operation.stream)
     if state is not None and model.captures.of(state) is not None:
         return Permitted(out_of_memory=True, codes=frozenset({CAPTURE_UNSUPPORTED, CAPTURE_INVALIDATED}))
+    if model.captures.any_active and not model.promises(Promise.ALLOCATES_IN_CAPTURES):
+        return on_stream(model, operation.stream, replace(MEMORY, codes=frozenset({CAPTURE_UNSUPPORTED})))
     return on_stream(model, operation.stream, MEMORY)
 
 
@@ -63,11 +66,14 @@ def _free(model: Model, operation: ops.Free) -> Permitted:
         return REFUSED
     if model.stream(operation.stream) is None:
         return ANYTHING  # the stream is gone: the block may go all the same
-    return while_capturing(model, SUCCESS)
+    stream = model.blocks[slot].stream if operation.stream is None else model.stream(operation.stream)
+    in_its_order = enqueue(model, stream).codes
+    permitted = while_capturing(model, SUCCESS)
+    return replace(permitted, codes=permitted.codes | in_its_order) if in_its_order else permitted
 
 
 def _trim(model: Model, operation: ops.Trim) -> Permitted:
-    return SUCCESS if operation.pool is None or operation.pool in model.pools else REFUSED
+    return beside_captures(model) if operation.pool is None or operation.pool in model.pools else REFUSED
 
 
 def _copy(model: Model, operation: ops.Copy) -> Permitted:
@@ -77,7 +83,9 @@ def _copy(model: Model, operation: ops.Copy) -> Permitted:
     smaller = min(model.blocks[source].size_bytes, model.blocks[destination].size_bytes)
     if source == destination or (operation.size_bytes is not None and operation.size_bytes > smaller):
         return ANYTHING  # a block may be larger than it was asked for
-    return on_stream(model, operation.stream, SUCCESS)
+    pageable = MemoryKind.PAGEABLE in (model.blocks[source].kind, model.blocks[destination].kind)
+    # A copy of pageable memory may have to wait before it is answered.
+    return on_stream(model, operation.stream, beside_captures(model) if pageable else SUCCESS)
 
 
 def _fill(model: Model, operation: ops.Fill) -> Permitted:
@@ -94,6 +102,8 @@ def _launch(model: Model, operation: ops.Launch) -> Permitted:
         elif slot not in model.blocks:
             return REFUSED
     stream = model.launch_stream(operation)
+    if operation.instance is not None and _is_down(model):
+        return ANYTHING  # the instance may have gone with the runtime
     if stream is not None and model.is_dead(stream):
         return ANYTHING  # an instance outlived the stream that it was given
     verdict = enqueue(model, stream)
@@ -101,7 +111,8 @@ def _launch(model: Model, operation: ops.Launch) -> Permitted:
 
 
 def _create_pool(model: Model, operation: ops.CreatePool) -> Permitted:
-    return Permitted(out_of_memory=True, codes=frozenset({ANY} if operation.limit_bytes == 0 else ()))
+    codes = {ANY} if operation.limit_bytes == 0 else beside_captures(model).codes  # it may take a chunk at once
+    return Permitted(out_of_memory=True, codes=frozenset(codes))
 
 
 def _destroy_pool(model: Model, operation: ops.DestroyPool) -> Permitted:
@@ -113,11 +124,15 @@ def _destroy_pool(model: Model, operation: ops.DestroyPool) -> Permitted:
 
 def _initialize(model: Model, operation: ops.Initialize) -> Permitted:
     once = model.profile.initialization is Initialization.ONCE
-    return REFUSED if model.initialized or (once and model.finalized) else SUCCESS
+    return REFUSED if model.initialized or (once and model.finalized) else beside_captures(model)
 
 
 def _finalize(model: Model, operation: ops.Finalize) -> Permitted:
-    return SUCCESS if model.initialized else REFUSED
+    return beside_captures(model) if model.initialized else REFUSED
+
+
+def _is_down(model: Model) -> bool:
+    return model.can(Capability.LIFECYCLE) and not model.initialized
 
 
 def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
@@ -126,18 +141,21 @@ def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
 
 
 def _partition(model: Model, operation: ops.Partition) -> Permitted:
-    known = model.initialized if operation.instance is None else operation.instance in model.instances
-    return SUCCESS if known else REFUSED
+    known = operation.instance is None or operation.instance in model.instances
+    return beside_captures(model) if known and model.initialized else REFUSED
 
 
 def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
-    if model.can(Capability.LIFECYCLE) and not model.initialized:
+    if _is_down(model):
         return ANYTHING  # Kokkos makes none before it is initialised, a library without a life of its own does
-    return SUCCESS if operation.stream is None else on_stream(model, operation.stream, SUCCESS)
+    served = beside_captures(model)
+    return served if operation.stream is None else on_stream(model, operation.stream, served)
 
 
 def _destroy_instance(model: Model, operation: ops.DestroyInstance) -> Permitted:
-    return beside_captures(model) if operation.slot in model.instances else REFUSED
+    if operation.slot not in model.instances:
+        return REFUSED
+    return ANYTHING if model.finalized and _is_down(model) else beside_captures(model)
 
 
 def _node(model: Model, operation: ops.Node) -> Permitted:

@@ -150,7 +150,8 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     block = facts.blocks.pop(operation.slot, None)
     if block is None:
         addresses = facts.empty_blocks.pop(operation.slot, range(0))
-        facts.memory.remove_empty(addresses, facts.order.freed_behind(None, facts.memory.empty_uses))
+        behind = facts.order.freed_behind(None, facts.memory.empty_uses)
+        facts.memory.remove_empty(addresses, behind, (*facts.streams.values(), *facts.default_streams))
         return
     change.freed = block
     stream = _free_stream(facts, block, operation.stream)
@@ -209,8 +210,16 @@ def _known(clock: Clock, known: Clock) -> Clock:
 
 
 def destroy_pool(facts: Facts, pool: Slot) -> None:
-    """Take a pool out, and the blocks that die with it."""
+    """Take a pool out. The blocks in it may die with it.
+
+    Or it goes once the last of them is freed (CUDA Runtime API, ``cudaMemPoolDestroy``).
+    """
     facts.pools.pop(pool, None)
     for slot in [slot for slot, block in facts.blocks.items() if block.pool == pool]:
         block = facts.blocks.pop(slot)
         facts.memory.remove(block, {}, {}, block.stream)
+        facts.empty_blocks[slot] = range(block.address, block.end)
+    memory = facts.memory
+    doubtful = (memory.upstream.overlapping(each.start, each.stop) for each in facts.empty_blocks.values())
+    if any(held.pool == pool for ranges in doubtful for _, _, held in ranges):
+        memory.disown(pool)

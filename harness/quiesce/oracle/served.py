@@ -9,15 +9,31 @@ from quiesce import operations as ops
 from quiesce.operations import Operation, Slot
 from quiesce.oracle import reuse
 from quiesce.oracle.change import Change
-from quiesce.oracle.facts import EventState, Facts
+from quiesce.oracle.facts import RUNTIME, EventState, Facts
 from quiesce.oracle.failures import ArmedFailure
 from quiesce.outcomes import Allocated
+
+DOUBTED_WHERE_THEY_FAIL: Final = (
+    ops.DestroyPool
+    | ops.DestroyStream
+    | ops.DestroyEvent
+    | ops.DestroyGraph
+    | ops.DestroyInstance
+    | ops.RecordEvent
+    | ops.Finalize
+)
+"""Requests after which, where a call below failed, nobody knows whether they happened."""
+_MAKES: Final = (
+    ops.CreatePool | ops.CreateStream | ops.CreateEvent | ops.EndCapture | ops.CreateInstance | ops.Initialize
+)
 
 _Effect: TypeAlias = Callable[[Facts, Any, Change], None]  # each takes the one operation type it is filed under
 
 
 def enter(facts: Facts, operation: Operation, change: Change) -> None:
     """Enter what ``operation``, which was served, changed beyond what is entered before its observations."""
+    if facts.doubtful and isinstance(operation, DOUBTED_WHERE_THEY_FAIL | _MAKES):
+        facts.doubtful.discard(getattr(operation, "slot", RUNTIME))
     effect = _EFFECTS.get(type(operation))
     if effect is not None:
         effect(facts, operation, change)

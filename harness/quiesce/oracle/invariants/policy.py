@@ -72,6 +72,8 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     """Whether the gauge counts nothing else than what the trim is about, and nobody uses any of that."""
     if operation.kind not in _KINDS or operation.pool is not None or model.pools or model.profile.devices > 1:
         return False
+    if _KINDS[operation.kind] in model.kept_unseen:
+        return False
     counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
     others = model.kinds_used.intersection(counted) - {operation.kind}
     owned = any(block.kind in counted for block in model.blocks.values())
@@ -184,7 +186,10 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
 
 
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
-    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight."""
+    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight.
+
+    With blocks out, it may stay whole until the last of them is freed.
+    """
     operation = change.operation
     if not isinstance(operation, ops.DestroyPool) or not isinstance(change.outcome, Done):
         return

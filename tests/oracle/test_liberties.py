@@ -1,0 +1,202 @@
+"""Liberties that the contract leaves to a backend, as dialogues: what may be answered, and what beside it may not.
+
+A dialogue is a list of requests, each with the outcome and what was observed meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.backend import Capability, Description, DeviceProfile, Promise, Reply
+from quiesce.backends.reference import backend as reference
+from quiesce.findings import Finding
+from quiesce.gauges import Gauge, Readings, Source
+from quiesce.observations import Observation, UpstreamAllocated
+from quiesce.oracle.oracle import Oracle
+from quiesce.outcomes import (
+    CAPTURE_IMPLICIT,
+    CAPTURE_INVALIDATED,
+    CAPTURE_UNSUPPORTED,
+    INVALID_VALUE,
+    NOT_READY,
+    Allocated,
+    Done,
+    Outcome,
+    OutOfMemory,
+    Rejected,
+)
+from quiesce.requests import parse_request
+
+Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]] | tuple[str, Outcome, int]
+"""A request, its outcome, and what was observed or how many bytes are reserved by then."""
+
+DESCRIPTION = replace(reference().describe(), promises=frozenset(), gauges={})
+BLOCK = Allocated(1 << 20)
+DONE = Done()
+OUT_OF_MEMORY = OutOfMemory()
+UNSUPPORTED = Rejected(CAPTURE_UNSUPPORTED)
+INVALIDATED = Rejected(CAPTURE_INVALIDATED)
+
+RELAXED: tuple[Exchange, ...] = (
+    ("h = allocate 1 pageable", Allocated(1 << 30)),
+    ("a = allocate 1", BLOCK),
+    ("s = create stream", DONE),
+    ("t = create stream", DONE),
+    ("b = allocate 1 on s", Allocated(1 << 21)),
+    ("e = create event", DONE),
+    ("begin capture on s mode=relaxed", DONE),
+)
+
+
+def findings(
+    *exchanges: Exchange, promises: frozenset[Promise] = frozenset(), description: Description = DESCRIPTION
+) -> tuple[Finding, ...]:
+    """Return what the last exchange is found to have broken; the others break nothing."""
+    oracle = Oracle(replace(description, promises=promises), DeviceProfile())
+    found: tuple[Finding, ...] = ()
+    before: Readings = {}
+    for request, outcome, *seen in exchanges:
+        assert found == ()
+        observations = seen[0] if seen and isinstance(seen[0], tuple) else ()
+        after = {(Gauge.RESERVED, Source.LEDGER): seen[0]} if seen and isinstance(seen[0], int) else before
+        found = oracle.judge(parse_request(request), Reply(outcome, observations), before, after, request)
+        before = after
+    return found
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "c = allocate 1",
+        "c = allocate 1 on s",
+        "c = allocate 1 pinned",
+        "c = stage h on t",
+        "copy a to h on t",
+        "p = create pool",
+        "trim",
+        "initialize",
+    ],
+)
+def test_what_may_have_to_wait_may_be_refused_beside_a_capture_in_any_mode(request_line: str) -> None:
+    assert findings(*RELAXED, (request_line, UNSUPPORTED)) == ()
+    assert findings(*RELAXED[:-1], (request_line, UNSUPPORTED))
+
+
+def test_who_promises_to_allocate_in_captures_is_held_to_it() -> None:
+    promises = frozenset({Promise.ALLOCATES_IN_CAPTURES})
+    assert findings(*RELAXED, ("c = allocate 1", UNSUPPORTED), promises=promises)
+
+
+def test_a_free_goes_in_the_order_of_its_stream_and_may_be_refused_for_that() -> None:
+    assert findings(*RELAXED, ("free a", Rejected(CAPTURE_IMPLICIT))) == ()
+    assert findings(*RELAXED, ("free b", INVALIDATED))
+    assert findings(*RELAXED, ("query stream s", UNSUPPORTED), ("free b", INVALIDATED)) == ()
+
+
+@pytest.mark.parametrize("request_line", ["launch on s", "c = allocate 4096"])
+def test_what_lacks_memory_may_spoil_a_capture(request_line: str) -> None:
+    spoiled: tuple[Exchange, ...] = (*RELAXED, (request_line, OUT_OF_MEMORY))
+    assert findings(*spoiled, ("g = end capture on s", INVALIDATED)) == ()
+    assert findings(*RELAXED, ("g = end capture on s", INVALIDATED))
+
+
+@pytest.mark.parametrize(
+    "request_line", ["begin capture on s", "record event e on s", "wait event e on s", "stall s", "fill a 0 on s"]
+)
+def test_what_is_put_on_a_stream_may_lack_memory(request_line: str) -> None:
+    before_the_capture = RELAXED[:-1]
+    assert findings(*before_the_capture, (request_line, OUT_OF_MEMORY)) == ()
+    assert findings(*before_the_capture, (request_line, Rejected(NOT_READY)))
+
+
+@pytest.mark.parametrize("request_line", ["release s", "synchronize event e", "query stream s", "free a", "trim"])
+def test_what_gives_back_waits_or_asks_lacks_no_memory(request_line: str) -> None:
+    assert findings(*RELAXED[:-1], (request_line, OUT_OF_MEMORY))
+
+
+TRIMS = frozenset({Promise.TRIMS_TO_ZERO})
+CHUNK = (UpstreamAllocated(1 << 20, 1 << 20),)
+
+
+@pytest.mark.parametrize(
+    "request_line", ["s = create stream", "e = create event", "launch", "use device 0", "x = create instance"]
+)
+def test_what_a_library_takes_for_its_own_things_is_no_cache(request_line: str) -> None:
+    assert findings((request_line, DONE, CHUNK), ("trim", DONE), promises=TRIMS) == ()
+    idle: Exchange = ("synchronize device", DONE)
+    block: tuple[Exchange, ...] = (("a = allocate 1", BLOCK), ("free a", DONE), idle, ("trim", DONE))
+    assert findings((request_line, DONE, CHUNK), *block, promises=TRIMS)
+    untold = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+    begun: tuple[Exchange, ...] = (("mark m", DONE, 0),)
+    assert findings(*begun, (request_line, DONE, 4096), ("trim", DONE), promises=TRIMS, description=untold) == ()
+    kept: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, 4096), ("free a", DONE), idle, ("trim", DONE))
+    assert findings(*begun, *kept, promises=TRIMS, description=untold)
+
+
+def test_memory_that_is_not_known_to_be_a_cache_need_not_be_reclaimed() -> None:
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
+    all_of_it = (UpstreamAllocated(1 << 20, 1 << 30),)
+    request: Exchange = ("a = allocate 1", OUT_OF_MEMORY)
+    assert findings(("s = create stream", DONE, all_of_it), request, promises=promises) == ()
+    assert findings(("b = allocate 1", OUT_OF_MEMORY, ()), promises=promises)
+
+
+def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
+    made: Exchange = ("p = create pool", DONE, CHUNK)
+    assert findings(made, ("destroy pool p", DONE)) == ()
+    assert findings(("mark m", DONE), made, ("destroy pool p", DONE))
+
+
+def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed() -> None:
+    destroyed: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        ("a = allocate 1 pool=p", BLOCK, CHUNK),
+        ("destroy pool p", DONE),
+    )
+    assert findings(*destroyed) == ()
+    assert findings(*destroyed, ("free a", DONE)) == ()
+    assert findings(*destroyed, ("free a", Rejected(INVALID_VALUE))) == ()
+    assert findings(*destroyed[:-1], ("free a", DONE), destroyed[-1])
+
+
+def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:
+    freed: tuple[Exchange, ...] = (
+        ("s = create stream", DONE),
+        ("a = allocate 0 on s", BLOCK, CHUNK),
+        ("launch on s", DONE),
+        ("free a", DONE),
+    )
+    assert findings(*freed, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*freed, ("synchronize device", DONE), ("trim", DONE), promises=TRIMS)
+
+
+@pytest.mark.parametrize(
+    ("made", "ended"),
+    [
+        ("p = create pool", "destroy pool p"),
+        ("s = create stream", "destroy stream s"),
+        ("e = create event", "destroy event e"),
+        ("x = create instance", "destroy instance x"),
+        ("initialize", "finalize"),
+    ],
+)
+def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended: str) -> None:
+    begun: tuple[Exchange, ...] = (("initialize", DONE),) if made != "initialize" else ()
+    half: tuple[Exchange, ...] = (*begun, (made, DONE), ("fail upstream 1", DONE), (ended, OUT_OF_MEMORY))
+    gone = Rejected(INVALID_VALUE)
+    assert findings(*half, (ended, gone)) == ()
+    assert findings(*half, (ended, DONE)) == ()
+    assert findings(*half, (ended, DONE), (ended, DONE))
+    assert findings(*begun, (made, DONE), (ended, gone))
+
+
+def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
+    up: tuple[Exchange, ...] = (("initialize", DONE), ("x = create instance", DONE))
+    down: tuple[Exchange, ...] = (*up, ("finalize", DONE))
+    for request in ("launch instance=x", "destroy instance x"):
+        assert findings(*down, (request, Rejected(INVALID_VALUE))) == ()
+        assert findings(*up, (request, Rejected(INVALID_VALUE)))
+    assert findings(*down, ("y = partition instance=x", Rejected(INVALID_VALUE))) == ()
+    assert findings(*down, ("y = partition instance=x", DONE))
