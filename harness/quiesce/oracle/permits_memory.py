@@ -102,7 +102,7 @@ def _launch(model: Model, operation: ops.Launch) -> Permitted:
         elif slot not in model.blocks:
             return REFUSED
     stream = model.launch_stream(operation)
-    if operation.instance is not None and _is_down(model):
+    if operation.instance is not None and model.finalized and _is_down(model):
         return ANYTHING  # the instance may have gone with the runtime
     if stream is not None and model.is_dead(stream):
         return ANYTHING  # an instance outlived the stream that it was given
