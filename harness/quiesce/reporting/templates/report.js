@@ -169,7 +169,9 @@
     const link = event.target.closest?.(".matrix td a");
     if (link && link.getAttribute("href") === location.hash) openTarget();
   });
-  find("#open-all")?.addEventListener("click", () => { for (const card of cards) if (!card.hidden) card.open = true; });
+  find("#open-all")?.addEventListener("click", () => {
+    for (const card of cards.filter((each) => !each.hidden)) { card.open = true; unpack(card); }
+  });
   find("#close-all")?.addEventListener("click", () => { for (const card of cards) card.open = false; });
 
   async function copy(button) {
