@@ -106,10 +106,9 @@ def test_what_was_put_in_its_place_or_of_another_size_into_its_chunk_ends_it(
     blocks.take(start, start + size_bytes)  # before the free, it changes nothing
     blocks.free(freed, STREAM, {})
     request = ops.Allocate("b", BYTES)
-    (idle,) = blocks.like(request, STREAM)
-    assert blocks.is_in_place(idle, MARGIN_BYTES, chunk)
+    assert [blocks.is_in_place(idle, MARGIN_BYTES, chunk) for idle in blocks.like(request, STREAM)] == [True]
     blocks.take(start, start + size_bytes)
-    assert blocks.is_in_place(idle, MARGIN_BYTES, chunk) == stays
+    assert any(blocks.is_in_place(idle, MARGIN_BYTES, chunk) for idle in blocks.like(request, STREAM)) == stays
 
 
 def test_a_block_is_like_a_request_of_its_size_and_alignment_on_its_stream() -> None:

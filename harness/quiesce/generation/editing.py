@@ -31,6 +31,19 @@ def read(request: Request) -> Operation | None:
     return _parse(request.template)
 
 
+def requests(body: Body) -> Iterator[tuple[int, Operation]]:
+    """Yield the operations that mention no loop variable, and the positions of their leaves."""
+    for position, statement in enumerate(leaves(body)):
+        operation = read(statement) if isinstance(statement, Request) else None
+        if operation is not None:
+            yield position, operation
+
+
+def size_of(body: Body) -> int:
+    """Return the number of leaves."""
+    return sum(1 for _ in leaves(body))
+
+
 @lru_cache(maxsize=65536)
 def _parse(template: str) -> Operation | None:
     try:

@@ -16,7 +16,7 @@ from quiesce.backend import DeviceProfile
 from quiesce.cases.case import Case, ExpectGrowth, Repeat, Request, Statement
 from quiesce.cases.effects import Making, SlotKind, makes_of, uses_of
 from quiesce.cases.expansion import PerformStep, expand
-from quiesce.generation.editing import Body, keep, leaves, makings, read, rename, replace_at, select
+from quiesce.generation.editing import Body, keep, leaves, makings, read, rename, replace_at, requests, select, size_of
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.request_format import format_request
 
@@ -28,7 +28,7 @@ _UNROLLED_MAX: Final = 400
 
 def larger_bodies(body: Body, device: DeviceProfile, chunk_bytes: int) -> Iterator[Body]:
     """Yield bodies in which all allocations of one size, or a single one, are larger."""
-    allocations = [(position, each) for position, each in _requests(body) if isinstance(each, ops.Allocate)]
+    allocations = [(position, each) for position, each in requests(body) if isinstance(each, ops.Allocate)]
     sizes = Counter(allocation.size_bytes for _, allocation in allocations)
     for size, count in sizes.items():
         if count >= _ALIKE_MIN:
@@ -55,18 +55,18 @@ def merged_bodies(body: Body, later: Making, earlier: Making) -> Iterator[Body]:
     if later.slot not in makers or earlier.slot not in makers:
         return
     (gone, second), (_, first) = makers[later.slot], makers[earlier.slot]
-    merged = rename(select(body, set(range(_size(body))) - {gone}), {later.slot: earlier.slot})
-    frees = [at for at, each in _requests(merged) if isinstance(each, ops.Free) and each.slot == earlier.slot]
-    merged = keep(merged, set(range(_size(merged))).difference(frees[:-1]))
+    merged = rename(select(body, set(range(size_of(body))) - {gone}), {later.slot: earlier.slot})
+    frees = [at for at, each in requests(merged) if isinstance(each, ops.Free) and each.slot == earlier.slot]
+    merged = keep(merged, set(range(size_of(merged))).difference(frees[:-1]))
     yield merged
     if isinstance(first, ops.Allocate) and isinstance(second, ops.Allocate):
         both = replace(first, size_bytes=first.size_bytes + second.size_bytes)
-        yield from (replace_at(merged, at, both) for at, each in _requests(merged) if each == first)
-        yield keep(_enlarged(body, first, both), set(range(_size(body))) - {gone})
+        yield from (replace_at(merged, at, both) for at, each in requests(merged) if each == first)
+        yield keep(_enlarged(body, first, both), set(range(size_of(body))) - {gone})
 
 
 def _enlarged(body: Body, before: Operation, after: Operation) -> Body:
-    for position, operation in _requests(body):
+    for position, operation in requests(body):
         if operation == before:
             return replace_at(body, position, after)
     return body
@@ -104,17 +104,6 @@ def shorter_loops(body: Body) -> Iterator[Body]:
                 if warm_up + measured < statement.count:
                     shorter = replace(statement, count=warm_up + measured)
                     yield (*body[:position], shorter, *body[position + 1 :])
-
-
-def _size(body: Body) -> int:
-    return sum(1 for _ in leaves(body))
-
-
-def _requests(body: Body) -> Iterator[tuple[int, Operation]]:
-    for position, statement in enumerate(leaves(body)):
-        operation = read(statement) if isinstance(statement, Request) else None
-        if operation is not None:
-            yield position, operation
 
 
 def _makers(body: Body) -> Iterator[tuple[Slot, tuple[int, Operation]]]:

@@ -9,18 +9,27 @@ would blame the backend for nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce import operations as ops
 from quiesce.backend import Backend, DeviceProfile
-from quiesce.cases.case import Case, Request
+from quiesce.cases.case import Case
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.slots import check_slots
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
-from quiesce.generation.editing import Body, keep, leaves, makings, numbered, read, replace_at, with_short_names
+from quiesce.generation.editing import (
+    Body,
+    keep,
+    leaves,
+    makings,
+    numbered,
+    replace_at,
+    requests,
+    size_of,
+    with_short_names,
+)
 from quiesce.generation.legality import worst_legality
 from quiesce.generation.reshaping import bodies_without, larger_bodies, loopless_body, merged_bodies, shorter_loops
 from quiesce.generation.simplification import simpler_devices, simpler_operations
@@ -143,7 +152,7 @@ class _Shrinker:
 
     @property
     def _size(self) -> int:
-        return sum(1 for _ in leaves(self._case.body))
+        return size_of(self._case.body)
 
     def _with_body(self, body: Body) -> Case:
         return replace(self._case, body=body)
@@ -192,17 +201,11 @@ class _Shrinker:
 
     # -- simpler lines ---------------------------------------------------------------------------------------------
 
-    def _operations(self) -> Iterator[tuple[int, ops.Operation]]:
-        for position, statement in enumerate(leaves(self._case.body)):
-            operation = read(statement) if isinstance(statement, Request) else None
-            if operation is not None:
-                yield position, operation
-
     def _simplify_operations(self) -> None:
         for position in range(self._size):
             tried = True
             while tried:
-                operation = dict(self._operations()).get(position)
+                operation = dict(requests(self._case.body)).get(position)
                 variants = simpler_operations(operation) if operation is not None else ()
                 tried = any(self._accept(self._with_body(replace_at(self._case.body, position, v))) for v in variants)
 
@@ -234,7 +237,7 @@ class _Shrinker:
             before, finding = self._case, self._finding
             if self._left > 0 and self._accept(candidate):
                 self._remove_chunks()
-                if self._size < sum(1 for _ in leaves(before.body)):
+                if self._size < size_of(before.body):
                     return
                 self._case, self._finding = before, finding
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import DeviceProfile
-from quiesce.cases.case import Case, Request
+from quiesce.cases.case import Case
 from quiesce.cases.effects import uses_of
-from quiesce.generation.editing import Body, keep, leaves, read
+from quiesce.generation.editing import Body, keep, requests, size_of
 from quiesce.operations import MemoryKind
 
 _ROOM_BLOCKS: Final = (1, 2, 4)
@@ -40,7 +40,7 @@ def tight_cases(case: Case) -> Iterator[Case]:
 
 def cases_without(case: Case, positions: Collection[int], blocks: Sequence[ops.Allocate]) -> Iterator[Case]:
     """Yield cases that lack some blocks, allocated at these positions, and the room for them."""
-    body = keep(case.body, set(range(_size(case.body))).difference(positions))
+    body = keep(case.body, set(range(size_of(case.body))).difference(positions))
     pinned = any(block.kind is MemoryKind.PINNED for block in blocks)
     for footprint_bytes in _footprints([block.size_bytes for block in blocks], case.device.granularity_bytes):
         device = _with_less(case.device, footprint_bytes, pinned=pinned)
@@ -49,21 +49,17 @@ def cases_without(case: Case, positions: Collection[int], blocks: Sequence[ops.A
 
 
 def allocations(body: Body) -> Iterator[tuple[int, ops.Allocate]]:
-    """Yield the allocations that mention no loop variable, and their positions."""
-    for position, statement in enumerate(leaves(body)):
-        operation = read(statement) if isinstance(statement, Request) else None
-        if isinstance(operation, ops.Allocate):
-            yield position, operation
+    """Yield the allocations and the positions of their leaves."""
+    return ((position, asked) for position, asked in requests(body) if isinstance(asked, ops.Allocate))
 
 
 def _with_fewer_fillers(body: Body, size_bytes: int, count: int) -> Body:
     """Keep of the blocks that nothing is done with but to allocate them the last few of one size, and the very last."""
-    operations = (read(statement) for statement in leaves(body) if isinstance(statement, Request))
-    used = {use.slot for operation in operations if operation is not None for use in uses_of(operation)}
+    used = {use.slot for _, operation in requests(body) for use in uses_of(operation)}
     fillers = [(position, asked.size_bytes) for position, asked in allocations(body) if asked.slot not in used]
     gone = [position for position, size in fillers[:-1] if size != size_bytes]
     alike = [position for position, size in fillers[:-1] if size == size_bytes]
-    return keep(body, set(range(_size(body))).difference(gone, alike[: max(0, len(alike) - count)]))
+    return keep(body, set(range(size_of(body))).difference(gone, alike[: max(0, len(alike) - count)]))
 
 
 def _with_less(device: DeviceProfile, room_bytes: int, *, pinned: bool) -> DeviceProfile | None:
@@ -79,7 +75,3 @@ def _footprints(sizes: Sequence[int], granularity_bytes: int) -> Iterator[int]:
     units = sum(-(-size // granularity_bytes) * granularity_bytes for size in sizes)
     powers = sum(max(granularity_bytes, 1 << (size - 1).bit_length()) for size in sizes if size)
     yield from dict.fromkeys((units, powers))
-
-
-def _size(body: Body) -> int:
-    return sum(1 for _ in leaves(body))

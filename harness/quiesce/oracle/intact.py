@@ -20,13 +20,13 @@ class Idle:
 
 
 class IntactBlocks:
-    """Follows what is freed and taken, in constant time; who asks looks through all ranges that were ever taken."""
+    """Follows what is freed and taken, in constant time; who asks looks through all ranges that were taken."""
 
     def __init__(self) -> None:
         self._now = 0
         self._idle: dict[int, Idle] = {}
         self._taken: dict[tuple[int, int], int] = {}
-        """When each range was last taken."""
+        """When each range was last taken, while there was something to be in the way of."""
 
     def free(self, block: BlockState, stream: StreamState, guard: Clock) -> None:
         """Enter a block that was freed; no stream but its own is to have it again."""
@@ -38,7 +38,8 @@ class IntactBlocks:
         """Enter that a block was put into ``[start, end)``, or that this came from upstream or went back."""
         self._now += 1
         self._idle.pop(start, None)
-        self._taken[start, end] = self._now
+        if self._idle:
+            self._taken[start, end] = self._now
 
     def forget(self) -> None:
         """Take it that anything may have been put anywhere."""
