@@ -45,6 +45,7 @@ def _hints(types: Iterable[type[object]]) -> Mapping[type[object], _Hints]:
 
 _OUTCOMES: Final = _hints(get_args(Outcome))
 _OBSERVATIONS: Final = _hints(get_args(Observation))
+_INTEGERS: Final = frozenset({int})
 _READING_KEYS: Final = frozenset((gauge, source) for gauge in Gauge for source in Source)
 
 
@@ -89,7 +90,7 @@ class AnsweringContext:
         """Read every gauge."""
         try:
             answer = self._context.readings()
-            readings = dict(answer) if isinstance(answer, Mapping) else None
+            readings = dict(answer) if type(answer) is dict or isinstance(answer, Mapping) else None
         except BackendFault:
             raise
         except (Exception, SystemExit) as error:
@@ -114,9 +115,10 @@ class AnsweringContext:
                 if key not in _READING_KEYS:
                     _refuse(call, "pairs of a gauge and a source", key)
             self._keys = keys
-        for value in readings.values():
-            if type(value) is not int and not isinstance(value, int):
-                _refuse(call, "integers", value)
+        if not _INTEGERS.issuperset(map(type, readings.values())):
+            for value in readings.values():
+                if not isinstance(value, int):
+                    _refuse(call, "integers", value)
         return readings
 
 

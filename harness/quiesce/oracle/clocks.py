@@ -18,6 +18,8 @@ Clock: TypeAlias = dict[Timeline, int]
 
 def merge(clock: Clock, other: Clock) -> None:
     """Raise every entry of ``clock`` to at least that of ``other``."""
+    if not other:
+        return
     for timeline, number in other.items():
         if number > clock.get(timeline, 0):
             clock[timeline] = number

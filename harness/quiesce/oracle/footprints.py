@@ -67,20 +67,25 @@ def certain_room(model: Model, kind: MemoryKind, pool: Slot | None) -> int:
         return 0
     taken, count, by_pool = pinned
     room = max(0, capacity - taken) // (count + 1)
-    limit = model.pools.get(pool) if pool is not None else None
+    limit = _limit(model, pool)
     return room if limit is None else min(room, max(0, limit - by_pool))
+
+
+def _limit(model: Model, pool: Slot | None) -> int | None:
+    return model.pools.get(pool) if pool is not None else None
 
 
 def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int, int] | None:
     """Return bytes and number of the upstream ranges that cannot go, and the pool's own bytes of them.
 
-    None where that is not known.
+    None where that is not known. Those of a pool without a limit are not looked for.
     """
     if kind is MemoryKind.PINNED and model.staged:
         return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_UPSTREAM)
     must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
+    limited = _limit(model, pool) is not None
     pinned = count = by_pool = 0
     for start, end, held in model.memory.upstream:
         if held.kind not in kinds:
@@ -90,7 +95,7 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
         if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1
-            by_pool += held.size_bytes if _is_of_pool(model, start, end, held, pool) else 0
+            by_pool += held.size_bytes if limited and _is_of_pool(model, start, end, held, pool) else 0
     return pinned, count, by_pool
 
 

@@ -20,8 +20,10 @@ def slope(values: Sequence[int]) -> Fraction:
     """
     step = max(1, -(-len(values) // _POINTS_MAX))
     points = [(index, values[index]) for index in range(0, len(values), step)]
+    if len({value for _, value in points}) < 2:
+        return Fraction(0)
     slopes = [Fraction(b[1] - a[1], b[0] - a[0]) for a, b in combinations(points, 2)]
-    return Fraction(median(slopes)) if slopes else Fraction(0)
+    return Fraction(median(slopes))
 
 
 def grows_as_expected(values: Sequence[int], per_iteration: int, *, cumulative: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -67,14 +67,13 @@ class IntervalIndex(Generic[_Value]):
         position = max(0, bisect_right(self._buckets[index], start) - 1)
         while index < len(self._buckets):
             bucket = self._buckets[index]
-            while position < len(bucket):
-                first = bucket[position]
-                if first >= end:
-                    return found
+            beyond = bisect_left(bucket, end, position)
+            for first in bucket[position:beyond]:
                 last, value = self._ranges[first]
                 if last > start:
                     found.append((first, last, value))
-                position += 1
+            if beyond < len(bucket):
+                break
             index += 1
             position = 0
         return found

@@ -145,9 +145,10 @@ class MemoryModel:
         for _, _, held in self.upstream.overlapping(block.address, block.end):
             held.freed_on.update(streams)
             held.graphs += block.graphs
+            merge(held.freed_behind, behind)
         self.freed_on.update(streams)
         self.graphs += block.graphs
-        self.defer(block, behind)
+        merge(self.freed_behind, behind)
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
@@ -157,6 +158,8 @@ class MemoryModel:
 
     def defer(self, block: BlockState, behind: Clock) -> None:
         """Put the free of a block behind some work, or behind what else its streams were given."""
+        if not behind:
+            return
         for _, _, held in self.upstream.overlapping(block.address, block.end):
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)

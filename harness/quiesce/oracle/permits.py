@@ -14,7 +14,7 @@ from quiesce.operations import Operation, Slot
 from quiesce.oracle import permits_memory, permits_order
 from quiesce.oracle.facts import RUNTIME
 from quiesce.oracle.model import Model
-from quiesce.oracle.permitted import ANY, ANYTHING, SUCCESS, Permitted
+from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, SUCCESS, Permitted
 
 _RULES: Final = {**permits_memory.RULES, **permits_order.RULES}
 """What is not among them is served whenever it is asked for."""
@@ -85,7 +85,7 @@ def permits(model: Model, operation: Operation) -> Permitted:
     permitted = SUCCESS if rule is None else rule(model, operation)
     if model.kinds_used and isinstance(operation, _MAY_NEED_MEMORY):
         # The sequence may have left too little, which may come out before what else is wrong with the request.
-        permitted = replace(permitted, out_of_memory=True)
+        permitted = MEMORY if permitted is SUCCESS else replace(permitted, out_of_memory=True)
     if not model.failures or not permitted.success or isinstance(operation, _CALLS_NOTHING_BELOW):
         return permitted
     # The armed failure may be met: out of memory, or an error in the backend's own words.
