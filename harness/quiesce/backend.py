@@ -78,7 +78,7 @@ class Promise(enum.StrEnum):
     """What a backend declares beyond the universal rules. A case names the promises that it tests."""
 
     RECLAIMS_BEFORE_OOM = "reclaims-before-oom"
-    """Cached memory goes back upstream before a request fails."""
+    """Cached memory goes back upstream before a request fails, and upstream is called again."""
     WAITS_BEFORE_OOM = "waits-before-oom"
     """Work that is in flight on freed memory is waited for before a request fails, where no capture forbids that."""
     REUSES_BLOCKS = "reuses-blocks"
