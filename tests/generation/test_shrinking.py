@@ -76,6 +76,16 @@ def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
     assert shrunk.trials <= 1000  # it begins with what saves most
 
 
+def test_blocks_that_only_pass_the_time_pass_it_where_it_counts() -> None:
+    body = "s = create stream\n" + "".join(f"b{n} = allocate 512\n" for n in range(50))
+    body += "a = allocate 2MiB on s\nlaunch on s writes=a\nfree a\n"  # given back some 50 requests later
+    body += "".join(f"free b{n}\n" for n in range(50))
+    decays = next(each.backend for each in FAULTY if each.name == "DecaysInFlight")
+    shrunk = shrink(decays, parse_text(HEADER + body, "x.case", "x"), trials_max=400)
+    assert shrunk is not None
+    assert len(shrunk.case.body) <= 54
+
+
 def test_blocks_that_go_together_or_not_at_all_go_together() -> None:
     body = "s = create stream\n"
     body += "".join(f"b{n} = allocate 1KiB\n" for n in range(16))  # a chunk: with fifteen, the next block lies in it

@@ -46,6 +46,25 @@ def larger_bodies(body: Body, device: DeviceProfile, chunk_bytes: int) -> Iterat
                 yield replace_at(body, position, replace(each, size_bytes=size))
 
 
+def made_later(body: Body, slot: Slot) -> Body:
+    """Return the body with a block made just before it is first named, or at the end.
+
+    Where it takes a number of requests behind another one, a block that was made before it then counts twice.
+    """
+    making: Statement | None = None
+    moved: list[Statement] = []
+    for statement in body:
+        operation = read(statement) if isinstance(statement, Request) else None
+        if isinstance(operation, ops.Allocate) and operation.slot == slot:
+            making = statement
+            continue
+        if making is not None and (operation is None or any(use.slot == slot for use in uses_of(operation))):
+            moved.append(making)
+            making = None
+        moved.append(statement)
+    return tuple(moved) if making is None else (*moved, making)
+
+
 def merged_bodies(body: Body, later: Making, earlier: Making) -> Iterator[Body]:
     """Yield bodies in which one thing does the work of two; a block once in its own size and once in the size of both.
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from quiesce.backend import Backend, DeviceProfile
 from quiesce.cases.case import Case
+from quiesce.cases.effects import SlotKind
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.slots import check_slots
 from quiesce.errors import CaseError
@@ -31,7 +32,14 @@ from quiesce.generation.editing import (
     with_short_names,
 )
 from quiesce.generation.legality import worst_legality
-from quiesce.generation.reshaping import bodies_without, larger_bodies, loopless_body, merged_bodies, shorter_loops
+from quiesce.generation.reshaping import (
+    bodies_without,
+    larger_bodies,
+    loopless_body,
+    made_later,
+    merged_bodies,
+    shorter_loops,
+)
 from quiesce.generation.simplification import simpler_devices, simpler_operations
 from quiesce.generation.tightening import allocations, cases_without, tight_cases
 from quiesce.lockstep import run_lockstep
@@ -105,6 +113,7 @@ class _Shrinker:
             before = self._case
             self._remove_chunks()
             if self._size > RUN_LINES_MAX:
+                self._make_later()
                 self._fill_sooner()
             self._simplify_device()
             self._simplify_operations()
@@ -227,6 +236,17 @@ class _Shrinker:
         taken = True
         while taken and self._left > 0:
             taken = any(self._accept(self._with_body(body)) for body in bodies_without(self._case.body))
+
+    def _make_later(self) -> None:
+        """Make blocks just before they are named, one after the other, where that saves lines in the end."""
+        before, finding = self._case, self._finding
+        for making in reversed(makings(before.body)):
+            if making.kind is SlotKind.BLOCK and self._left > 0:
+                self._accept(self._with_body(made_later(self._case.body, making.slot)))
+        if self._case is not before:
+            self._remove_chunks()
+        if self._size >= size_of(before.body):
+            self._case, self._finding = before, finding
 
     def _fill_sooner(self) -> None:
         """Try large blocks in the place of small ones, and small devices, where that saves lines."""
