@@ -165,6 +165,8 @@ class Model(Facts):
         if capture is not None and capture.origin is state:
             self.captures.end(capture)
             capture.memory.is_gone = not isinstance(outcome, Done)
+        elif capture is not None and not isinstance(outcome, Done):
+            capture.invalid = True  # to end it where it was joined is refused, and what is refused may spoil it
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 
