@@ -173,6 +173,43 @@ def test_memory_that_is_not_known_to_be_a_cache_need_not_be_reclaimed() -> None:
     assert findings(("b = allocate 1", OUT_OF_MEMORY, ()), promises=promises)
 
 
+UNTOLD = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+HALF = 1 << 29
+
+
+def test_a_small_block_may_hold_all_that_a_larger_one_left() -> None:
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
+    idle: Exchange = ("synchronize device", DONE)
+    small: Exchange = ("b = allocate 1", BLOCK)
+    large: tuple[Exchange, ...] = ((f"a = allocate {2 * HALF}", BLOCK), ("free a", DONE), idle)
+    request: Exchange = ("c = allocate 1", OUT_OF_MEMORY)
+    assert findings(*large, small, request, promises=promises, description=UNTOLD) == ()
+    assert findings(small, request, promises=promises, description=UNTOLD)
+    assert findings(*large, small, ("free b", DONE), idle, request, promises=promises, description=UNTOLD)
+
+
+def test_who_promises_to_wait_is_held_to_it_though_nobody_tells_what_is_upstream() -> None:
+    waits = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM})
+    freed: tuple[Exchange, ...] = (
+        ("s = create stream", DONE),
+        (f"a = allocate {HALF} on s", BLOCK),
+        ("stall s", DONE),
+        ("launch on s writes=a", DONE),
+        ("free a", DONE),
+    )
+    request: Exchange = (f"b = allocate {2 * HALF}", OUT_OF_MEMORY)
+    assert findings(*freed, request, promises=waits, description=UNTOLD)
+    assert findings(*freed, request, promises=waits - {Promise.WAITS_BEFORE_OOM}, description=UNTOLD) == ()
+    destroyed: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        freed[0],
+        (f"a = allocate {HALF} on s pool=p", BLOCK),
+        *freed[2:],
+        ("destroy pool p", DONE),
+    )
+    assert findings(*destroyed, request, promises=waits, description=UNTOLD) == ()
+
+
 def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
     made: Exchange = ("p = create pool", DONE, CHUNK)
     assert findings(made, ("destroy pool p", DONE)) == ()
