@@ -13,7 +13,7 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import Observation, UpstreamAllocated
+from quiesce.observations import Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -21,6 +21,7 @@ from quiesce.outcomes import (
     CAPTURE_UNSUPPORTED,
     INVALID_VALUE,
     NOT_READY,
+    UPSTREAM_ERROR,
     Allocated,
     Done,
     Outcome,
@@ -257,6 +258,18 @@ def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended:
     assert findings(*half, (ended, DONE)) == ()
     assert findings(*half, (ended, DONE), (ended, DONE))
     assert findings(*begun, (made, DONE), (ended, gone))
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(1 << 20, True), ((1 << 30) + 1, False)])
+def test_an_error_below_is_not_to_be_taken_for_lack_of_memory(size: int, is_known: bool) -> None:
+    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    refused = (UpstreamRefused(size),)
+    assert bool(findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused))) is is_known
+    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY)) == ()
+    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused * 2)) == ()
+    assert findings(armed, ("a = allocate 1", Rejected(UPSTREAM_ERROR), refused)) == ()
+    assert findings(armed, ("p = create pool", OUT_OF_MEMORY, refused)) == ()
+    assert findings(("fail upstream 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
 
 
 def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
