@@ -186,6 +186,13 @@ def test_a_small_block_may_hold_all_that_a_larger_one_left() -> None:
     request: Exchange = ("c = allocate 1", OUT_OF_MEMORY)
     assert findings(*large, small, request, promises=promises, description=UNTOLD) == ()
     assert findings(small, request, promises=promises, description=UNTOLD)
+    half: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        (f"a = allocate {HALF >> 1} pool=p", BLOCK),
+        ("free a", DONE),
+    )
+    assert findings(*half, idle, request, promises=promises, description=UNTOLD)
+    assert findings(*half, idle, ("b = allocate 1 pool=p", BLOCK), request, promises=promises, description=UNTOLD) == ()
     assert findings(*large, small, ("free b", DONE), idle, request, promises=promises, description=UNTOLD)
 
 

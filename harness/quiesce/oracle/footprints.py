@@ -192,6 +192,8 @@ def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | N
     if (model.pools and not model.promises(Promise.SHARES_UPSTREAM)) or (kind is MemoryKind.PINNED and model.staged):
         return None
     blocks = [block for _, _, block in model.memory.live if block.kind in kinds]
+    if model.pools and any(block.may_lie_in_bytes for block in blocks):
+        return None  # what several blocks left may have become one chunk, whose rest is of no use to another pool
     chunk = model.description.chunk_bytes
     sizes = (max(block.size_bytes + block.alignment_bytes, block.may_lie_in_bytes) for block in blocks)
     taken = sum(_scale(model, _round(model, size)) + chunk for size in sizes)
