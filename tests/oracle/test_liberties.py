@@ -117,6 +117,17 @@ def test_a_default_stream_that_waits_for_no_other_may_join_a_capture() -> None:
     assert findings(*joined)
 
 
+def test_what_is_staged_may_fail_for_its_block_before_anything_is_put_on_a_stream() -> None:
+    host: tuple[Exchange, ...] = (RELAXED[0], *RELAXED[2:])
+    request = "a = stage h"
+    assert findings(*host, (request, OUT_OF_MEMORY)) == ()
+    assert findings(*host, (request, UNSUPPORTED)) == ()
+    assert findings(*host, (request, DONE))
+    error = Rejected(UPSTREAM_ERROR)
+    assert findings(*host, ("fail upstream 1 with foreign-error", DONE), (request, error)) == ()
+    assert findings(*host, (request, error))
+
+
 def test_ending_a_capture_where_it_was_joined_is_refused_and_may_spoil_it() -> None:
     joined: tuple[Exchange, ...] = (*RELAXED, ("record event e on s", DONE), ("wait event e on t", DONE))
     assert findings(*joined, ("g = end capture on t", DONE))
