@@ -13,7 +13,7 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import Observation, UpstreamAllocated
+from quiesce.observations import Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -21,6 +21,7 @@ from quiesce.outcomes import (
     CAPTURE_UNSUPPORTED,
     INVALID_VALUE,
     NOT_READY,
+    UPSTREAM_ERROR,
     Allocated,
     Done,
     Outcome,
@@ -95,6 +96,47 @@ def test_a_free_goes_in_the_order_of_its_stream_and_may_be_refused_for_that() ->
     assert findings(*RELAXED, ("query stream s", UNSUPPORTED), ("free b", INVALIDATED)) == ()
 
 
+OF_ITS_OWN = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.LEGACY_DEFAULT_STREAM})
+"""Its default stream waits for no other."""
+
+
+@pytest.mark.parametrize("request_line", ["launch", "record event e", "fill a 0"])
+@pytest.mark.parametrize("outcome", [DONE, Rejected(CAPTURE_IMPLICIT)])
+def test_a_default_stream_that_waits_for_no_other_may_go_on_beside_a_capture(
+    request_line: str, outcome: Outcome
+) -> None:
+    assert findings(*RELAXED, (request_line, outcome), description=OF_ITS_OWN) == ()
+    assert findings(*RELAXED, (request_line, Rejected(NOT_READY)), description=OF_ITS_OWN)
+    assert findings(*RELAXED, (request_line, DONE))
+
+
+def test_a_default_stream_that_waits_for_no_other_may_join_a_capture() -> None:
+    joined: tuple[Exchange, ...] = (*RELAXED, ("record event e on s", DONE), ("wait event e", DONE))
+    assert findings(*joined, description=OF_ITS_OWN) == ()
+    assert findings(*joined, ("launch", DONE), ("g = end capture on s", DONE), description=OF_ITS_OWN)
+    assert findings(*joined)
+
+
+def test_what_is_staged_may_fail_for_its_block_before_anything_is_put_on_a_stream() -> None:
+    host: tuple[Exchange, ...] = (RELAXED[0], *RELAXED[2:])
+    request = "a = stage h"
+    assert findings(*host, (request, OUT_OF_MEMORY)) == ()
+    assert findings(*host, (request, UNSUPPORTED)) == ()
+    assert findings(*host, (request, DONE))
+    error = Rejected(UPSTREAM_ERROR)
+    assert findings(*host, ("fail upstream 1 with foreign-error", DONE), (request, error)) == ()
+    assert findings(*host, (request, error))
+
+
+def test_ending_a_capture_where_it_was_joined_is_refused_and_may_spoil_it() -> None:
+    joined: tuple[Exchange, ...] = (*RELAXED, ("record event e on s", DONE), ("wait event e on t", DONE))
+    assert findings(*joined, ("g = end capture on t", DONE))
+    unmatched: Exchange = ("g = end capture on t", Rejected("capture-unmatched"))
+    assert findings(*joined, unmatched, ("g = end capture on s", INVALIDATED)) == ()
+    assert findings(*joined, unmatched, ("launch on t", INVALIDATED)) == ()
+    assert findings(*joined, ("g = end capture on s", INVALIDATED))
+
+
 @pytest.mark.parametrize("request_line", ["launch on s", "c = allocate 4096"])
 def test_what_lacks_memory_may_spoil_a_capture(request_line: str) -> None:
     spoiled: tuple[Exchange, ...] = (*RELAXED, (request_line, OUT_OF_MEMORY))
@@ -141,6 +183,50 @@ def test_memory_that_is_not_known_to_be_a_cache_need_not_be_reclaimed() -> None:
     request: Exchange = ("a = allocate 1", OUT_OF_MEMORY)
     assert findings(("s = create stream", DONE, all_of_it), request, promises=promises) == ()
     assert findings(("b = allocate 1", OUT_OF_MEMORY, ()), promises=promises)
+
+
+UNTOLD = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+HALF = 1 << 29
+
+
+def test_a_small_block_may_hold_all_that_a_larger_one_left() -> None:
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
+    idle: Exchange = ("synchronize device", DONE)
+    small: Exchange = ("b = allocate 1", BLOCK)
+    large: tuple[Exchange, ...] = ((f"a = allocate {2 * HALF}", BLOCK), ("free a", DONE), idle)
+    request: Exchange = ("c = allocate 1", OUT_OF_MEMORY)
+    assert findings(*large, small, request, promises=promises, description=UNTOLD) == ()
+    assert findings(small, request, promises=promises, description=UNTOLD)
+    half: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        (f"a = allocate {HALF >> 1} pool=p", BLOCK),
+        ("free a", DONE),
+    )
+    assert findings(*half, idle, request, promises=promises, description=UNTOLD)
+    assert findings(*half, idle, ("b = allocate 1 pool=p", BLOCK), request, promises=promises, description=UNTOLD) == ()
+    assert findings(*large, small, ("free b", DONE), idle, request, promises=promises, description=UNTOLD)
+
+
+def test_who_promises_to_wait_is_held_to_it_though_nobody_tells_what_is_upstream() -> None:
+    waits = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM})
+    freed: tuple[Exchange, ...] = (
+        ("s = create stream", DONE),
+        (f"a = allocate {HALF} on s", BLOCK),
+        ("stall s", DONE),
+        ("launch on s writes=a", DONE),
+        ("free a", DONE),
+    )
+    request: Exchange = (f"b = allocate {2 * HALF}", OUT_OF_MEMORY)
+    assert findings(*freed, request, promises=waits, description=UNTOLD)
+    assert findings(*freed, request, promises=waits - {Promise.WAITS_BEFORE_OOM}, description=UNTOLD) == ()
+    destroyed: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        freed[0],
+        (f"a = allocate {HALF} on s pool=p", BLOCK),
+        *freed[2:],
+        ("destroy pool p", DONE),
+    )
+    assert findings(*destroyed, request, promises=waits, description=UNTOLD) == ()
 
 
 def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
@@ -190,6 +276,18 @@ def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended:
     assert findings(*half, (ended, DONE)) == ()
     assert findings(*half, (ended, DONE), (ended, DONE))
     assert findings(*begun, (made, DONE), (ended, gone))
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(1 << 20, True), ((1 << 30) + 1, False)])
+def test_an_error_below_is_not_to_be_taken_for_lack_of_memory(size: int, is_known: bool) -> None:
+    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    refused = (UpstreamRefused(size),)
+    assert bool(findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused))) is is_known
+    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY)) == ()
+    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused * 2)) == ()
+    assert findings(armed, ("a = allocate 1", Rejected(UPSTREAM_ERROR), refused)) == ()
+    assert findings(armed, ("p = create pool", OUT_OF_MEMORY, refused)) == ()
+    assert findings(("fail upstream 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
 
 
 def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from quiesce import operations as ops
 from quiesce.gauges import Gauge, best_reading
 from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
 from quiesce.operations import InjectedError
 from quiesce.oracle.change import Change
-from quiesce.outcomes import Allocated
+from quiesce.oracle.memory import MemoryModel
+from quiesce.outcomes import Allocated, OutOfMemory
 
 
 @dataclass(slots=True)
@@ -21,17 +23,34 @@ class ArmedFailure:
     in_doubt: bool = False
     """Whether it may have been met unseen: by a call that gave memory back, or in the place of another failure."""
 
-    def follow(self, change: Change, *, calls_are_seen: bool) -> None:
-        """Count the calls of one operation, and note on ``change`` where its request was served in spite of one.
+    def follow(self, change: Change, memory: MemoryModel, capacity_bytes: int, *, calls_are_seen: bool) -> None:
+        """Count the calls of one operation, and note on ``change`` where its request did not fail of one.
+
+        It was served, or out of memory although there was enough and nothing else was refused.
 
         Where calls are not seen, any operation may have made some: one that tidies up may have met the failure, and
         need not fail for it.
         """
-        if isinstance(change.outcome, Allocated) and not self.in_doubt:
+        mistaken = isinstance(change.outcome, OutOfMemory) and _was_refused_with_room(change, memory, capacity_bytes)
+        if (isinstance(change.outcome, Allocated) or mistaken) and not self.in_doubt:
             met = self.calls_left <= _certain_calls(change)
             change.swallowed = met and self.error is InjectedError.FOREIGN
         self.in_doubt |= not calls_are_seen or any(isinstance(seen, UpstreamFreed) for seen in change.observations)
         self.calls_left -= len(change.asks)
+
+
+def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: int) -> bool:
+    """Whether one call of an allocation was refused, and not for lack of memory: somewhere was a hole for it.
+
+    A device that looks at its room first need not come to the failure.
+    """
+    refused = [seen.size_bytes for seen in change.observations if isinstance(seen, UpstreamRefused)]
+    if not isinstance(change.operation, ops.Allocate) or len(refused) != 1:
+        return False
+    if any(isinstance(seen, UpstreamFreed) for seen in change.observations):
+        return False
+    held = [held.size_bytes for _, _, held in memory.upstream]
+    return refused[0] <= (capacity_bytes - sum(held)) // (len(held) + 1)
 
 
 def _certain_calls(change: Change) -> int:

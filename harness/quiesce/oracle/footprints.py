@@ -152,6 +152,18 @@ def is_anything_in_flight(model: Model) -> bool:
     )
 
 
+def _is_anything_unwaited(model: Model) -> bool:
+    """Whether some freed memory may still be used by work that nobody promises to wait for.
+
+    That is work of graphs too, and what is left of a pool that was destroyed.
+    """
+    memory = model.memory
+    if not model.promises(Promise.WAITS_BEFORE_OOM) or memory.graphs:
+        return is_anything_in_flight(model)
+    orphaned = (freed for _, _, freed in memory.guarded if freed.block.pool not in (None, *model.pools))
+    return any(_may_be_pending(model, freed.guard) for freed in orphaned)
+
+
 def _is_any_busy(model: Model, streams: Mapping[Timeline, StreamState]) -> bool:
     """Whether one of the streams may hold something unfinished.
 
@@ -173,15 +185,21 @@ def _may_be_pending(model: Model, clock: Clock) -> bool:
 
 
 def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | None:
-    """Return the same where upstream is not seen, from what the sequence owns alone."""
+    """Return the same where upstream is not seen, from what the sequence owns alone.
+
+    A small block may hold all that a larger one left, which goes back as a whole or not at all.
+    """
     kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
     if model.kept_unseen:
         return None
-    if model.empty_blocks or is_anything_in_flight(model) or len(model.kinds_used.intersection(kinds) - {kind}):
+    if model.empty_blocks or _is_anything_unwaited(model) or len(model.kinds_used.intersection(kinds) - {kind}):
         return None
     if (model.pools and not model.promises(Promise.SHARES_UPSTREAM)) or (kind is MemoryKind.PINNED and model.staged):
         return None
     blocks = [block for _, _, block in model.memory.live if block.kind in kinds]
+    if model.pools and any(block.may_lie_in_bytes for block in blocks):
+        return None  # what several blocks left may have become one chunk, whose rest is of no use to another pool
     chunk = model.description.chunk_bytes
-    taken = sum(_scale(model, _round(model, block.size_bytes + block.alignment_bytes)) + chunk for block in blocks)
+    sizes = (max(block.size_bytes + block.alignment_bytes, block.may_lie_in_bytes) for block in blocks)
+    taken = sum(_scale(model, _round(model, size)) + chunk for size in sizes)
     return taken, len(blocks), taken  # which pool has how much of it is not known

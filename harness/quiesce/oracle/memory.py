@@ -45,6 +45,8 @@ class BlockState:
     inherited: list[Freed] = field(default_factory=list)
     graphs: tuple[GraphMemory, ...] = ()
     """The captures that were going on when it was made."""
+    may_lie_in_bytes: int = 0
+    """How much the largest block of its kind took that was freed before it was made: it may lie in what that left."""
     claimed_bytes: int | None = None
     """By how much the backend's own ``live`` gauge rose for it."""
 
@@ -105,6 +107,8 @@ class MemoryModel:
         self.freed_behind: Clock = {}
         self.freed_on: dict[Timeline, StreamState] = {}
         self.graphs: list[GraphMemory] = []
+        self.largest_freed_bytes: dict[MemoryKind, int] = {}
+        """How much the largest block of each kind that was freed took, with what its alignment may have cost."""
         self.empty_uses: Clock = {}
         """The work on blocks of no bytes."""
         self.upstream: IntervalIndex[UpstreamRange] = IntervalIndex()
@@ -125,6 +129,7 @@ class MemoryModel:
         if not overlapped:
             self.live.add(block.address, block.end, block)
         block.inherited = self.guarded.cut(block.address, block.end)
+        block.may_lie_in_bytes = self.largest_freed_bytes.get(block.kind, 0)
         if self._unclaimed:
             self._claim(block)
         self.live_count += 1
@@ -149,6 +154,8 @@ class MemoryModel:
         self.freed_on.update(streams)
         self.graphs += block.graphs
         merge(self.freed_behind, behind)
+        taken = max(block.size_bytes + block.alignment_bytes, self.largest_freed_bytes.get(block.kind, 0))
+        self.largest_freed_bytes[block.kind] = taken
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes

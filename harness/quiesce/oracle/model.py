@@ -165,6 +165,8 @@ class Model(Facts):
         if capture is not None and capture.origin is state:
             self.captures.end(capture)
             capture.memory.is_gone = not isinstance(outcome, Done)
+        elif capture is not None and not isinstance(outcome, Done):
+            capture.invalid = True  # to end it where it was joined is refused, and what is refused may spoil it
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 
@@ -179,7 +181,8 @@ class Model(Facts):
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
-            failure.follow(change, calls_are_seen=told)
+            capacity_bytes = min(self.profile.capacity_bytes, self.profile.pinned_capacity_bytes)
+            failure.follow(change, self.memory, capacity_bytes, calls_are_seen=told)
         if failure is not None and failure.calls_left <= 0:
             del self.failures[FailurePoint.UPSTREAM]
         elif outcome == _ERROR_BELOW and len(self.failures) == 1:

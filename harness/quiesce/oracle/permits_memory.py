@@ -53,9 +53,13 @@ def _stage(model: Model, operation: ops.Stage) -> Permitted:
     state = model.stream(operation.stream)
     if state is not None and model.captures.of(state) is not None:
         return Permitted(out_of_memory=True, codes=frozenset({CAPTURE_UNSUPPORTED, CAPTURE_INVALIDATED}))
+    served = MEMORY
     if model.captures.any_active and not model.promises(Promise.ALLOCATES_IN_CAPTURES):
-        return on_stream(model, operation.stream, replace(MEMORY, codes=frozenset({CAPTURE_UNSUPPORTED})))
-    return on_stream(model, operation.stream, MEMORY)
+        served = replace(MEMORY, codes=frozenset({CAPTURE_UNSUPPORTED}))
+    verdict = on_stream(model, operation.stream, served)
+    # The block may be asked for before anything is put on the stream, and may fail as any other does.
+    codes = verdict.codes | served.codes | ({ANY} if model.failures else set())
+    return verdict if verdict.anything else replace(verdict, out_of_memory=True, codes=codes)
 
 
 def _free(model: Model, operation: ops.Free) -> Permitted:

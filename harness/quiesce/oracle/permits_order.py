@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from quiesce import operations as ops
+from quiesce.backend import Capability
 from quiesce.operations import Operation, Slot
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.model import Model
@@ -23,7 +24,9 @@ def enqueue(model: Model, stream: StreamState | None) -> Permitted:
     if not model.captures.any_active:
         return SUCCESS
     if stream.name == "" and model.captures.involves_blocking_stream(stream.device):
-        return only(CAPTURE_IMPLICIT)
+        # A default stream that waits for no other, such as CUDA's per-thread one, is none of a capture's business.
+        legacy = model.can(Capability.LEGACY_DEFAULT_STREAM)
+        return Permitted(success=not legacy, codes=frozenset({CAPTURE_IMPLICIT}))
     capture = model.captures.of(stream)
     if capture is not None and capture.invalid:
         return Permitted(codes=frozenset({CAPTURE_INVALIDATED}))
@@ -33,7 +36,9 @@ def enqueue(model: Model, stream: StreamState | None) -> Permitted:
 def on_stream(model: Model, stream: Slot | None, permitted: Permitted) -> Permitted:
     """Return ``permitted`` where work may be put on a stream, else what that answers."""
     verdict = enqueue(model, model.stream(stream))
-    return permitted if verdict is SUCCESS else verdict
+    if verdict.anything or not verdict.success:
+        return verdict
+    return replace(permitted, codes=permitted.codes | verdict.codes) if verdict.codes else permitted
 
 
 def while_capturing(model: Model, permitted: Permitted) -> Permitted:
@@ -91,8 +96,11 @@ def _wait(model: Model, operation: ops.WaitEvent) -> Permitted:
         return Permitted(codes=frozenset({ANY})) if capture is not None else enqueue(model, state)
     if model.captures.of(event.capture.origin) is not event.capture:
         return REFUSED  # its capture is over: it stands for nothing
-    if capture not in (None, event.capture) or state.name == "":
-        return REFUSED  # two captures do not merge, and the default stream joins none
+    legacy = state.name == "" and model.can(Capability.LEGACY_DEFAULT_STREAM)
+    if legacy or capture not in (None, event.capture):
+        return REFUSED  # two captures do not merge, and the legacy default stream joins none
+    if state.name == "":
+        return Permitted(codes=frozenset({ANY}))  # one that waits for no other may join, as CUDA's per-thread one does
     return Permitted(codes=frozenset({ANY})) if event.capture.invalid else SUCCESS
 
 

@@ -19,8 +19,10 @@ from .late import LateSession
 from .lingering import LingeringPools
 from .magazines import Magazines
 from .mapped import MappedSegments
+from .own_default import OwnDefault
 from .private import GraphSession
 from .reserved import ReservingSession
+from .rings import Ring
 from .runs import DecayingRuns
 from .runtimes import InitializedFirst, ScratchOfLaunches, StacksOfStreams
 from .segments import StreamSegments
@@ -39,6 +41,8 @@ _CAPTURE: Final = frozenset({Capability.CAPTURE})
 _COALESCING: Final = Stranger(
     "coalescing spans", CoalescingSpans, _TRACKS | {Promise.RETRIES_SMALLER}, chunk_bytes=512 << 10
 )
+
+_RING: Final = Stranger("ring", Ring, _TRACKS, _ORDER | _LEGACY | _CAPTURE, chunk_bytes=1 << 20)
 
 CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger(
@@ -98,6 +102,8 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         _ORDER | _LEGACY,
         chunk_bytes=1 << 20,
     ),
+    _RING,
+    Stranger("own default", DeferredBatches, _POOL, _ORDER | _CAPTURE, chunk_bytes=0, make_session=OwnDefault),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
 )
@@ -117,6 +123,7 @@ WITHHOLDING: Final = (
         _POOLS | {Capability.STALL},
     ),
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+    Withholding(_RING, "ring, nothing told", _ORDER | {Capability.UPSTREAM_LEDGER}),
     InitializedFirst(reference(), "reference, initialised first"),
     ScratchOfLaunches(reference(), "reference, short of scratch", promises=frozenset({Promise.FLAT_COST})),
     StacksOfStreams(

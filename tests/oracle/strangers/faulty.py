@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from . import checkpoints, lingering, magazines, private, reserved
+from . import checkpoints, lingering, magazines, private, reserved, rings
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
@@ -117,6 +117,10 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("checkpoints", checkpoints.RollsBackTooFar, OVERLAP),
     _pool("checkpoints", checkpoints.HandsOverInFlight, REUSE, IN_FLIGHT),
     _pool("checkpoints", checkpoints.OrphansAreNotTrimmed, TRIM, FITS),
+    _pool("ring", rings.HeadMeetsTail, OVERLAP, REUSE, IN_FLIGHT),
+    _pool("ring", rings.LaterFreesCarryEarlier, OVERLAP, OWNED, HANDLES),
+    _pool("ring", rings.OwnersAloneAreMarked, REUSE, IN_FLIGHT),
+    _pool("ring", rings.EndsWithFreedBlocks, IN_FLIGHT),
     _session("reserved captures", reserved.CutsBeyondItsEnd, WITHIN),
     _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
 )
@@ -127,11 +131,14 @@ _SEEDS: Final = {
     "DepotForgetsMarkers": 5,
     "DirtyOfAnyAlignment": 3,
     "EpochsEndUnmarked": 2,
+    "EndsWithFreedBlocks": 2,
     "EveryEpochByItself": 3,
     "FreedElsewhereIsAtHome": 2,
     "HeadIsDropped": 2,
+    "HeadMeetsTail": 2,
     "HigherNeighboursAreDone": 2,
     "LargeOfAnyAlignment": 4,
+    "LaterFreesCarryEarlier": 4,
     "ManagedDrainsOneDevice": 3,
     "OrphansAreIdle": 2,
     "SlotsAreRoundedUp": 3,
