@@ -50,7 +50,8 @@ def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: 
     if any(isinstance(seen, UpstreamFreed) for seen in change.observations):
         return False
     held = [held.size_bytes for _, _, held in memory.upstream]
-    return refused[0] <= (capacity_bytes - sum(held)) // (len(held) + 1)
+    needed_bytes = refused[0] + (change.operation.alignment_bytes or 0)  # wherever the hole begins
+    return needed_bytes <= (capacity_bytes - sum(held)) // (len(held) + 1)
 
 
 def _certain_calls(change: Change) -> int:
