@@ -12,6 +12,9 @@ from quiesce.cases.case import Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.cases.writer import write_case
 from quiesce.generation.shrinking import shrink
+from quiesce.generation.tightening import allocations, cases_without
+
+MIB = 1 << 20
 
 HEADER = """\
 title: x
@@ -84,6 +87,15 @@ def test_blocks_that_only_pass_the_time_pass_it_where_it_counts() -> None:
     shrunk = shrink(decays, parse_text(HEADER + body, "x.case", "x"), trials_max=400)
     assert shrunk is not None
     assert len(shrunk.case.body) <= 54
+
+
+def test_without_a_small_block_a_part_of_the_device_may_do() -> None:
+    text = HEADER.replace("memory", "memory\ndevice: capacity=32MiB") + "a = allocate 1\nb = allocate 2\n"
+    case = parse_text(text, "x.case", "x")
+    (position, block), _ = allocations(case.body)
+    smaller = list(cases_without(case, [position], [block]))
+    assert {each.device.capacity_bytes for each in smaller} >= {32 * MIB - 512, 16 * MIB, 8 * MIB, 2 * MIB}
+    assert all(write_case(each).endswith("\n\nb = allocate 2\n") for each in smaller)
 
 
 def test_blocks_that_go_together_or_not_at_all_go_together() -> None:

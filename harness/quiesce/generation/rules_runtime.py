@@ -11,6 +11,8 @@ from quiesce.generation.writer import Writer, newest, pick
 
 INSTANCES_MAX: Final = 4
 NODES_MAX: Final = 40
+_PARENT_TWICE: Final = 192
+"""From this byte on, both parents of a node may be the same one, as in a square."""
 _ARGUMENT_BYTES: Final = (1024, 512, 511, 32767, 32768, 64, 4096, 0)
 
 
@@ -90,14 +92,15 @@ def launch_instance(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def add_node(writer: Writer, a: int, b: int, c: int) -> None:
-    """Add a node below none, one or two of those that are held."""
+    """Add a node below none, one or two of those that are held, or below one of them twice."""
     nodes = list(writer.state.nodes.values())
     if len(nodes) > NODES_MAX:
         drop(writer, a, b, c)
         return
-    parents = dict.fromkeys(node.slot for node in (newest(nodes, b), newest(nodes, c)) if node is not None)
-    slots = tuple(parents)[: a % 3]
-    writer.write(ops.Node(writer.fresh("n"), slots))
+    parents = tuple(node.slot for node in (newest(nodes, b), newest(nodes, c)) if node is not None)
+    if c < _PARENT_TWICE:
+        parents = tuple(dict.fromkeys(parents))
+    writer.write(ops.Node(writer.fresh("n"), parents[: a % 3]))
 
 
 def hold(writer: Writer, a: int, b: int, c: int) -> None:

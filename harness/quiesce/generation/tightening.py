@@ -15,6 +15,8 @@ from quiesce.generation.editing import Body, keep, requests, size_of
 from quiesce.operations import MemoryKind
 
 _ROOM_BLOCKS: Final = (1, 2, 4)
+_PARTS_LEFT: Final = (2, 4, 16)
+"""A small block may hold a large chunk: without it, a half of the device may fill as it did before, or less."""
 
 
 def tight_cases(case: Case) -> Iterator[Case]:
@@ -39,10 +41,13 @@ def tight_cases(case: Case) -> Iterator[Case]:
 
 
 def cases_without(case: Case, positions: Collection[int], blocks: Sequence[ops.Allocate]) -> Iterator[Case]:
-    """Yield cases that lack some blocks, allocated at these positions, and the room for them."""
+    """Yield cases that lack some blocks, allocated at these positions, and the room for them or for what held them."""
     body = keep(case.body, set(range(size_of(case.body))).difference(positions))
     pinned = any(block.kind is MemoryKind.PINNED for block in blocks)
-    for footprint_bytes in _footprints([block.size_bytes for block in blocks], case.device.granularity_bytes):
+    whole = case.device.pinned_capacity_bytes if pinned else case.device.capacity_bytes
+    granularity = case.device.granularity_bytes
+    footprints = [*_footprints([block.size_bytes for block in blocks], granularity)]
+    for footprint_bytes in (*footprints, *(whole - whole // part // granularity * granularity for part in _PARTS_LEFT)):
         device = _with_less(case.device, footprint_bytes, pinned=pinned)
         if device is not None:
             yield replace(case, body=body, device=device)
