@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -11,7 +13,7 @@ import pytest
 
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
-from quiesce.leaks.memory import HeapMeter
+from quiesce.leaks.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
@@ -38,12 +40,12 @@ class Code:
         return LeakCheck(self.run, [ToldMeter(lambda: self._state(self.rounds))], plan, Owners([])).judge()
 
 
-@pytest.mark.parametrize(("others_ran", "rounds"), [(False, 3), (True, 5)])
+@pytest.mark.parametrize(("others", "rounds"), [(0, 3), (1, 5)])
 @pytest.mark.parametrize("state", [lambda rounds: 5, lambda rounds: min(rounds, 1)], ids=["same", "warm"])
 def test_what_is_at_rest_from_the_start_is_soon_acquitted(
-    monkeypatch: pytest.MonkeyPatch, state: Callable[[int], int], others_ran: bool, rounds: int
+    monkeypatch: pytest.MonkeyPatch, state: Callable[[int], int], others: int, rounds: int
 ) -> None:
-    monkeypatch.setattr(OtherThreads, "have_run", lambda _: others_ran)
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: others)
     judgement = Code(state).judge()
     assert (judgement.rounds, judgement.growths) == (rounds, ())
 
@@ -51,9 +53,23 @@ def test_what_is_at_rest_from_the_start_is_soon_acquitted(
 def test_beside_other_threads_one_movement_hides_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third reading hides a leak of every other round, as a chunk does that another thread freed."""
     seen = {2: 1, 3: 1, 4: 2, 5: 2}
-    monkeypatch.setattr(OtherThreads, "have_run", lambda _: True)
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: 1)
     (growth,) = Code(lambda rounds: seen.get(rounds, 1 + rounds // 2) if rounds > 1 else 1).judge().growths
     assert growth.per_round == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("others", "rounds"), [(0, 3), (1, 9), (2, 13)])
+def test_a_heap_beside_other_threads_must_rest_for_longer(
+    monkeypatch: pytest.MonkeyPatch, others: int, rounds: int
+) -> None:
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: others)
+    plan = Plan(rounds=ROUNDS, gauges=(C_HEAP,))
+    assert LeakCheck(lambda: Outcome.PASSED, [ToldHeap(lambda: 5)], plan, Owners([])).judge().rounds == rounds
+
+
+def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: 1)
+    assert judge_heap(lambda rounds: 320 * max(0, rounds - AT_HAND_COUNT)).growths
 
 
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
@@ -142,6 +158,48 @@ def test_a_cache_that_is_emptied_at_the_end_takes_no_leak_of_the_heap_with_it() 
     meter = ToldHeap(lambda: rounds[0] * 32 + remember.cache_info().currsize * 5000)
     (growth,) = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge().growths
     assert growth.per_round == pytest.approx(32)
+
+
+def judge_heap(read: Callable[[int], int], run: Callable[[int], None] = lambda _: None) -> Judgement:
+    """Judge code that takes of the C heap what ``read`` says, by the number of rounds."""
+    rounds = itertools.count()
+    now = [0]
+
+    def run_round() -> Outcome:
+        now[0] = next(rounds)
+        run(now[0])
+        return Outcome.PASSED
+
+    meters = (ToldHeap(lambda: read(now[0])), PythonMeter())
+    return LeakCheck(run_round, meters, Plan(rounds=ROUNDS), Owners([])).judge()
+
+
+def filling(rounds: int) -> int:
+    return round(100_000 * (1 - math.exp(-rounds / 60)))
+
+
+@pytest.mark.parametrize("others_ran", [False, True])
+def test_beside_other_threads_a_heap_that_fills_ever_more_slowly_is_no_leak(
+    monkeypatch: pytest.MonkeyPatch, others_ran: bool
+) -> None:
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: int(others_ran))
+    assert [growth.quantity for growth in judge_heap(filling).growths] == ([] if others_ran else [HEAP])
+
+
+def test_beside_other_threads_a_heap_that_leaks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: 1)
+    (growth,) = judge_heap(lambda rounds: 320 * rounds + filling(rounds) // 20).growths
+    assert growth.per_round == pytest.approx(320, rel=0.1)
+
+
+def test_a_native_leak_bears_out_no_trace_of_what_is_replaced() -> None:
+    """Small objects take the place of older ones, which have no traces: the C heap, on which none of them is, grows."""
+    slots = [bytes([1, number % 256, number // 256]) for number in range(1000)]
+
+    def replace(number: int) -> None:
+        slots[number] = bytes([2, number % 256, number // 256])
+
+    assert [growth.quantity for growth in judge_heap(lambda rounds: 320 * rounds, replace).growths] == [HEAP]
 
 
 def test_code_that_is_over_is_not_repeated() -> None:

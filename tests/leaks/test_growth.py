@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from quiesce.leaks.growth import (
     at_rest,
     growth_per_round,
     is_leak,
+    keeps_pace,
     lows_rise,
     measured_from,
     never_came_back,
@@ -75,3 +78,12 @@ def test_growth_is_measured_behind_the_first_third_of_what_is_long() -> None:
     assert [measured_from([0] * length) for length in (1, 6, 7, 64, 256)] == [0, 0, 2, 21, 85]
     steep_at_first = [100 * number for number in range(10)] + [1000 + number for number in range(20)]
     assert growth_per_round(steep_at_first) == 1
+
+
+def test_what_fills_by_chance_slows_and_a_leak_keeps_its_pace() -> None:
+    filling = [round(100_000 * (1 - math.exp(-number / 100))) for number in range(256)]
+    assert is_leak(filling, 0)
+    assert not keeps_pace(filling)
+    assert keeps_pace(LEAK)
+    assert keeps_pace([number // 2 for number in range(256)])
+    assert keeps_pace([20_000 * (number > 10) + 100 * number + 700 * (number % 3) for number in range(256)])

@@ -47,6 +47,15 @@ def test_one_that_has_begun_or_ended_has_run(tmp_path: Path, others: OtherThread
     assert others.have_run()
 
 
+def test_they_are_counted(tmp_path: Path, others: OtherThreads) -> None:
+    write(tmp_path, "8", "S (sleeping)", 1)
+    others.remember()
+    write(tmp_path, "7", "S (sleeping)", 6)
+    write(tmp_path, "9", "R (running)", 1)
+    (tmp_path / "8" / "status").unlink()
+    assert others.ran() == 3
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell")
 def test_a_real_thread_has_run() -> None:
     others = OtherThreads()

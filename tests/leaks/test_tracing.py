@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import subprocess
 import sys
 
@@ -53,3 +54,36 @@ def test_small_blocks_are_on_the_c_heap_where_another_allocator_reports_them(dom
     program = OTHER_DOMAIN.format(domain=domain)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [per_round]
+
+
+OF_A_LIBRARY = """\
+from quiesce.leaks import tracing
+from quiesce.leaks.owners import Owners
+
+library = "def make(): return bytearray(2000)"
+space = {{}}
+exec(compile(library, {library!r}, "exec"), space)
+kept = []
+
+def keep():
+    kept.append({kept})
+
+def thread_of_the_library():
+    kept.append(space["make"]())
+
+traces = tracing.Tracing(Owners([tracing.__file__]))
+traces.start()
+traces._owners.owner = lambda frames: None if frames[0][0] == tracing.__file__ else frames[0]
+for number in range(24):
+    keep()
+    thread_of_the_library()
+    traces.sample()
+print(*(frame[0].rpartition("/")[2] for frame in (site.frame for site in traces.leaking_sites())))
+"""
+
+
+@pytest.mark.parametrize(("kept", "first"), [("bytearray(300)", "<string>"), ("object()", "queue.py")])
+def test_lines_of_tested_code_that_matter_come_before_those_of_a_library(kept: str, first: str) -> None:
+    program = OF_A_LIBRARY.format(library=queue.__file__, kept=kept)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == first

@@ -121,6 +121,7 @@ def check(folder: Path, suite: str, *arguments: str) -> None:
         "leaking.txt",
         pytest.param("leaking_host.txt", marks=LONG),
         pytest.param("strangers.txt", marks=LONG),
+        pytest.param("wide.txt", marks=LONG),
     ],
 )
 def test_verdicts(tmp_path: Path, suite: str) -> None:

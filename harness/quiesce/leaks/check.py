@@ -15,15 +15,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from quiesce.leaks.growth import rises_often
+from quiesce.leaks.growth import keeps_pace, rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import LongerLists
-from quiesce.leaks.memory import BLOCKS, HEAP
+from quiesce.leaks.memory import AT_HAND_COUNT, BLOCKS, HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, FAMILIES, PYTHON, THREADS, Meter, Quantity
+from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, PYTHON, THREADS, Meter, Quantity, leading
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.tracing import Site, Tracing, sites_text
@@ -110,6 +110,7 @@ class LeakCheck:
         self._endured = 0
         self._untraced = 0
         self._filling = 0
+        self._at_hand = 0
         self._started = 0.0
         self._is_large = False
 
@@ -186,6 +187,13 @@ class LeakCheck:
             is_at_rest = number >= REST_WINDOW and not self._readings.moving(window)
             if is_at_rest and not (number == REST_WINDOW and self._other_threads.have_run()):
                 break
+        # A leak in another thread lives on what malloc keeps at hand for that thread, until it is used up.
+        if not self._readings.absent_family(C_HEAP):
+            self._at_hand = min(AT_HAND_COUNT * self._other_threads.ran(), self._plan.rounds - 1)
+        while window <= self._at_hand and HEAP not in self._readings.moving(window):
+            self._round()
+            self._readings.take()
+            window += 1
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(window)))
 
     def _suspects(self, moving: frozenset[str]) -> frozenset[str]:
@@ -279,7 +287,7 @@ class LeakCheck:
         return False
 
     def _moving(self) -> list[Quantity]:
-        window = max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds // STEP_SHARE + 2)
+        window = max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds // STEP_SHARE + 2, self._at_hand + 1)
         return self._readings.moving(window)
 
     def _lasting(
@@ -292,14 +300,15 @@ class LeakCheck:
         """
         if self._is_large:
             return left, sites
+        self._other_threads.remember()
         caches = self._watch(suspects)
         self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
         moving = self._moving()  # what has come to rest by now does not leak, however long it grew
         is_borne_out = any(
-            quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
+            per_round > 0 and quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
             for quantity, per_round in (
                 (BLOCKS, sum(site.blocks_per_round for site in sites)),
-                (HEAP, sum(site.bytes_per_round for site in sites)),
+                (HEAP, sum(site.on_c_heap_per_round for site in sites)),
                 (IN_LISTS, sum(site.bytes_per_round for site in sites)),
             )
         )
@@ -308,9 +317,13 @@ class LeakCheck:
             for quantity in moving
             if quantity in left
             and self._readings.leaks(quantity)
-            and (quantity != HEAP or rises_often(self._readings.values(quantity)))
+            and (quantity != HEAP or self._goes_on(self._readings.values(quantity)))
         ]
         return self._still_there(left, caches), sites if is_borne_out else ()
+
+    def _goes_on(self, values: Sequence[int]) -> bool:
+        """Whether the C heap goes on growing: what malloc keeps at hand for other threads fills ever more slowly."""
+        return rises_often(values) and (keeps_pace(values) or not self._other_threads.have_run())
 
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""
@@ -360,7 +373,7 @@ class LeakCheck:
 
     def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:
         """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
-        quantities = _leading([*left, *([PYTHON_BYTES] if sites else [])])
+        quantities = leading([*left, *([PYTHON_BYTES] if sites else [])])
         return tuple(
             self._traced_growth(sites) if each == PYTHON_BYTES else self._growth(each, sites) for each in quantities
         )
@@ -379,12 +392,3 @@ class LeakCheck:
         per_round = self._readings.growth(quantity)
         evidence = sites_text(sites) if quantity == IN_LISTS else meter.evidence(quantity)
         return Growth(quantity, per_round, readings, first_round, origin, evidence)
-
-
-def _leading(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the first quantity of each family, for the others follow from it; what tested code counts itself stays."""
-    leading: dict[object, Quantity] = {}
-    for quantity in quantities:
-        leading.setdefault(quantity.family if quantity.family in FAMILIES else quantity, quantity)
-    order = {family: index for index, family in enumerate(FAMILIES)}
-    return sorted(leading.values(), key=lambda quantity: order.get(quantity.family, -1))

@@ -28,10 +28,14 @@ class OtherThreads:
 
     def have_run(self) -> bool:
         """Whether one has run, begun or ended since, or runs right now."""
+        return self.ran() > 0
+
+    def ran(self) -> int:
+        """Return how many have."""
         if self._folder is None:
-            return threading.active_count() > 1
-        now = self._read()
-        return now != self._switches or RUNNING in now.values()
+            return threading.active_count() - 1
+        before, now = self._switches, self._read()
+        return sum(now.get(each) in (RUNNING, None) or now[each] != before.get(each) for each in {*before, *now})
 
     def _read(self) -> Mapping[str, int]:
         """Return how often each other thread was switched to or away from."""

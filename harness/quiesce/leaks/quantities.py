@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -28,6 +28,15 @@ class Quantity:
     name: str
     unit: str = "bytes"
     floor: int = 0
+
+
+def leading(quantities: Iterable[Quantity]) -> list[Quantity]:
+    """Return the first quantity of each family, for the others follow from it; what tested code counts itself stays."""
+    first: dict[object, Quantity] = {}
+    for quantity in quantities:
+        first.setdefault(quantity.family if quantity.family in FAMILIES else quantity, quantity)
+    order = {family: index for index, family in enumerate(FAMILIES)}
+    return sorted(first.values(), key=lambda quantity: order.get(quantity.family, -1))
 
 
 class Unreadable(Exception):

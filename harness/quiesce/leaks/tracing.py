@@ -18,7 +18,7 @@ FRAMES: Final = 12
 SITES_SHOWN: Final = 5
 SHARE_SHOWN: Final = 0.1
 
-NOTHING: Final = (0, 0)
+NOTHING: Final = (0, 0, 0)
 
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
@@ -31,11 +31,11 @@ PYTHONS_OWN: Final = 0
 class Sample:
     """What is kept at one moment: what tested code asked for, in bytes by file and line, and what lies on the C heap.
 
-    Of each line there is also the number of its blocks. ``on_c_heap_bytes`` is what Python itself takes of the C heap,
-    for whomever.
+    Of each line there is also the number of its blocks, and how many of its bytes lie on the C heap.
+    ``on_c_heap_bytes`` is what Python itself takes of the C heap, for whomever.
     """
 
-    sites: dict[Frame, tuple[int, int]]
+    sites: dict[Frame, tuple[int, int, int]]
     on_c_heap_bytes: int
 
 
@@ -46,6 +46,7 @@ class Site:
     frame: Frame
     bytes_per_round: float
     blocks_per_round: float
+    on_c_heap_per_round: float = 0.0
 
     def __str__(self) -> str:
         return frame_text(self.frame)
@@ -87,7 +88,7 @@ class Tracing:
         return True
 
     def _take(self) -> Sample:
-        sites: dict[Frame, tuple[int, int]] = {}
+        sites: dict[Frame, tuple[int, int, int]] = {}
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
         for domain, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
@@ -97,7 +98,7 @@ class Tracing:
             site = self._owners.owner(frames)
             if site is not None:
                 kept = sites.get(site, NOTHING)
-                sites[site] = (kept[0] + size_bytes, kept[1] + 1)
+                sites[site] = (kept[0] + size_bytes, kept[1] + 1, kept[2] + size_bytes * is_on_c_heap)
         return Sample(sites, on_c_heap)
 
     def replace_last(self) -> None:
@@ -115,13 +116,22 @@ class Tracing:
         return growth_per_round(taken) if rises_often(taken) and is_leak(taken, 0) else 0.0
 
     def leaking_sites(self) -> Sequence[Site]:
-        """Return the sites of tested code that keep ever more, the fastest first."""
+        """Return the sites that keep ever more, the fastest first.
+
+        Lines of tested code that matter come before those of a library, which are what a trace of a library's own
+        thread ends in.
+        """
         found = []
         for frame in self._samples[-1].sites if self._samples else ():
-            kept, blocks = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
+            counts = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
+            kept, blocks, on_c_heap = counts
             if is_leak(kept, 0):
-                found.append(Site(frame, growth_per_round(kept), growth_per_round(blocks)))
-        return sorted(found, key=lambda site: (-site.bytes_per_round, site.frame))
+                found.append(Site(frame, *map(growth_per_round, (kept, blocks, on_c_heap))))
+        least = SHARE_SHOWN * max((site.bytes_per_round for site in found), default=0.0)
+        return sorted(found, key=lambda site: (not self._is_telling(site, least), -site.bytes_per_round, site.frame))
+
+    def _is_telling(self, site: Site, least_per_round: float) -> bool:
+        return site.bytes_per_round > least_per_round and self._owners.is_tested(site.frame[0])
 
     def kept_bytes(self, sites: Iterable[Site]) -> tuple[int, ...]:
         """Return how much these sites kept together, sample by sample."""
@@ -130,10 +140,11 @@ class Tracing:
 
 
 def sites_text(sites: Sequence[Site]) -> str:
-    """Return the sites that matter, a line each; what is small beside the first is left out."""
+    """Return the sites that matter, a line each; what is small beside the fastest is left out."""
     if not sites:
         return ""
-    grown = [str(site) for site in sites if site.bytes_per_round > SHARE_SHOWN * sites[0].bytes_per_round]
+    most = max(site.bytes_per_round for site in sites)
+    grown = [str(site) for site in sites if site.bytes_per_round > SHARE_SHOWN * most]
     left_out = len(grown) - SITES_SHOWN
     return "\n".join([*grown[:SITES_SHOWN], *([f"and {left_out} more lines"] if left_out > 0 else [])])
 
