@@ -46,6 +46,7 @@ def _hints(types: Iterable[type[object]]) -> Mapping[type[object], _Hints]:
 _OUTCOMES: Final = _hints(get_args(Outcome))
 _OBSERVATIONS: Final = _hints(get_args(Observation))
 _INTEGERS: Final = frozenset({int})
+"""What readings nearly always are: looked at after every operation, so all at once."""
 _READING_KEYS: Final = frozenset((gauge, source) for gauge in Gauge for source in Source)
 
 

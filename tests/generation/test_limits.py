@@ -62,3 +62,14 @@ def test_a_backend_without_streams_is_not_asked_to_wait() -> None:
     }
     assert {ops.Copy, ops.DestroyPool, ops.Free} <= asked
     assert not asked & {ops.SynchronizeDevice, ops.SynchronizeStream}
+
+
+def test_a_node_may_lie_below_one_parent_twice_as_below_two() -> None:
+    tapes = requests(hostile=False, also=frozenset({Capability.TAPE}))
+    pairs = [
+        operation.parents
+        for _, operations in tapes
+        for operation in operations
+        if isinstance(operation, ops.Node) and len(operation.parents) == 2
+    ]
+    assert {len(set(parents)) for parents in pairs} == {1, 2}
