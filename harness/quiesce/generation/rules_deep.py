@@ -1,4 +1,4 @@
-"""Rules that reach a deep state in one record: memory freed in flight, handed over, reshaped; streams replaced.
+"""Rules that reach a deep state in one record: memory freed in flight, reshaped; streams replaced.
 
 Record by record these states are rare, since each needs several things of the same size or stream to meet. What a
 rule does here is a pattern of many bug reports, over whatever sizes and streams the sequence has.
@@ -36,37 +36,6 @@ def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
     if c & 32:
         next_owner = some_streams(writer, 1 + (c >> 6 & 1), b)[-1]
         work_on(writer, allocate_block(writer, block.size_bytes, next_owner, kind=block.kind), next_owner)
-
-
-def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
-    """Free a block with work on a stalled stream, ask for as much, and ask who is done.
-
-    Where no order is told only answers prove a race: the next owner is done, and what it should have waited for is not.
-    Nothing but the block's own free may come between, so the streams are idle before.
-    """
-    streams = some_streams(writer, 3, b)
-    if len(set(streams)) < 3:
-        return
-    stalled, other, third = streams
-    assert stalled.slot is not None
-    for stream in streams:
-        writer.write(ops.SynchronizeStream(stream.slot))
-    pinned = c & 3 == 3 and writer.can(Capability.PINNED, Capability.COPY)
-    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
-    owner = other if c & 4 else stalled
-    block = allocate_block(writer, writer.size(a), owner, kind=kind)
-    writer.write(ops.Stall(stalled.slot))
-    for user in dict.fromkeys((owner, stalled)):
-        work_on(writer, block, user)
-    free_block(writer, block)
-    if c >> 5 == 1 and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
-        writer.write(ops.Trim(kind))
-    else:
-        later = allocate_block(writer, block.size_bytes >> (c >> 4 & 1) or 1, third if c & 8 else other, kind=kind)
-        if not pinned:
-            work_on(writer, later, later.stream)
-            writer.write(ops.QueryStream(later.stream.slot))
-    writer.write(ops.QueryStream(stalled.slot))
 
 
 def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:

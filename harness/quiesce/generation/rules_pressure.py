@@ -43,7 +43,7 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     pool = pool_slot(writer, a)
     pinned = pool is None and c & 16 and writer.can(Capability.PINNED)
     kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
-    whole = _whole_bytes(writer, kind, pool)
+    whole = whole_bytes(writer, kind, pool)
     stream = writer.stream(b)
     size = max(writer.size(a), whole // _BLOCKS_MAX[b >> 3 & 7])
     blocks = [allocate_block(writer, size, stream, kind=kind, pool=pool) for _ in range(whole // size + c % 2)]
@@ -70,7 +70,7 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
     """
     pool = pool_slot(writer, a)
     stream = writer.stream(b)
-    whole = _whole_bytes(writer, MemoryKind.DEVICE, pool)
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
     size = writer.size(a)
     for turn in range(2 + c % _CHURNS_MAX):
         little = size if c & 64 else size + turn * (size // 4 + _UNIT_BYTES)
@@ -95,7 +95,7 @@ def _keep_busy(writer: Writer, blocks: list[Block], stream: Stream) -> None:
         work_on(writer, block, stream)
 
 
-def _whole_bytes(writer: Writer, kind: MemoryKind, pool: Slot | None) -> int:
+def whole_bytes(writer: Writer, kind: MemoryKind, pool: Slot | None) -> int:
     """Return all the bytes there are to be had, as far as they are limited."""
     profile = writer.state.profile
     if not writer.can(Capability.CAPACITY):

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.backend import Capability
-from quiesce.generation import rules_deep, rules_hostile, rules_memory, rules_order, rules_pressure, rules_runtime
+from quiesce.generation import (
+    rules_deep,
+    rules_hostile,
+    rules_memory,
+    rules_order,
+    rules_pressure,
+    rules_runtime,
+    rules_untold,
+)
 from quiesce.generation.writer import Writer
 
 RuleFunction: TypeAlias = Callable[[Writer, int, int, int], None]
@@ -51,7 +59,7 @@ def _rule(
 
 _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
-_D, _M, _O, _P, _R = rules_deep, rules_memory, rules_order, rules_pressure, rules_runtime
+_D, _M, _O, _P, _R, _U = rules_deep, rules_memory, rules_order, rules_pressure, rules_runtime, rules_untold
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -67,7 +75,7 @@ LEGAL_RULES: Final = (
     _rule(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
     _rule(_P.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
-    _rule(_D.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
+    _rule(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
     _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),

@@ -268,7 +268,8 @@ class HappensBefore:
 
     def disturb(self, stream: StreamState, freed: object = None) -> None:
         """Note that the stream may wait, unseen, for something else than its own work; ``freed``: for a free's mark."""
-        stream.disturbed_by = freed if stream.disturbed_behind != stream.enqueued else None
+        is_first = stream.disturbed_behind != stream.enqueued
+        stream.disturbed_by = freed if is_first or stream.disturbed_by is freed else None
         stream.disturbed_behind, stream.disturbed_at = stream.enqueued, self.calls
 
     def release(self, stream: StreamState) -> None:

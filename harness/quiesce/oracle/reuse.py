@@ -157,7 +157,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     stream = _free_stream(facts, block, operation.stream)
     guard = _guard(facts, block, stream)
     if guard.keys() - {stream.timeline}:
-        facts.order.disturb(stream)  # an allocator may make it wait for the block's work elsewhere
+        facts.order.disturb(stream, block)  # an allocator may make it wait for the block's work elsewhere
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)

@@ -1,0 +1,111 @@
+"""Rules for backends that tell no order: there only answers prove a race.
+
+The next owner of some memory says that it is done, and a stalled stream, which still uses that memory, says that it is
+not. A stall ends with whatever a library may have waited for, so nothing but what is asked of it here may come between.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from quiesce import operations as ops
+from quiesce.backend import Capability
+from quiesce.generation.rules_memory import free_on
+from quiesce.generation.rules_pressure import whole_bytes
+from quiesce.generation.steps import allocate_block, some_streams, work_on
+from quiesce.generation.things import Block, Stream
+from quiesce.generation.writer import Writer
+from quiesce.operations import MemoryKind
+
+_UNIT_BYTES: Final = 512
+
+
+class _Way(Enum):
+    """How memory that a stalled stream uses comes into other hands."""
+
+    ASKED_FOR = auto()
+    TRIMMED = auto()
+    LACKING = auto()
+    """A request for more than is left has the library give back what it has."""
+    JOINED = auto()
+    """One of several neighbours is in use, and all of them are asked for as one."""
+    FREED_ELSEWHERE = auto()
+    """The stalled stream freed it, which did not allocate it."""
+    USED_BY_ALL = auto()
+
+
+_WAYS: Final = (
+    _Way.ASKED_FOR,
+    _Way.TRIMMED,
+    _Way.ASKED_FOR,
+    _Way.LACKING,
+    _Way.JOINED,
+    _Way.JOINED,
+    _Way.FREED_ELSEWHERE,
+    _Way.USED_BY_ALL,
+)
+_OF_PINNED_TOO: Final = (_Way.ASKED_FOR, _Way.TRIMMED, _Way.LACKING)
+_NOT_AT_HOME: Final = (_Way.FREED_ELSEWHERE, _Way.USED_BY_ALL)
+
+
+def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free memory with work on a stalled stream, let it come into other hands, and ask who is done."""
+    streams = some_streams(writer, 3, b)
+    if len(set(streams)) < 3:
+        return
+    for stream in streams:
+        writer.write(ops.SynchronizeStream(stream.slot))
+    stalled, other, third = streams
+    way = _WAYS[c >> 5]
+    pinned = way in _OF_PINNED_TOO and c & 3 == 3 and writer.can(Capability.PINNED, Capability.COPY)
+    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
+    owner = other if c & 4 or way in _NOT_AT_HOME else stalled
+    size = writer.size(a)
+    owners, place = [owner], 0
+    if way is _Way.JOINED:
+        size = -(-size // _UNIT_BYTES) * _UNIT_BYTES
+        owners = [other, third][: 1 + (c & 1)]
+        owners.insert(place := (b >> 4) % (len(owners) + 1), owner)
+    blocks = [allocate_block(writer, size, each, kind=kind) for each in owners]
+    busy = blocks[place]
+    _keep_busy(writer, blocks, busy, stalled, third if way is _Way.USED_BY_ALL else None, first=bool(c & 16))
+    is_freed_by_user = way is _Way.FREED_ELSEWHERE or (way is _Way.JOINED and c & 16)
+    for block in blocks:
+        free_on(writer, block, stalled if block is busy and is_freed_by_user else None)
+    if way is _Way.TRIMMED and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
+        writer.write(ops.Trim(kind))
+    else:
+        _ask(writer, _size_bytes(writer, way, kind, size, c), third if c & 8 else other, kind)
+    writer.write(ops.QueryStream(stalled.slot))
+
+
+def _keep_busy(
+    writer: Writer, blocks: list[Block], busy: Block, stalled: Stream, third: Stream | None, *, first: bool
+) -> None:
+    """Put work on the owners of the blocks, and on the stalled stream and a third one for the one that is busy."""
+    assert stalled.slot is not None
+    writer.write(ops.Stall(stalled.slot))
+    for block in blocks:
+        users = [block.stream]
+        if block is busy:
+            users = [stalled, *users] if first else [*users, stalled]
+            users += [third] if third is not None else []
+        for user in dict.fromkeys(users):
+            work_on(writer, block, user)
+
+
+def _size_bytes(writer: Writer, way: _Way, kind: MemoryKind, size_bytes: int, byte: int) -> int:
+    """Return what to ask for next: as much, half of it or all of several; or more than is left."""
+    if way is _Way.JOINED:
+        return size_bytes * (2 + (byte & 1))
+    if way is _Way.LACKING:
+        return max(size_bytes, whole_bytes(writer, kind, None) - writer.state.live_bytes)
+    return size_bytes >> (byte >> 4 & 1) or 1
+
+
+def _ask(writer: Writer, size_bytes: int, stream: Stream, kind: MemoryKind) -> None:
+    later = allocate_block(writer, size_bytes, stream, kind=kind)
+    if kind is MemoryKind.DEVICE:
+        work_on(writer, later, stream)
+        writer.write(ops.QueryStream(stream.slot))
