@@ -140,6 +140,15 @@ def test_a_case_fails_where_a_rule_is_broken() -> None:
     assert (result.findings[0].line, result.findings[0].operation_index) == (11, 2)
 
 
+def test_what_a_case_owns_behind_its_last_trim_is_left_for_the_closing_to_give_back() -> None:
+    forgetful = faulty("pool.destructor_forgets_cached")
+    cached = "title: Something stays cached\nkind: control\n\na = allocate 64\n"
+    assert run_case(case_of(cached), forgetful).verdict is Verdict.PASSED
+    trimmed = case_of(cached + "trim\n")
+    assert [found.invariant for found in run_case(trimmed, forgetful).findings] == ["nothing_is_left_at_quiescence"]
+    assert run_case(trimmed, reference()).verdict is Verdict.PASSED
+
+
 def test_the_command_that_reproduces_a_result_is_quoted_for_a_shell() -> None:
     result = run_case(case_of(CONTROL), ReferenceBackend("it's"))
     assert result.reproduce == "quiesce run 'topic/x y.case' --backend 'it'\"'\"'s'"

@@ -262,14 +262,22 @@ class Lockstep:
     def _quiesce(self) -> None:
         """Give everything back that the sequence still owns, in an order that is legal on every backend."""
         self._progress.line = None
-        for operation in _giving_back(self._oracle, self._description.capabilities):
+        last = self._progress.operation
+        trimmed = last.kind if isinstance(last, ops.Trim) and last.pool is None else None
+        for operation in _giving_back(self._oracle, self._description.capabilities, trimmed):
             self._perform(operation, None)
             if self._progress.findings:
                 return
             self._progress.unsupported = ""  # what cannot be given back one by one goes when the context closes
 
 
-def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterator[Operation]:
+def _giving_back(
+    oracle: Oracle, capabilities: frozenset[Capability], trimmed: MemoryKind | None
+) -> Iterator[Operation]:
+    """Yield what gives everything back. What a sequence trimmed itself at its very end is not trimmed again.
+
+    Then the blocks that it still owned are cached, and the closing has something to give back.
+    """
     model = oracle.model
     for slot, state in list(model.streams.items()):
         capture = model.captures.of(state)
@@ -302,8 +310,9 @@ def _giving_back(oracle: Oracle, capabilities: frozenset[Capability]) -> Iterato
     if Capability.POOL in capabilities:
         if freed:  # behind events that the library recorded meanwhile
             yield from _synchronizing(model, capabilities)
-        yield ops.Trim()
-        if Capability.PINNED in capabilities:
+        if trimmed is not MemoryKind.DEVICE:
+            yield ops.Trim()
+        if Capability.PINNED in capabilities and trimmed is not MemoryKind.PINNED:
             yield ops.Trim(MemoryKind.PINNED)
 
 
