@@ -258,6 +258,13 @@ def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:
     assert findings(*freed, ("synchronize device", DONE), ("trim", DONE), promises=TRIMS)
 
 
+def test_a_block_of_no_bytes_may_be_a_header_alone() -> None:
+    behind_its_header = Allocated(CHUNK[0].address + CHUNK[0].size_bytes)
+    made: tuple[Exchange, ...] = (("a = allocate 0", behind_its_header, CHUNK),)
+    assert findings(*made, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*made, ("free a", DONE), ("trim", DONE), promises=TRIMS)
+
+
 @pytest.mark.parametrize(
     ("made", "ended"),
     [

@@ -19,7 +19,7 @@ from quiesce.outcomes import Allocated
 def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: Change) -> None:
     """Enter a block that was made."""
     if operation.size_bytes == 0:
-        facts.empty_blocks[operation.slot] = range(outcome.address, outcome.address + 1)
+        facts.empty_blocks[operation.slot] = _of_no_bytes(outcome.address)
         if facts.intact is not None:
             facts.intact.take(outcome.address, outcome.address + 1)
         if outcome.address:
@@ -49,6 +49,11 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
         _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
+
+
+def _of_no_bytes(address: int) -> range:
+    """Return where a block of no bytes may lie: at its address, or all before it, as where a header is all it has."""
+    return range(max(0, address - 1), address + 1)
 
 
 def _may_wait_for_freed(facts: Facts, block: BlockState) -> bool:
