@@ -265,6 +265,14 @@ def test_a_block_of_no_bytes_may_be_a_header_alone() -> None:
     assert findings(*made, ("free a", DONE), ("trim", DONE), promises=TRIMS)
 
 
+def test_a_smaller_chunk_is_as_small_as_the_pool_likes() -> None:
+    usual, smaller = UpstreamRefused(9 << 20), UpstreamRefused(6 << 20)
+    description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
+    for refused, is_retried in ((usual, smaller), True), ((usual, usual), False):
+        tried: Exchange = ("a = allocate 1", OUT_OF_MEMORY, refused)
+        assert bool(findings(tried, promises=retries, description=description)) is not is_retried
+
+
 @pytest.mark.parametrize(
     ("made", "ended"),
     [

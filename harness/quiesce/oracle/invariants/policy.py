@@ -124,7 +124,7 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     """A pool that cannot get its usual chunk asks for a smaller one before it gives up.
 
     It is known to have a smaller one where it asked for one before, and where the usual one is about the largest that
-    it declares: with one size of chunk, nobody promises to try another.
+    it declares: with one size of chunk, nobody promises to try another. How much smaller is its own business.
     """
     operation = change.operation
     if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.RETRIES_SMALLER):
@@ -138,6 +138,8 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     if change.made is not None or change.armed is not None:
         return
     if not all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks):
+        return
+    if min(sizes) < max(sizes):
         return
     least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
     largest = max(least, min(known, model.description.chunk_bytes // 2))
