@@ -313,3 +313,11 @@ def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
         assert findings(*up, (request, Rejected(INVALID_VALUE)))
     assert findings(*down, ("y = partition instance=x", Rejected(INVALID_VALUE))) == ()
     assert findings(*down, ("y = partition instance=x", DONE))
+
+
+@pytest.mark.parametrize(("pool", "is_known"), [("p = create pool", True), ("p = create pool limit=1MiB", False)])
+def test_what_a_limit_below_the_pool_refuses_is_no_error_below(pool: str, is_known: bool) -> None:
+    taken, refused = (UpstreamAllocated(1 << 20, 900 << 10),), (UpstreamRefused(900 << 10),)
+    full: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 900KiB pool=p", BLOCK, taken))
+    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    assert bool(findings(*full, armed, ("b = allocate 900KiB pool=p", OUT_OF_MEMORY, refused))) is is_known

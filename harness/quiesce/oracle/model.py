@@ -181,8 +181,10 @@ class Model(Facts):
         failure = self.failures.get(FailurePoint.UPSTREAM)
         if failure is not None:
             told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
-            capacity_bytes = min(self.profile.capacity_bytes, self.profile.pinned_capacity_bytes)
-            failure.follow(change, self.memory, capacity_bytes, calls_are_seen=told)
+            room_bytes = [self.profile.capacity_bytes, self.profile.pinned_capacity_bytes]
+            if isinstance(operation, ops.Allocate) and (limit := self.pools.get(operation.pool or "")) is not None:
+                room_bytes.append(limit)  # a limit may be kept below the pool, and refused there
+            failure.follow(change, self.memory, min(room_bytes), calls_are_seen=told)
         if failure is not None and failure.calls_left <= 0:
             del self.failures[FailurePoint.UPSTREAM]
         elif outcome == _ERROR_BELOW and len(self.failures) == 1:
