@@ -13,7 +13,7 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamRefused
+from quiesce.observations import EventRecorded, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -34,6 +34,7 @@ Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]] | 
 """A request, its outcome, and what was observed or how many bytes are reserved by then."""
 
 DESCRIPTION = replace(reference().describe(), promises=frozenset(), gauges={})
+ORDER_UNTOLD = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.ORDER_LEDGER})
 BLOCK = Allocated(1 << 20)
 DONE = Done()
 OUT_OF_MEMORY = OutOfMemory()
@@ -245,6 +246,43 @@ def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed() -> None:
     assert findings(*destroyed, ("free a", DONE)) == ()
     assert findings(*destroyed, ("free a", Rejected(INVALID_VALUE))) == ()
     assert findings(*destroyed[:-1], ("free a", DONE), destroyed[-1])
+
+
+FREED_BESIDE_A_CAPTURE: tuple[Exchange, ...] = (
+    ("s = create stream", DONE),
+    ("t = create stream", DONE),
+    ("a = allocate 1 on s", BLOCK, CHUNK),
+    ("begin capture on t mode=relaxed", DONE),
+    ("free a", DONE),
+    ("synchronize stream s", DONE),
+)
+RECORDED_ELSEWHERE = (
+    EventRecorded("internal:1", "s"),
+    EventWaited("internal:1", "internal:own"),
+    EventRecorded("internal:2", "internal:own"),
+)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        (("g = end capture on t", DONE, RECORDED_ELSEWHERE),),
+        (("g = end capture on t", DONE), ("launch on s", DONE), ("p = create pool", DONE, RECORDED_ELSEWHERE)),
+    ],
+    ids=["at once", "in the first call behind it"],
+)
+def test_what_was_freed_beside_a_capture_may_be_recorded_when_that_is_over(ended: tuple[Exchange, ...]) -> None:
+    seen = (*FREED_BESIDE_A_CAPTURE, *ended, ("synchronize stream s", DONE))
+    assert findings(*seen, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*seen, ("trim", DONE, (EventWaited("internal:2", None),)), promises=TRIMS)
+
+
+def test_what_was_freed_beside_a_capture_may_be_recorded_unseen_when_that_is_over() -> None:
+    seen: tuple[Exchange, ...] = (*FREED_BESIDE_A_CAPTURE, ("g = end capture on t", DONE))
+    synchronized: Exchange = ("synchronize stream s", DONE)
+    assert findings(*seen, ("trim", DONE), promises=TRIMS, description=ORDER_UNTOLD) == ()
+    assert findings(*seen, synchronized, ("trim", DONE), promises=TRIMS, description=ORDER_UNTOLD)
+    assert findings(*seen, ("trim", DONE), promises=TRIMS)
 
 
 def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:

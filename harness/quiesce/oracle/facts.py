@@ -97,6 +97,8 @@ class Facts:
         self.empty_blocks: dict[Slot, range] = {}
         """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
         pool was destroyed."""
+        self.freed_beside_captures: list[tuple[BlockState, StreamState]] = []
+        """What was freed while a stream was captured, and on which stream: a library may see to it afterwards."""
         self.streams: dict[Slot, StreamState] = {}
         self.events: dict[Slot, EventState] = {}
         self.internal_events: dict[str, EventState] = {}

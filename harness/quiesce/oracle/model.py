@@ -55,6 +55,7 @@ _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
 _WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
+_ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
 _DEVICE: Final = MemoryKind.DEVICE
 _ERROR_BELOW: Final = Rejected(UPSTREAM_ERROR)
 
@@ -92,6 +93,8 @@ class Model(Facts):
             self._meet_failure(operation, outcome, change)
         if not self.sees_order:
             self._doubt(operation)
+        if self.freed_beside_captures and not self.captures.any_active:
+            self._settle_freed_beside_captures(operation)
         if isinstance(outcome, _SERVED):
             served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _WORK):
@@ -218,6 +221,13 @@ class Model(Facts):
             state = self.launch_stream(operation)
         if state is not None:
             self.order.disturb(state)
+
+    def _settle_freed_beside_captures(self, operation: Operation) -> None:
+        """A library sees to what was freed beside a capture when that is over, or in the first call behind it."""
+        if not isinstance(operation, (*_ENDS_CAPTURES, *_WAITS_FOR_NOBODY)):
+            self.freed_beside_captures.clear()
+        elif isinstance(operation, _ENDS_CAPTURES) and not self.sees_order and self.can(Capability.STREAMS):
+            reuse.doubt_freed_beside_captures(self)
 
     def _refuse(self, operation: Operation) -> None:
         """What is refused, or lacks memory, may have made captures invalid."""

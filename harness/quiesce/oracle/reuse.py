@@ -166,20 +166,36 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
+    if facts.captures.any_active:
+        facts.freed_beside_captures.append((block, stream))
     if facts.intact is not None:
         facts.intact.free(block, stream, guard)
 
 
 def defer_free(facts: Facts, change: Change) -> None:
-    """Put a free behind the events that the library recorded for it: a device comes to them in its own time."""
-    if change.freed is None:
+    """Put frees behind the events that the library recorded for them: a device comes to those in its own time.
+
+    What was freed beside a capture may be seen to when that is over, or in the first call behind it.
+    """
+    freed = [block for block, _ in facts.freed_beside_captures]
+    if change.freed is not None:
+        freed.append(change.freed)
+    if not freed:
         return
     behind: Clock = {}
     for seen in change.observations:
         if isinstance(seen, EventRecorded) and seen.event in facts.internal_events:
             merge(behind, facts.internal_events[seen.event].clock)
-    if behind:
-        facts.memory.defer(change.freed, behind)
+    for block in freed if behind else ():
+        facts.memory.defer(block, behind)
+
+
+def doubt_freed_beside_captures(facts: Facts) -> None:
+    """Note that an allocator may only now have recorded events, unseen, for what was freed beside a capture."""
+    for block, freed_on in facts.freed_beside_captures:
+        stream = facts.remaining(freed_on, block.device)
+        facts.order.doubt_idleness(stream, block.uses, None)
+        facts.memory.defer(block, facts.order.freed_behind(stream, block.uses))
 
 
 def _free_stream(facts: Facts, block: BlockState, slot: Slot | None) -> StreamState:
