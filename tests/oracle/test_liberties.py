@@ -311,6 +311,15 @@ def test_a_smaller_chunk_is_as_small_as_the_pool_likes() -> None:
         assert bool(findings(tried, promises=retries, description=description)) is not is_retried
 
 
+@pytest.mark.parametrize(("pool", "is_kept"), [("p = create pool limit=12MiB", True), ("p = create pool", False)])
+def test_a_limit_may_keep_a_pool_from_its_usual_chunk(pool: str, is_kept: bool) -> None:
+    description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
+    smaller = (UpstreamRefused(9 << 20), UpstreamAllocated(1 << 20, 6 << 20))
+    made: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 6MiB pool=p", BLOCK, smaller))
+    tried: Exchange = ("b = allocate 1 pool=p", OUT_OF_MEMORY, (UpstreamRefused(6 << 20),))
+    assert bool(findings(*made, tried, promises=retries, description=description)) is not is_kept
+
+
 @pytest.mark.parametrize(
     ("made", "ended"),
     [

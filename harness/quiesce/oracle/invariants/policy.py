@@ -10,7 +10,7 @@ from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
 from quiesce.observations import CopyEnqueued, UpstreamRefused
-from quiesce.operations import MemoryKind
+from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
 from quiesce.oracle.memory import SOME_POOL, UpstreamRange
@@ -139,7 +139,7 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
         return
     if not all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks):
         return
-    if min(sizes) < max(sizes):
+    if min(sizes) < max(sizes) or _is_short_of_a_chunk(model, operation.pool):
         return
     least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
     largest = max(least, min(known, model.description.chunk_bytes // 2))
@@ -149,6 +149,15 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
             f"a last attempt of at most {largest} bytes",
             f"gave up after asking for {min(sizes)}",
         )
+
+
+def _is_short_of_a_chunk(model: Model, pool: Slot | None) -> bool:
+    """Whether a pool's limit leaves less than its largest chunk: what it asks for may be the smaller one already."""
+    limit = model.pools.get(pool) if pool is not None else None
+    if limit is None:
+        return False
+    held_bytes = sum(held.size_bytes for _, _, held in model.memory.upstream if held.pool in (pool, SOME_POOL))
+    return limit - held_bytes < model.description.chunk_bytes
 
 
 def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[Finding]:
