@@ -11,14 +11,20 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.rules_memory import free_block, free_on, pool_slot
-from quiesce.generation.steps import allocate_block, create_stream, some_streams, stream_beside_default, work_on
+from quiesce.generation.steps import (
+    UNIT_BYTES,
+    allocate_block,
+    create_stream,
+    some_streams,
+    stream_beside_default,
+    work_on,
+)
 from quiesce.generation.things import Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, pick
 from quiesce.operations import MemoryKind
 
 _ELSEWHERE: Final = 2 | 16 | 32
 """The bits of a block in flight that put work on other streams than its own."""
-_UNIT_BYTES: Final = 512
 
 
 def free_in_flight(writer: Writer, a: int, b: int, c: int) -> None:
@@ -66,7 +72,7 @@ def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:
 def reshape(writer: Writer, a: int, b: int, c: int) -> None:
     """Let a large block follow on small ones that streams still use, or small ones of several streams on a large."""
     parts = 2 + c % 3
-    small = -(-writer.size(a) // _UNIT_BYTES) * _UNIT_BYTES
+    small = -(-writer.size(a) // UNIT_BYTES) * UNIT_BYTES
     streams = some_streams(writer, parts, b)
     sizes, later = [small] * parts, [small * parts]
     if c & 64:

@@ -11,7 +11,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.rules_memory import ALIGNMENTS, free_block, pool_slot, settle_unseen
-from quiesce.generation.steps import allocate_block, some_streams, work_on
+from quiesce.generation.steps import UNIT_BYTES, allocate_block, some_streams, work_on
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer
 from quiesce.operations import MemoryKind, Slot
@@ -24,7 +24,6 @@ _PARTS_OF_ALL: Final = (2, 3, 4, 1)
 """To the last byte, where nothing but what was exhausted can be in the way: limits are off by one there."""
 _IN_FLIGHT: Final = (1, 4, 6)
 _CHURNS_MAX: Final = 6
-_UNIT_BYTES: Final = 512
 _UNLIMITED_BYTES: Final = 16 << 20
 """What counts as everything where no capacity is honoured."""
 
@@ -73,7 +72,7 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
     whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
     size = writer.size(a)
     for turn in range(2 + c % _CHURNS_MAX):
-        little = size if c & 64 else size + turn * (size // 4 + _UNIT_BYTES)
+        little = size if c & 64 else size + turn * (size // 4 + UNIT_BYTES)
         now = whole - whole // 16 if c & 64 and turn % 2 else little
         free_block(writer, allocate_block(writer, now, stream, pool=pool))
         if c & 128 and writer.can(Capability.POOL):

@@ -13,12 +13,10 @@ from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.rules_memory import free_on
 from quiesce.generation.rules_pressure import whole_bytes
-from quiesce.generation.steps import allocate_block, some_streams, work_on
+from quiesce.generation.steps import UNIT_BYTES, allocate_block, some_streams, work_on
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer
 from quiesce.operations import MemoryKind
-
-_UNIT_BYTES: Final = 512
 
 
 class _Way(Enum):
@@ -64,7 +62,7 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
     size = writer.size(a)
     owners, place = [owner], 0
     if way is _Way.JOINED:
-        size = -(-size // _UNIT_BYTES) * _UNIT_BYTES
+        size = -(-size // UNIT_BYTES) * UNIT_BYTES
         owners = [other, third][: 1 + (c & 1)]
         owners.insert(place := (b >> 4) % (len(owners) + 1), owner)
     blocks = [allocate_block(writer, size, each, kind=kind) for each in owners]

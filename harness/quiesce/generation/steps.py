@@ -11,6 +11,8 @@ from quiesce.generation.writer import STREAMS_MAX, Writer
 from quiesce.operations import MemoryKind, Slot
 
 _SMALL_COPY_BYTES: Final = 4096
+UNIT_BYTES: Final = 512
+"""Blocks of whole units lie side by side on most allocators."""
 
 
 def allocate_block(

@@ -52,7 +52,7 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
 
 
 def _of_no_bytes(address: int) -> range:
-    """Return where a block of no bytes may lie: at its address, or all before it, as where a header is all it has."""
+    """Return where a block of no bytes may lie: at its address, or just before it where a header is all it has."""
     return range(max(0, address - 1), address + 1)
 
 
