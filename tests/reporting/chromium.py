@@ -15,7 +15,7 @@ pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("plotly", reason="Plotly is not installed")
 pytest.importorskip("playwright", reason="Playwright, which drives the browser, is not installed")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from quiesce.findings import Finding
 from quiesce.reporting.html import write_html
@@ -35,11 +35,13 @@ def find_chromium() -> str | None:
 
 CHROMIUM = find_chromium()
 NEEDS_CHROMIUM = pytest.mark.skipif(not CHROMIUM, reason="no Chromium that starts is on PATH")
-expect.set_options(timeout=30_000)  # a busy machine is slow; nothing is concluded from time
+TIMEOUT_MILLISECONDS = 120_000  # a busy machine is slow; nothing is concluded from time
+expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
 ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
+    "--disable-dev-shm-usage",  # a container's is small
     "--disable-gpu",
     "--disable-quic",
     "--disable-sync",
@@ -65,6 +67,7 @@ def opened(browser: Browser, report: Report, directory: Path, **options: Any) ->
     context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **options})
     said: list[str] = []
     asked: list[str] = []
+    context.set_default_timeout(TIMEOUT_MILLISECONDS)
     page = context.new_page()
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -76,6 +79,24 @@ def opened(browser: Browser, report: Report, directory: Path, **options: Any) ->
     assert said == []
     # Saving a picture and the empty icon stay inside the page: neither leaves this machine.
     assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+
+
+def scroll_to(figure: Locator) -> None:
+    """Look at a figure until it is drawn and answers the mouse; its picture can be seen before that."""
+    figure.scroll_into_view_if_needed()
+    expect(figure).to_have_attribute("data-drawn", "")
+
+
+def point_at(figure: Locator, words: str) -> None:
+    """Move the mouse over a plot until it says the words: while others are drawn, a movement may go unheard."""
+    for column in range(100, 200, 10):
+        figure.locator(".nsewdrag").hover(position={"x": column, "y": 60})
+        try:
+            expect(figure.locator(".hoverlayer")).to_contain_text(words, timeout=10_000)
+        except AssertionError:
+            continue
+        return
+    raise AssertionError(f"no movement of the mouse over the plot makes it say {words!r}")
 
 
 def failed(number: int, backend: str = "host") -> Result:

@@ -10,7 +10,7 @@ import pytest
 from quiesce.reporting.html import write_html
 from quiesce.results import Report, Result, Verdict
 
-from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, visible
+from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, scroll_to, visible
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -174,8 +174,7 @@ def test_the_colours_can_be_chosen(browser: Browser, plain: Report, tmp_path: Pa
 
 def test_no_width_makes_the_page_scroll_sideways(browser: Browser, report: Report, tmp_path: Path) -> None:
     with opened(browser, report, tmp_path) as page:
-        page.locator("figure").first.scroll_into_view_if_needed()
-        expect(page.locator("figure[data-drawn]")).to_be_visible()
+        scroll_to(page.locator("figure").first)
         for width in (1300, 800, 360):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width

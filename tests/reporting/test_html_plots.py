@@ -11,7 +11,7 @@ from quiesce.reporting.page.growth import NAME_LENGTH_MAX
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Result, Sample, Verdict
 
-from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, visible
+from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, point_at, scroll_to, visible
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -28,8 +28,8 @@ ATTACKS = (
 def test_a_timeline_is_drawn_with_its_offending_operation(browser: Browser, report: Report, tmp_path: Path) -> None:
     with opened(browser, report, tmp_path) as page:
         card = page.locator(".card").first
-        card.locator("figure").scroll_into_view_if_needed()
-        expect(card.locator("figure[data-drawn] svg.main-svg").first).to_be_visible()
+        scroll_to(card.locator("figure"))
+        expect(card.locator("svg.main-svg").first).to_be_visible()
         names = card.locator(".legendtext").all_text_contents()
         assert names == ["live", "reserved"]
         expect(card.locator(".annotation-text")).to_have_text("✗ operation 3")
@@ -54,16 +54,13 @@ def test_growth_is_drawn_for_each_gauge(browser: Browser, leaking: Result, tmp_p
             ]
         ):
             figure = figures.nth(number)
-            figure.scroll_into_view_if_needed()
-            expect(page.locator("figure[data-drawn]")).to_have_count(number + 1)
+            scroll_to(figure)
             assert figure.locator(".legendtext").all_text_contents() == [name, rate]
             expect(figure.locator(".annotation-text")).to_have_text(decided)
             expect(figure.locator(".shapelayer path")).to_have_count(1)
             expect(figure.locator("figcaption")).to_contain_text(f"The growth of {rate} was measured over {decided}.")
-        figures.nth(1).locator(".nsewdrag").hover()
-        expect(figures.nth(1).locator(".hoverlayer")).to_contain_text("threads more")
-        figures.nth(0).locator(".nsewdrag").hover()
-        expect(figures.nth(0).locator(".hoverlayer")).to_contain_text("KiB more")
+        point_at(figures.nth(1), "threads more")
+        point_at(figures.nth(0), "KiB more")
 
 
 def test_timelines_wait_until_they_are_looked_at(browser: Browser, tmp_path: Path) -> None:
@@ -108,14 +105,11 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
         for number in range(len(ATTACKS)):
             card = cards.nth(number)
             growth, timeline = (card.locator(f"figure[data-plot={kind}]") for kind in ("growth", "timeline"))
-            growth.scroll_into_view_if_needed()
-            expect(growth.locator(".legendtext").first).to_be_visible()
+            scroll_to(growth)
             named.append(growth.locator(".legendtext").all_text_contents()[0])
-            growth.locator(".nsewdrag").hover()
-            expect(growth.locator(".hoverlayer")).to_contain_text("more")
+            point_at(growth, "more")
             assert growth.locator("svg a").count() == 0
-            timeline.scroll_into_view_if_needed()
-            expect(timeline.locator("svg.main-svg").first).to_be_visible()
+            scroll_to(timeline)
             card.locator("tr[data-index='3']").hover()
             expect(timeline.locator("figcaption")).to_contain_text("operation 3")
         assert sorted(named) == sorted(shorten_middle(clean_line(text), NAME_LENGTH_MAX) for text in ATTACKS)
@@ -133,8 +127,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
 
 def test_dark_and_light_are_two_pictures(browser: Browser, report: Report, tmp_path: Path) -> None:
     with opened(browser, report, tmp_path, color_scheme="light") as page:
-        page.locator("figure").first.scroll_into_view_if_needed()
-        expect(page.locator("figure[data-drawn]")).to_be_visible()
+        scroll_to(page.locator("figure").first)
         pictures = []
         for scheme, ground, line in (
             ("light", "rgb(244, 246, 248)", "rgb(34, 87, 197)"),
@@ -150,8 +143,7 @@ def test_dark_and_light_are_two_pictures(browser: Browser, report: Report, tmp_p
 
 def test_on_paper_a_dark_page_is_light(browser: Browser, report: Report, tmp_path: Path) -> None:
     with opened(browser, report, tmp_path, color_scheme="dark") as page:
-        page.locator("figure").first.scroll_into_view_if_needed()
-        expect(page.locator("figure[data-drawn]")).to_be_visible()
+        scroll_to(page.locator("figure").first)
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         page.emulate_media(media="print")
         expect(page.locator("path.js-line").first).to_have_css("stroke", "rgb(34, 87, 197)")
