@@ -48,7 +48,7 @@ def test_a_case_proves_a_race_where_nobody_tells_the_order(identifier: str, faul
         ("reuse.ignores_guards", (REUSE,)),
         ("reuse.guards_free_stream_only", (REUSE, IN_FLIGHT)),
         ("reuse.returns_in_flight", (IN_FLIGHT,)),
-        ("pinned.in_flight_reuse", (REUSE,)),
+        ("pinned.in_flight_reuse", (REUSE, IN_FLIGHT)),
     ],
 )
 def test_a_race_is_found_where_nobody_tells_the_order(fault: str, invariants: tuple[str, ...]) -> None:

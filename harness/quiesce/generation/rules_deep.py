@@ -19,9 +19,9 @@ from quiesce.generation.steps import (
     stream_beside_default,
     work_on,
 )
-from quiesce.generation.things import Stream
+from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, pick
-from quiesce.operations import MemoryKind
+from quiesce.operations import CaptureMode, MemoryKind
 
 _ELSEWHERE: Final = 2 | 16 | 32
 """The bits of a block in flight that put work on other streams than its own."""
@@ -63,10 +63,70 @@ def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:
         writer.write(ops.WaitEvent(event.slot))
     block = allocate_block(writer, writer.size(a), after if c & 8 else default)
     work_on(writer, block, default)
+    if c & 16 and not before.stalled:  # which has no work behind this one: the wait says nothing of it
+        writer.write(ops.SynchronizeStream(before.slot))
     free_on(writer, block, before if c & 2 else None)
     work_on(writer, allocate_block(writer, block.size_bytes, after), after)
     if c & 4:
         writer.write(ops.QueryStream(after.slot))
+
+
+def wait_too_early(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a stream or the host wait for a record older than work on a block; free that, and ask for as much there."""
+    first, later = some_streams(writer, 2, b)
+    if first is later:
+        return
+    block = allocate_block(writer, writer.size(a), later if b & 128 else first)
+    if c & 1:
+        work_on(writer, block, first)
+    elif not writer.order_use(block, first):
+        return
+    event = writer.event(c >> 5)
+    writer.write(ops.RecordEvent(event.slot, first.slot))
+    wait = ops.SynchronizeEvent(event.slot) if c & 2 else ops.WaitEvent(event.slot, later.slot)
+    if c & 4:
+        writer.write(wait)
+    if c & 8 and writer.can(Capability.STALL) and first.slot is not None:
+        writer.write(ops.Stall(first.slot))
+    work_on(writer, block, first)
+    if not c & 4:
+        writer.write(wait)
+    free_block(writer, block)
+    if c & 16:
+        writer.write(ops.RecordEvent(event.slot, first.slot))
+    _take_over(writer, block, later, first)
+
+
+def run_graph_twice(writer: Writer, a: int, b: int, c: int) -> None:
+    """Run one graph on two streams, free what it uses on one of them, and ask for as much there or on a third."""
+    streams = some_streams(writer, 3, b)
+    if len(set(streams)) < 3:
+        return
+    first, second, third = streams
+    assert first.slot is not None
+    block = allocate_block(writer, writer.size(a), first)
+    graph = writer.fresh("g")
+    writer.write(ops.BeginCapture(first.slot, CaptureMode.GLOBAL))
+    work_on(writer, block, first)
+    writer.write(ops.EndCapture(graph, first.slot))
+    runs = (second, first) if c & 1 else (first, second)
+    for stream in runs:
+        if writer.order_use(block, stream):
+            if c & 2 and stream is runs[c >> 2 & 1] and writer.can(Capability.STALL) and stream.slot is not None:
+                writer.write(ops.Stall(stream.slot))
+            writer.write(ops.LaunchGraph(graph, stream.slot))
+    if c & 8:
+        writer.write(ops.DestroyGraph(graph))
+    free_on(writer, block, second if c & 16 else None)
+    _take_over(writer, block, first if c & 32 else third, runs[c >> 2 & 1])
+
+
+def _take_over(writer: Writer, block: Block, stream: Stream, stalled: Stream) -> None:
+    """Ask for as much as a freed block had, use it, and ask who is done: a stream that is held cannot be."""
+    work_on(writer, allocate_block(writer, block.size_bytes, stream), stream)
+    if stalled.stalled:
+        writer.write(ops.QueryStream(stream.slot))
+        writer.write(ops.QueryStream(stalled.slot))
 
 
 def reshape(writer: Writer, a: int, b: int, c: int) -> None:

@@ -17,6 +17,9 @@ BURST_MAX: Final = 20
 """Allocations of one size at once: more than the first chunk of any pool of the catalogue holds (Thrust's: 16)."""
 _LONG: Final = 244
 """From this byte on a burst is a long one, of up to a hundred: it fills what is cut into many small parts."""
+_MANY: Final = (24, 8, 40, 16, 72, 33, 64, 12)
+_MAPPED_BYTES_MAX: Final = 1024
+"""Small blocks are what allocators keep maps of, with more than a word for a slab of the smallest."""
 _LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
 ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
 _INJECTIONS: Final = (
@@ -53,11 +56,14 @@ def allocate_aligned(writer: Writer, a: int, b: int, c: int) -> None:
 
 def allocate_burst(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate many blocks of one size: a chunk fills up, and the next one begins."""
-    size = writer.size(a)
-    stream = writer.stream(b).slot
-    pool = pool_slot(writer, c >> 2)
-    for _ in range(2 + c % BURST_MAX if c < _LONG else 8 * (c - _LONG) + BURST_MAX):
-        writer.write(ops.Allocate(writer.fresh("b"), size, stream=stream, pool=pool))
+    count = 2 + c % BURST_MAX if c < _LONG else 8 * (c - _LONG) + BURST_MAX
+    _fill_up(writer, writer.size(a), writer.stream(b).slot, pool_slot(writer, c >> 2), count)
+
+
+def _fill_up(writer: Writer, size_bytes: int, stream: Slot | None, pool: Slot | None, count: int) -> None:
+    """Allocate so many blocks of one size, or fewer where that fills the hands."""
+    for _ in range(count):
+        writer.write(ops.Allocate(writer.fresh("b"), size_bytes, stream=stream, pool=pool))
         if writer.state.live_bytes > writer.full_bytes:
             return
 
@@ -113,6 +119,29 @@ def free_alternate(writer: Writer, a: int, b: int, c: int) -> None:
         return
     for block in blocks:
         free_block(writer, block)
+
+
+def free_part(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate many blocks of one size, free the oldest or the newest of them, trim, and ask for some more.
+
+    The few that are left keep what they lie in, wherever in it they lie.
+    """
+    if c & 128:  # nothing else lies among them then
+        free_all(writer, a, b, c)
+    before = len(writer.state.blocks)
+    pool = pool_slot(writer, b >> 2)
+    size = min(writer.size(a), _MAPPED_BYTES_MAX) if b & 128 else writer.size(a)
+    _fill_up(writer, size, writer.stream(b & 3).slot, pool, _MANY[c & 7])
+    blocks = list(writer.state.blocks.values())[before:]
+    kept = 1 + (c >> 3 & 7)
+    part = blocks[:-kept] if c & 64 else blocks[kept:]
+    for block in part:
+        free_block(writer, block)
+    if writer.can(Capability.POOL):
+        settle_unseen(writer)
+        writer.write(ops.Trim(pool=pool))
+    if part:
+        _fill_up(writer, part[0].size_bytes, part[0].stream.slot, pool, kept)
 
 
 def free_all(writer: Writer, a: int, b: int, c: int) -> None:

@@ -67,7 +67,8 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
         owners.insert(place := (b >> 4) % (len(owners) + 1), owner)
     blocks = [allocate_block(writer, size, each, kind=kind) for each in owners]
     busy = blocks[place]
-    _keep_busy(writer, blocks, busy, stalled, third if way is _Way.USED_BY_ALL else None, first=bool(c & 16))
+    others = [owner, third] if way is _Way.USED_BY_ALL else [owner]
+    _keep_busy(writer, blocks, busy, stalled, others, (c & 1) + (c >> 4 & 1))
     is_freed_by_user = way is _Way.FREED_ELSEWHERE or (way is _Way.JOINED and c & 16)
     for block in blocks:
         free_on(writer, block, stalled if block is busy and is_freed_by_user else None)
@@ -79,16 +80,16 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def _keep_busy(
-    writer: Writer, blocks: list[Block], busy: Block, stalled: Stream, third: Stream | None, *, first: bool
+    writer: Writer, blocks: list[Block], busy: Block, stalled: Stream, others: list[Stream], place: int
 ) -> None:
-    """Put work on the owners of the blocks, and on the stalled stream and a third one for the one that is busy."""
+    """Put work on the owners of the blocks, and on the stalled stream, as one of several, for the one that is busy."""
     assert stalled.slot is not None
     writer.write(ops.Stall(stalled.slot))
     for block in blocks:
         users = [block.stream]
         if block is busy:
-            users = [stalled, *users] if first else [*users, stalled]
-            users += [third] if third is not None else []
+            users = others.copy()
+            users.insert(place % (len(users) + 1), stalled)
         for user in dict.fromkeys(users):
             work_on(writer, block, user)
 

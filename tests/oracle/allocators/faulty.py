@@ -143,7 +143,6 @@ _SEEDS: Final = {
     "LastEventDecides": 2,
     "ManagedIsNobodys": 2,
     "NeverSqueezes": 3,
-    "NeverStartsOver": 4,
     "ReleasesAtOnce": 2,
     "SqueezesSmallFirst": 3,
     "SqueezesTheIdleOnly": 3,

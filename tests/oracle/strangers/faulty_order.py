@@ -190,6 +190,29 @@ class OneCopy(Session):
         self.pinned = PinnedKnowsOneCopy(self.runtime, self.pinned.store, self.unit, None)
 
 
+class EventsStandForNow(Session):
+    """Once the host has waited for an event, all that its stream was given by then is taken to be done."""
+
+    def answer_order(self, operation: Operation) -> Outcome:
+        outcome = super().answer_order(operation)
+        if isinstance(operation, ops.SynchronizeEvent):
+            point = self.events[operation.slot].point
+            if point is not None:
+                for block in self.blocks.values():
+                    block.touched.pop(point.queue, None)
+        return outcome
+
+
+class GraphsCountOnce(Session):
+    """What a graph uses is noted when it runs for the first time."""
+
+    def answer_capture(self, operation: Operation) -> Outcome:
+        outcome = super().answer_capture(operation)
+        if isinstance(operation, ops.LaunchGraph) and operation.slot in self.graphs:
+            self.graphs[operation.slot] = [() for _ in self.graphs[operation.slot]]
+        return outcome
+
+
 class BadCapturesLoseFrees(Session):
     """What was freed during a capture is forgotten where the capture ends badly."""
 

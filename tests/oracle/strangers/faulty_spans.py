@@ -152,6 +152,22 @@ class SlotsCollide(DecayingRuns):
         run.slots[(piece.address - run.address) >> (run.size - 1).bit_length()] = piece
 
 
+class FirstWordDecides(DecayingRuns):
+    """A run is empty where nobody owns any of its first 32 slots: more is not in a word of its map."""
+
+    def trim(self) -> None:
+        for runs in self.runs.values():
+            for run in list(runs):
+                word = [run.slots.get(number) for number in range(min(32, run.unborn))]
+                if all(piece is not None and self.is_idle(piece) for piece in word):
+                    for piece in run.slots.values():
+                        self.settle(piece)
+                    runs.remove(run)
+                    del self.run_at[run.address]
+                    self.drop(run.address)
+        super().trim()
+
+
 class DirtyOfAnyAlignment(DecayingRuns):
     """A dirty extent serves a request of any alignment."""
 
