@@ -19,6 +19,8 @@ FITS: Final = "request_fits_but_out_of_memory"
 REUSED: Final = "memory_is_reused_only_after_its_last_use"
 GOOD: Final = "example-pool"
 FAULTY: Final = {"example-pool-hoarding": FITS, "example-pool-hasty": REUSED}
+GENERATED: Final = {"example-pool-hoarding": {FITS}, "example-pool-hasty": {REUSED, "memory_in_flight_stays_upstream"}}
+"""Memory that is not waited for is handed on too early, or goes back too early."""
 ENOUGH: Final = ("--operations", "20000")
 QUIESCE: Final = ("-m", "quiesce.cli.main")
 
@@ -75,8 +77,7 @@ def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
     text = run(site, tmp_path, *QUIESCE, *words, code=1)
     broken = re.search(r"^(\w+) is broken in sequence", text, re.MULTILINE)
     assert broken is not None
-    # Memory that is not waited for is handed on too early, or goes back too early.
-    assert broken[1] in {FAULTY[name], "memory_in_flight_stays_upstream" if name.endswith("hasty") else FITS}
+    assert broken[1] in GENERATED[name]
     (saved,) = (tmp_path / "found").glob("*.case")
     case = saved.relative_to(tmp_path).as_posix()
     again = run(site, tmp_path, *QUIESCE, "run", case, "--backend", name, code=1)
@@ -96,7 +97,8 @@ def test_conformance_says_it_all(site: Path, tmp_path: Path) -> None:
     for name, invariant in FAULTY.items():
         text = run(site, tmp_path, *QUIESCE, *few, "--backend", name, code=1)
         assert f"{name}: does not conform, " in text
-        assert set(re.findall(r"invariant: (\w+)", text)) == {invariant}
+        assert invariant in (found := set(re.findall(r"invariant: (\w+)", text)))
+        assert found <= GENERATED[name]
 
 
 def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -> None:
@@ -105,7 +107,8 @@ def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -
     assert re.search(rf"^{GOOD} +(\d+) +\1 ", text, re.MULTILINE)
     for name, invariant in FAULTY.items():
         text = run(site, tmp_path, *quiet, f"--quiesce-backend={name}", code=1)
-        assert set(re.findall(r"invariant: (\w+)", text)) == {invariant}
+        assert invariant in (found := set(re.findall(r"invariant: (\w+)", text)))
+        assert found <= GENERATED[name]
 
 
 def test_its_own_tests_pass_in_its_own_project(site: Path) -> None:
