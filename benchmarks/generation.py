@@ -126,6 +126,8 @@ def make_state_machine(way: str, backend_: Backend, counter_: _Counter) -> type[
         Made.decode = rule(drawn=st.integers(0, (1 << 32) - 1))(decode)
         return Made
     for each in LEGAL_RULES:
+        if not each.weight and not each.in_capture:
+            continue  # a theme draws it, and a machine has none
         bound = rule(drawn=st.integers(0, (1 << 24) - 1))(_method(each))
         if not each.in_capture:
             bound = precondition(lambda self: not self.writer.state.captures)(bound)

@@ -106,6 +106,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("stealing arenas", spans.FailedRequestsKeepTheirSlot, LIVE),
     _session("decaying runs", order.OneCopy, REUSE, IN_FLIGHT),
     _session("stealing arenas", order.EventsStandForNow, REUSE, IN_FLIGHT),
+    _session("stealing arenas", order.BlockingStreamsAreOne, REUSE, IN_FLIGHT),
     _session("segments of streams", order.GraphsCountOnce, REUSE, IN_FLIGHT),
     _session("deferred batches", order.BadCapturesLoseFrees, TRIM, LEFT, FITS),
     _session("segments of streams", order.AbandonedCapturesStay, TRIM, LEFT, FITS),
@@ -130,6 +131,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 
 _SEEDS: Final = {
     "BadCapturesLoseFrees": 3,
+    "BlockingStreamsAreOne": 2,
     "BusyPoolsAreForgotten": 2,
     "DepotForgetsMarkers": 5,
     "EpochsEndUnmarked": 2,
