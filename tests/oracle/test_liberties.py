@@ -368,3 +368,23 @@ def test_what_a_limit_below_the_pool_refuses_is_no_error_below(pool: str, is_kno
     full: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 900KiB pool=p", BLOCK, taken))
     armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
     assert bool(findings(*full, armed, ("b = allocate 900KiB pool=p", OUT_OF_MEMORY, refused))) is is_known
+
+
+@pytest.mark.parametrize(("waits", "is_forgotten"), [(True, False), (False, True)])
+def test_what_was_freed_on_a_lost_stream_may_wait_for_all_it_was_given(waits: bool, is_forgotten: bool) -> None:
+    wait: tuple[Exchange, ...] = (("wait event e on t", DONE),) if waits else ()
+    exchanges: tuple[Exchange, ...] = (
+        ("s = create stream nonblocking", DONE),
+        ("t = create stream nonblocking", DONE),
+        ("e = create event", DONE),
+        ("a = allocate 1 on t", BLOCK, CHUNK),
+        ("free a", DONE),
+        ("stall s", DONE),
+        ("launch on s", DONE),
+        ("record event e on s", DONE),
+        *wait,
+        ("destroy stream t", DONE),
+    )
+    assert bool(findings(*exchanges, ("trim", DONE, 1 << 20), promises=TRIMS)) is is_forgotten
+    waited: Exchange = ("synchronize device", DONE)
+    assert findings(*exchanges, waited, ("trim", DONE, 1 << 20), promises=TRIMS)

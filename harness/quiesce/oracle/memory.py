@@ -171,6 +171,15 @@ class MemoryModel:
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
+    def lose_stream(self, stream: StreamState, behind: Clock) -> None:
+        """Put what was freed on a stream that is going ``behind`` all that this was given: a mark may come so late."""
+        if not behind or stream.timeline not in self.freed_on:
+            return
+        for _, _, held in self.upstream:
+            if stream.timeline in held.freed_on:
+                merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
+
     def remove_empty(self, addresses: range, behind: Clock, streams: Iterable[StreamState]) -> None:
         """Take a block out that may not exist, or of no bytes, which may have taken some all the same.
 
