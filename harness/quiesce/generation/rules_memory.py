@@ -18,6 +18,7 @@ BURST_MAX: Final = 20
 _LONG: Final = 244
 """From this byte on a burst is a long one, of up to a hundred: it fills what is cut into many small parts."""
 _MANY: Final = (24, 8, 40, 16, 72, 33, 64, 12)
+"""So many blocks fill a part of a slab's map, one or two words of it, or a little more."""
 _MAPPED_BYTES_MAX: Final = 1024
 """Small blocks are what allocators keep maps of, with more than a word for a slab of the smallest."""
 _LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
