@@ -6,6 +6,7 @@ import math
 
 from quiesce.leaks.growth import (
     at_rest,
+    doubles,
     growth_per_round,
     is_leak,
     keeps_pace,
@@ -72,6 +73,17 @@ def test_each_rule_has_its_own_innocents() -> None:
 def test_rises_are_counted_from_three_of_eight_on() -> None:
     assert rises_often([0, 1, 1, 1, 2, 2, 2, 3, 3])
     assert not rises_often([0, 1, 1, 1, 2, 2, 2, 2, 2])
+
+
+def test_a_table_doubles_and_what_grows_in_place_does_not() -> None:
+    table = [0] * 4 + [568] * 11 + [1104] * 9
+    assert is_leak(table, 0)
+    assert doubles(table)
+    assert doubles([100, 100, 668, 668, 1204])
+    assert not doubles([0, 9000, 9000, 10_100, 10_100])
+    assert not doubles([100, 200, 300])
+    assert not doubles([0, 0, 568, 568])
+    assert not doubles([568, 568, 0])
 
 
 def test_growth_is_measured_behind_the_first_third_of_what_is_long() -> None:

@@ -56,6 +56,36 @@ def test_small_blocks_are_on_the_c_heap_where_another_allocator_reports_them(dom
     assert done.stdout.split() == [per_round]
 
 
+IN_PLACE = """\
+from quiesce.leaks import tracing
+from quiesce.leaks.owners import Owners
+
+keys = [object() for _ in range(64)]
+table = dict.fromkeys(keys[:8])
+text = bytearray(400)
+traces = tracing.Tracing(Owners([tracing.__file__]))
+traces.start()
+for number in range(24):
+    {growth}
+    traces.sample()
+print(*(frame[1] for frame in (site.frame for site in traces.leaking_sites())))
+"""
+
+
+@pytest.mark.parametrize(
+    ("growth", "lines"),
+    [
+        ("table.update(dict.fromkeys(keys[: 8 + 4 * (number > 3) + 12 * (number > 14)]))", []),
+        ("table[number + 1000] = None", ["10"]),
+        ("text.extend(bytes(20))", ["10"]),
+    ],
+)
+def test_a_table_that_doubles_is_a_leak_only_with_what_is_entered_in_it(growth: str, lines: list[str]) -> None:
+    program = IN_PLACE.format(growth=growth)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == lines
+
+
 OF_A_LIBRARY = """\
 from quiesce.leaks import tracing
 from quiesce.leaks.owners import Owners

@@ -73,6 +73,15 @@ def rises_often(values: Sequence[int]) -> bool:
     return sum(after > before for before, after in pairwise(values)) * 8 >= 3 * (len(values) - 1)
 
 
+def doubles(values: Sequence[int]) -> bool:
+    """Whether all that rises rises by more than half, but for a rise from nothing, which tells nothing.
+
+    So does a table, as of a dict or a set. What grows in place by a share of its size does not.
+    """
+    rises = [(before, after) for before, after in pairwise(values) if after > before > 0]
+    return bool(rises) and all(2 * after > 3 * before for before, after in rises)
+
+
 def keeps_pace(values: Sequence[int]) -> bool:
     """Whether the last third grows at least two thirds as fast as the first, unlike what fills by chance.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.leaks.growth import growth_per_round, is_leak, rises_often
+from quiesce.leaks.growth import doubles, growth_per_round, is_leak, rises_often
 from quiesce.leaks.owners import Frame, Owners, frame_text
 
 FRAMES: Final = 12
@@ -119,13 +119,14 @@ class Tracing:
         """Return the sites that keep ever more, the fastest first.
 
         Lines of tested code that matter come before those of a library, which are what a trace of a library's own
-        thread ends in.
+        thread ends in. A table that doubles and leaves no blocks besides, as that of the threads at work does, is as
+        large as the most entries it ever had at once; what is entered for good leaves blocks, or is there already.
         """
         found = []
         for frame in self._samples[-1].sites if self._samples else ():
             counts = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
             kept, blocks, on_c_heap = counts
-            if is_leak(kept, 0):
+            if is_leak(kept, 0) and (is_leak(blocks, 0) or not doubles(kept)):
                 found.append(Site(frame, *map(growth_per_round, (kept, blocks, on_c_heap))))
         least = SHARE_SHOWN * max((site.bytes_per_round for site in found), default=0.0)
         return sorted(found, key=lambda site: (not self._is_telling(site, least), -site.bytes_per_round, site.frame))
