@@ -173,7 +173,7 @@ class MemoryModel:
 
     def lose_stream(self, stream: StreamState, behind: Clock) -> None:
         """Put what was freed on a stream that is going ``behind`` all that this was given: a mark may come so late."""
-        if not behind or stream.timeline not in self.freed_on:
+        if not behind:
             return
         for _, _, held in self.upstream:
             if stream.timeline in held.freed_on:

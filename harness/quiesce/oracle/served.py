@@ -119,7 +119,8 @@ def _create_stream(facts: Facts, operation: ops.CreateStream, change: Change) ->
 def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) -> None:
     state = facts.streams.pop(operation.slot, None)
     if state is not None:
-        facts.memory.lose_stream(state, facts.order.freed_behind(state, {}))
+        if state.timeline in facts.memory.freed_on:
+            facts.memory.lose_stream(state, facts.order.freed_behind(state, {}))
         facts.order.doubt_stall(state)  # nobody could release it any more: the backend may have
 
 
