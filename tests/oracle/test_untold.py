@@ -76,7 +76,7 @@ def test_a_strangers_race_is_found_where_nobody_tells_the_order(name: str, seed:
     assert run_campaign(correct, seed=seed, operations=result.operations).discovery is None
 
 
-def ask_who_is_done(*between: str) -> tuple[str, ...]:
+def ask_who_is_done(*between: str, before: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what is found where a block is freed on a stalled stream, and its memory serves its own stream again."""
     name = "FreedElsewhereIsAtHome"
     stranger = next(each for each in FAULTY_STRANGERS if each.name == name)
@@ -91,6 +91,7 @@ def ask_who_is_done(*between: str) -> tuple[str, ...]:
         "record event event on home",
         "wait event event on stalled",
         "launch on stalled writes=block",
+        *before,
         "free block on stalled",
         *between,
         "later = allocate 4096 on home",
@@ -110,3 +111,59 @@ def test_a_wait_for_the_freed_block_excuses_nobody() -> None:
 
 def test_a_wait_for_another_block_is_an_excuse() -> None:
     assert ask_who_is_done("free other on stalled") == ()
+
+
+def test_a_second_stall_is_an_excuse() -> None:
+    """Who waits for the block's work ends the first stall, and the second may outlive it."""
+    assert ask_who_is_done(before=("stall stalled",)) == ()
+
+
+def ask_the_default_stream(fault: str | None, *behind: str, between: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return what is found where a block is freed whose work on the default stream comes behind a stalled stream.
+
+    ``behind`` is what comes behind that work, and ``between`` what comes before the default stream is asked.
+    """
+    lines = [
+        "stalled = create stream",
+        "other = create stream nonblocking",
+        "third = create stream nonblocking",
+        "event = create event",
+        "held = allocate 512 on stalled",
+        "block = allocate 4096",
+        "stall stalled",
+        "launch on stalled writes=held",
+        "launch writes=block",
+        *behind,
+        "free block",
+        "later = allocate 4096 on other",
+        "launch on other writes=later",
+        "query stream other",
+        *between,
+        "query stream",
+    ]
+    backend = Withholding(faulty(fault), fault, ORDER) if fault else UNTOLD
+    trial = Lockstep(backend, DeviceProfile()).run(PerformStep(parse_request(line), None, 0) for line in lines)
+    return tuple(finding.invariant for finding in trial.findings)
+
+
+def test_the_default_stream_proves_a_race_of_its_own() -> None:
+    assert ask_the_default_stream("reuse.ignores_guards") == (REUSE,)
+    assert ask_the_default_stream(None) == ()
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        ("launch on stalled writes=held",),
+        ("record event event",),
+        ("stall third", "launch on third"),
+        ("launch on stalled writes=held", "record event event on stalled", "wait event event"),
+    ],
+)
+def test_the_default_stream_that_may_answer_for_others_proves_nothing(behind: tuple[str, ...]) -> None:
+    assert ask_the_default_stream("reuse.ignores_guards", *behind) == ()
+
+
+def test_the_default_stream_proves_nothing_once_its_work_is_known_to_be_complete() -> None:
+    between = ("synchronize device", "stall third", "launch on third")
+    assert ask_the_default_stream("reuse.ignores_guards", between=between) == ()

@@ -13,9 +13,16 @@ from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.rules_memory import free_on
 from quiesce.generation.rules_pressure import whole_bytes
-from quiesce.generation.steps import UNIT_BYTES, allocate_block, some_streams, work_on
+from quiesce.generation.steps import (
+    UNIT_BYTES,
+    allocate_block,
+    create_stream,
+    some_streams,
+    stream_beside_default,
+    work_on,
+)
 from quiesce.generation.things import Block, Stream
-from quiesce.generation.writer import Writer
+from quiesce.generation.writer import STREAMS_MAX, Writer
 from quiesce.operations import MemoryKind
 
 
@@ -77,6 +84,39 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
     else:
         _ask(writer, _size_bytes(writer, way, kind, size, c), third if c & 8 else other, kind)
     writer.write(ops.QueryStream(stalled.slot))
+
+
+def hand_over_of_default(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free memory with work on the default stream, let it come into other hands, and ask who is done.
+
+    The default stream cannot be stalled. It comes behind one that is by the legacy order, or waits for an event. It may
+    answer for others, so all of them have nothing else to do.
+    """
+    state = writer.state
+    default = state.order.defaults[state.device]
+    blocking = [stream for stream in state.streams.values() if stream.device == state.device and not stream.nonblocking]
+    if not blocking and len(state.streams) < STREAMS_MAX:
+        blocking = [create_stream(writer, nonblocking=False)]
+    other = stream_beside_default(writer, default)
+    stalled = blocking[b % len(blocking)] if blocking else default
+    if stalled.slot is None or other is None:
+        return
+    writer.write(ops.SynchronizeDevice())
+    held = allocate_block(writer, UNIT_BYTES, stalled)
+    block = allocate_block(writer, writer.size(a), other if c & 1 else default)
+    event = writer.event(b >> 5)
+    writer.write(ops.Stall(stalled.slot))
+    work_on(writer, held, stalled)
+    if c & 8 or not writer.can(Capability.LEGACY_DEFAULT_STREAM):
+        writer.write(ops.RecordEvent(event.slot, stalled.slot))
+        writer.write(ops.WaitEvent(event.slot))
+    work_on(writer, block, default)
+    free_on(writer, block, stalled if c & 2 else None)
+    if c & 4 and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
+        writer.write(ops.Trim())
+    else:
+        _ask(writer, block.size_bytes, other, MemoryKind.DEVICE)
+    writer.write(ops.QueryStream())
 
 
 def _keep_busy(

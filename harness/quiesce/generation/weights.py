@@ -59,6 +59,7 @@ def _rule(
 
 _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
+_HOLDS_DEFAULT: Final = (_C.MEMORY, _C.STREAMS, _C.STALL, _C.EVENTS, _C.LAUNCH)
 _D, _M, _O, _P, _R, _U = rules_deep, rules_memory, rules_order, rules_pressure, rules_runtime, rules_untold
 
 LEGAL_RULES: Final = (
@@ -77,6 +78,7 @@ LEGAL_RULES: Final = (
     _rule(_P.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
     _rule(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
+    _rule(_U.hand_over_of_default, "flight", (3, 12), *_HOLDS_DEFAULT, unless=_ORDER_TOLD),
     _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),

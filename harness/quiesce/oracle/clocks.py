@@ -9,6 +9,7 @@ numbered on a timeline of their own: a mark excuses a backend that says "not yet
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -36,6 +37,10 @@ class StreamState:
     nonblocking: bool = False
     enqueued: int = 0
     marked: int = 0
+    marked_for: object = None
+    """The block for whose free the last marks were made; None where it was for anything else."""
+    marked_from: int = 0
+    """The first of those marks."""
     clock: Clock = field(default_factory=dict)
     certain: Clock = field(default_factory=dict)
     """What its work certainly comes behind: an action that is no work may take part in the implicit order or not."""
@@ -49,6 +54,8 @@ class StreamState:
     """Behind the work of this number somebody may have made the stream wait unseen."""
     disturbed_by: object = None
     """The block whose free alone did that; None where anything else may have."""
+    disturbed_beyond: bool = False
+    """Whether that may also wait for what the stream's work does not come behind."""
     disturbed_at: int = 0
     """How many calls of a library there had been by then."""
 
@@ -87,9 +94,11 @@ class HappensBefore:
         self._unfinished[stream.timeline] = stream
         return stream.enqueued
 
-    def mark(self, stream: StreamState) -> int:
-        """Put something on a stream that may hold it up; return its number among the marks."""
+    def mark(self, stream: StreamState, freed: object = None) -> int:
+        """Put something on a stream that may hold it up, as for a free; return its number among the marks."""
         stream.marked += 1
+        if freed is None or stream.marked_for is not freed:
+            stream.marked_for, stream.marked_from = freed, stream.marked
         stream.clock[stream.marks] = stream.certain[stream.marks] = stream.marked
         self._unfinished[stream.timeline] = stream
         return stream.marked
@@ -122,9 +131,10 @@ class HappensBefore:
     def record(self, stream: StreamState) -> Clock:
         """Return what an event stands for that is recorded on the stream now: to the default stream, an action."""
         self._act(stream)
+        self.disturb(stream)
         return self.unfinished(stream.clock)
 
-    def freed_behind(self, stream: StreamState | None, uses: Clock) -> Clock:
+    def freed_behind(self, stream: StreamState | None, uses: Clock, freed: object = None) -> Clock:
         """Return what a free on ``stream`` of a block with these uses may be ordered behind.
 
         An event recorded now comes behind all that a stream was given since; where it may be stalled, behind that.
@@ -135,14 +145,18 @@ class HappensBefore:
         streams = [stream] if stream is not None else []
         for state in {id(each): each for each in (*streams, *(self._streams[user] for user in uses))}.values():
             if state.stall_mark is not None:
-                self.mark(state)
+                self.mark(state, freed)
             merge(behind, self.snapshot(state))
         return behind
 
     def doubt_idleness(self, stream: StreamState, uses: Clock, freed: object) -> None:
         """Note that the free of a block may have put something on a stream and on those of ``uses``: no work."""
-        for state in {id(each): each for each in (stream, *(self._streams[user] for user in uses))}.values():
+        states = {id(each): each for each in (stream, *(self._streams[user] for user in uses))}.values()
+        # By the legacy order a mark may wait for somebody else's work; that of the same free's marks does not count.
+        beyond = [any(self._ahead(state, self._implicitly_before(state))) for state in states]
+        for state, is_beyond in zip(states, beyond, strict=True):
             self._act(state, freed)
+            self.disturb(state, freed, beyond=is_beyond)
 
     def encompassed(self, stream: StreamState) -> Clock:
         """Return the unfinished work that a query or synchronisation of a stream is about.
@@ -164,17 +178,22 @@ class HappensBefore:
         synchronization behavior").
         """
         self._act(stream)
+        self.disturb(stream)
         self.join(stream, clock)
         merge(stream.certain, self._uncertain(certain or {}))
 
     def _act(self, stream: StreamState, freed: object = None) -> None:
         """Enter an action that is no work: a device comes to it in its own time, by the default stream's order."""
         if self._legacy and not stream.nonblocking:
-            if self._implicitly_before(stream):
-                freed = None  # a mark of the free's may wait for somebody else's work
             stream.clock = self._behind_default(stream)
-        self.mark(stream)
-        self.disturb(stream, freed)
+        self.mark(stream, freed)
+
+    def _ahead(self, stream: StreamState, others: Iterable[StreamState]) -> Iterator[Timeline]:
+        """Yield where others have something to do that the stream does not come behind."""
+        for other in others:
+            for timeline, number in self.unfinished(other.clock).items():
+                if number > stream.clock.get(timeline, 0):
+                    yield timeline
 
     # -- what the host knows ---------------------------------------------------------------------------------------
 
@@ -263,13 +282,14 @@ class HappensBefore:
             stream.stalled_from = stream.enqueued
             if stream.stall_mark is None:
                 stream.stall_mark, stream.stall_work = mark, stream.enqueued
-            self.disturb(stream)
             self._stalled[stream.timeline] = stream
+        self.disturb(stream)
 
-    def disturb(self, stream: StreamState, freed: object = None) -> None:
+    def disturb(self, stream: StreamState, freed: object = None, *, beyond: bool = False) -> None:
         """Note that the stream may wait, unseen, for something else than its own work; ``freed``: for a free's mark."""
         is_first = stream.disturbed_behind != stream.enqueued
         stream.disturbed_by = freed if is_first or stream.disturbed_by is freed else None
+        stream.disturbed_beyond = beyond or (stream.disturbed_beyond and not is_first)
         stream.disturbed_behind, stream.disturbed_at = stream.enqueued, self.calls
 
     def release(self, stream: StreamState) -> None:
@@ -292,6 +312,20 @@ class HappensBefore:
     def is_busy(self) -> bool:
         """Whether some work is not known to be complete."""
         return bool(self._unfinished)
+
+    def is_alone(self, stream: StreamState, freed: object) -> bool:
+        """Whether nothing on others can have a stream answer that it is not idle, but marks that were made for a free.
+
+        The default stream may answer for every stream of its device.
+        """
+        others = [each for each in self._unfinished.values() if each.device == stream.device and stream.name == ""]
+        for timeline in self._ahead(stream, others):
+            other = self._streams[timeline]
+            if timeline != other.marks or other.marked_for is not freed:
+                return False
+            if stream.clock.get(timeline, 0) < other.marked_from - 1:
+                return False
+        return True
 
     def is_ordered(self, clock: Clock, before: StreamState | None) -> bool:
         """Whether everything in ``clock`` is done before later work of ``before`` (None: before the host goes on)."""

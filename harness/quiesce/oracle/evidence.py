@@ -3,7 +3,7 @@
 Without an order ledger, memory that changes hands while earlier work may use it is suspicious and no more: the
 allocator may have waited unseen. It is proven once the new owner is known to be done (the host, which touches
 memory at once, always is) and a query *afterwards* answers that the earlier work is still pending, and nothing else
-can be that somebody put behind it.
+can be that somebody put behind it, nor on others where it is the default stream that is asked.
 """
 
 from __future__ import annotations
@@ -53,18 +53,25 @@ class Evidence:
     def proven_by_pending(self, stream: StreamState) -> list[Suspect]:
         """Return what is proven by the news that ``stream`` is not idle: its last work is pending."""
         host = self._order.host
-        is_disturbed = stream.disturbed_behind == stream.enqueued
-        if is_disturbed and (stream.disturbed_by is None or self._order.calls > stream.disturbed_at + _CALLS_MAX):
-            return []  # it may wait for something else
         proven: list[Suspect] = []
         kept: deque[Suspect] = deque(maxlen=_SUSPECTS_MAX)
         for suspect in self._suspects.pop(stream.timeline, ()):
             if suspect.guard[stream.timeline] != stream.enqueued:
                 continue
-            if suspect.user is not None and suspect.user[1] > host.get(suspect.user[0], 0):
-                kept.append(suspect)  # until the later work is done as well
-            elif not is_disturbed or stream.disturbed_by is suspect.earlier:
+            is_later_done = suspect.user is None or suspect.user[1] <= host.get(suspect.user[0], 0)
+            if is_later_done and self._is_held_by_work(stream, suspect.earlier):
                 proven.append(suspect)
+            else:
+                kept.append(suspect)
         if kept:
             self._suspects[stream.timeline] = kept
         return proven
+
+    def _is_held_by_work(self, stream: StreamState, freed: BlockState) -> bool:
+        """Whether its last work alone can hold the stream, but for what was put on streams for the free of a block."""
+        is_undisturbed = stream.disturbed_behind != stream.enqueued or (
+            stream.disturbed_by is freed
+            and not stream.disturbed_beyond
+            and self._order.calls <= stream.disturbed_at + _CALLS_MAX
+        )
+        return is_undisturbed and self._order.is_alone(stream, freed)

@@ -33,7 +33,7 @@ def judge_query(facts: Facts, operation: ops.QueryStream | ops.QueryEvent, outco
         )
         about = facts.order.encompassed(stream) if stream is not None else clock
         change.certain_completion = not held_back and facts.order.is_surely_complete(about, certain)
-        if stream is not None and stream.name:  # the default stream may answer for others
+        if stream is not None:
             _believe(facts, stream, change)
 
 

@@ -165,7 +165,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
         facts.order.disturb(stream, block)  # an allocator may make it wait for the block's work elsewhere
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
-    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses), stream)
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses, block), stream)
     if facts.captures.any_active:
         facts.freed_beside_captures.append((block, stream))
     if facts.intact is not None:
