@@ -2,7 +2,8 @@
 
 The reference emits them, the simulated runtime's ledger holds them, and a driver's replies may carry them.
 Streams and events that the sequence created are named by their slot; those that a library made for itself carry
-any name that is not a slot, such as ``internal:7``. The default stream is ``""``.
+any name that is not a slot, such as ``internal:7``. The default stream is ``""``; on a machine with several devices
+:func:`default_stream_of` says of which device it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import TypeAlias
 from quiesce.operations import MemoryKind
 
 DEFAULT_STREAM = ""
-"""The name of the default stream in observations."""
+"""The name of the default stream in observations: of any device, where there are several."""
+
+
+def default_stream_of(device: int) -> str:
+    """Return the name of one device's default stream in observations."""
+    return f"device:{device}"
 
 
 class HandleKind(enum.StrEnum):

@@ -8,7 +8,11 @@ from typing import Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """A block was made. ``address`` is where; 0 is legal only for a request of zero bytes."""
+    """A block was made. ``address`` is where; 0 is legal only for a request of zero bytes.
+
+    The addresses of all kinds and devices are of one space, as CUDA's and HIP's are: a backend whose devices number
+    theirs alike tells them apart by an offset, here and in what it observes.
+    """
 
     address: int
 

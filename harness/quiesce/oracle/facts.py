@@ -9,7 +9,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import DEFAULT_STREAM, HandleKind
+from quiesce.observations import DEFAULT_STREAM, HandleKind, default_stream_of
 from quiesce.operations import FailurePoint, MemoryKind, Slot
 from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
@@ -90,6 +90,7 @@ class Facts:
         """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
+        self._default_streams_by_name = {default_stream_of(s.device): s for s in self.default_streams}
 
     def _begin_without_things(self) -> None:
         """Nothing was made yet."""
@@ -154,16 +155,19 @@ class Facts:
         return self.internal_events.setdefault(name, EventState(name, self.device))
 
     def is_ambiguous(self, name: str) -> bool:
-        """Whether an observation's stream may be any of several: the default one of some device."""
+        """Whether an observation's stream may be any of several: the default one of a device that it does not name."""
         return name == DEFAULT_STREAM and len(self.default_streams) > 1
 
     def observed_streams(self, name: str) -> Iterable[StreamState]:
         """Return the streams that an observation can mean by ``name``.
 
-        The default stream's name does not say of which device it is. A name that is no slot is a library's own stream.
+        The default stream's shortest name does not say of which device it is. A name that is no slot is a library's
+        own stream.
         """
         if name == DEFAULT_STREAM:
             return self.default_streams
+        if name in self._default_streams_by_name:
+            return (self._default_streams_by_name[name],)
         if name in self.streams:
             return (self.streams[name],)
         for state in self.instances.values():

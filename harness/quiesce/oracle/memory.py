@@ -22,6 +22,8 @@ class GraphMemory:
     is_gone: bool = False
     """Whether there is neither the capture nor the graph any more."""
     launched_on: dict[Timeline, StreamState] = field(default_factory=dict)
+    pools: set[Slot | None] = field(default_factory=set)
+    """Where blocks were made meanwhile."""
 
 
 @dataclass(slots=True, eq=False)

@@ -123,7 +123,12 @@ def _destroy_pool(model: Model, operation: ops.DestroyPool) -> Permitted:
     slot = operation.slot
     if model.empty_blocks or any(block.pool == slot for block in model.blocks.values()):
         return Permitted(codes=frozenset({ANY}))  # some pools refuse while their blocks are owned
-    return beside_captures(model) if slot in model.pools else REFUSED
+    if slot not in model.pools:
+        return REFUSED
+    graphs = (*model.captures.memories, *(capture.memory for capture in model.graphs.values() if capture is not None))
+    if any(slot in memory.pools for memory in graphs):
+        return Permitted(codes=frozenset({ANY}))  # a graph may still run on what was allocated while it was captured
+    return beside_captures(model)
 
 
 def _initialize(model: Model, operation: ops.Initialize) -> Permitted:

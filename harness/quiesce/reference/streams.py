@@ -22,6 +22,7 @@ from quiesce.observations import (
     HandleDestroyed,
     HandleKind,
     StreamSynchronized,
+    default_stream_of,
 )
 from quiesce.outcomes import CAPTURE_UNSUPPORTED, INVALID_HANDLE
 from quiesce.reference.calls import CallRejected
@@ -68,11 +69,8 @@ class Stream:
     queue: deque[_Item] = field(default_factory=deque)
     gates: dict[_Gate, None] = field(default_factory=dict)
     capture: Capture | None = None
-
-    @property
-    def is_default(self) -> bool:
-        """Whether this is the legacy default stream of its device."""
-        return self.name == DEFAULT_STREAM
+    is_default: bool = False
+    """Whether this is the legacy default stream of its device."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,7 +95,8 @@ class Streams:
         self._ledger = ledger
         self._flavour = flavour
         self.captures = captures
-        self.defaults = [Stream(DEFAULT_STREAM, 0, device) for device in range(devices)]
+        names = [default_stream_of(device) for device in range(devices)] if devices > 1 else [DEFAULT_STREAM]
+        self.defaults = [Stream(name, 0, device, is_default=True) for device, name in enumerate(names)]
         self._busy: dict[Stream, None] = {}
         self._stream_handles = _Handles()
         self._event_handles = _Handles()
