@@ -192,6 +192,19 @@ def test_beside_other_threads_a_heap_that_leaks_is_told(monkeypatch: pytest.Monk
     assert growth.per_round == pytest.approx(320, rel=0.1)
 
 
+def swaying(rounds: int) -> int:
+    """What rises for two rounds and falls in each third one."""
+    return 320 * rounds - 960 * (rounds % 3 == 0)
+
+
+@pytest.mark.parametrize("most", [90, None], ids=["bound", "leak"])
+def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> None:
+    """A table whose entries go at random may rise for as long as is watched once."""
+    judgement = judge_heap(lambda rounds: swaying(rounds) if most is None else min(swaying(rounds), 320 * most))
+    assert bool(judgement.growths) == (most is None)
+    assert judgement.rounds > 2 * 4 * ROUNDS
+
+
 def test_a_native_leak_bears_out_no_trace_of_what_is_replaced() -> None:
     """Small objects take the place of older ones, which have no traces: the C heap, on which none of them is, grows."""
     slots = [bytes([1, number % 256, number // 256]) for number in range(1000)]

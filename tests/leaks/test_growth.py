@@ -7,6 +7,7 @@ import math
 from quiesce.leaks.growth import (
     at_rest,
     doubles,
+    fell,
     growth_per_round,
     is_leak,
     keeps_pace,
@@ -55,6 +56,11 @@ def test_leaks_are_told_from_what_only_looks_like_them() -> None:
     assert is_leak([number + (number * 7) % 5 for number in range(60)], 0)
     for innocent in (WARM_UP, SAW_TOOTH, STEP, LEAK[::-1], [3] * 30):
         assert not is_leak(innocent, 0)
+
+
+def test_a_leak_beside_nothing_never_fell() -> None:
+    assert not any(fell(values) for values in (LEAK, EVERY_OTHER, STEP, []))
+    assert fell([*LEAK, LEAK[-1] - 1])
 
 
 def test_what_is_allowed_is_no_leak() -> None:

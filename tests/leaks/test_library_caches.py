@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import pkgutil
 import sqlite3
@@ -60,3 +61,22 @@ def test_archives_that_were_read_since_are_forgotten_and_still_serve(tmp_path: P
     kept: dict[str, object] = vars(zipimport)["_zip_directory_cache"]
     assert [Path(path).name for path in kept if path.startswith(os.fspath(tmp_path))] == ["before.zip"]
     assert importer.get_source("since_inside") == "VALUE = 1\n"
+
+
+def test_lines_of_files_shown_since_are_forgotten_but_not_those_made_at_run_time(tmp_path: Path) -> None:
+    def shown(name: str) -> str:
+        path = tmp_path / name
+        path.write_text("VALUE = 1\n", encoding="utf-8")
+        assert linecache.getline(os.fspath(path), 1) == "VALUE = 1\n"
+        return os.fspath(path)
+
+    before, made = shown("before.py"), os.fspath(tmp_path / "made")
+    caches = LibraryCaches([])
+    since = shown("since.py")
+    linecache.cache[made] = (10, None, ["VALUE = 2\n"], made)
+    try:
+        caches.empty()
+        assert [name in linecache.cache for name in (before, since, made)] == [True, False, True]
+        assert linecache.getline(since, 1) == "VALUE = 1\n"
+    finally:
+        linecache.clearcache()

@@ -295,13 +295,24 @@ class LeakCheck:
     ) -> tuple[list[Quantity], Sequence[Site]]:
         """Return what goes on for much longer, where that is quickly seen: a bound of the code's own would end it.
 
-        What traces say must be borne out without them: they begin with nothing, so what only replaces older things
-        seems to grow as well.
+        A table whose entries go at random, or after a time, rises for as long by chance. What leaks hardly ever falls;
+        where something did, it must go on for as long once more.
         """
         if self._is_large:
             return left, sites
         self._other_threads.remember()
         caches = self._watch(suspects)
+        left, sites = self._confirmed(caches, left, sites)
+        left = [each for each in left if each != HEAP or self._goes_on(self._readings.values(each))]
+        if (left or sites) and self._readings.have_fallen():
+            self._readings.start_over()  # without a pause, after which what lives for a time would fill anew
+            left, sites = self._confirmed(caches, left, sites)
+        return self._still_there(left, caches), sites
+
+    def _confirmed(
+        self, caches: BoundedCaches, left: Sequence[Quantity], sites: Sequence[Site]
+    ) -> tuple[list[Quantity], Sequence[Site]]:
+        """Return what goes on. In traces, which begin with nothing, what only replaces older things seems to grow."""
         self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
         moving = self._moving()  # what has come to rest by now does not leak, however long it grew
         is_borne_out = any(
@@ -312,14 +323,8 @@ class LeakCheck:
                 (IN_LISTS, sum(site.bytes_per_round for site in sites)),
             )
         )
-        left = [
-            quantity
-            for quantity in moving
-            if quantity in left
-            and self._readings.leaks(quantity)
-            and (quantity != HEAP or self._goes_on(self._readings.values(quantity)))
-        ]
-        return self._still_there(left, caches), sites if is_borne_out else ()
+        left = [quantity for quantity in moving if quantity in left and self._readings.leaks(quantity)]
+        return left, sites if is_borne_out else ()
 
     def _goes_on(self, values: Sequence[int]) -> bool:
         """Whether the C heap goes on growing: what malloc keeps at hand for other threads fills ever more slowly."""

@@ -65,6 +65,11 @@ def lows_rise(values: Sequence[int]) -> bool:
     return first < second < last
 
 
+def fell(values: Sequence[int]) -> bool:
+    """Whether a reading is below the one before, unlike those of a leak that nothing is beside."""
+    return any(after < before for before, after in pairwise(values))
+
+
 def rises_often(values: Sequence[int]) -> bool:
     """Whether at least three of eight steps rise, as half of them do where something is left every other round.
 

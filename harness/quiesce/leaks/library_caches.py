@@ -26,6 +26,7 @@ class LibraryCaches:
             elif connection is not None and issubclass(kind, connection):
                 self._connections.append(each)
         self._by_path = [(cache, frozenset(cache)) for cache in _caches_by_path()]
+        self._sources = frozenset(_source_lines())
 
     def holds(self, cache: object) -> bool:
         """Whether a cache of :func:`functools.lru_cache` is the standard library's."""
@@ -41,6 +42,7 @@ class LibraryCaches:
         for by_path, known in self._by_path:
             for path in by_path.keys() - known:
                 by_path.pop(path, None)
+        _forget_source_lines(self._sources)
 
 
 def _caches_by_path() -> Iterator[dict[str, Any]]:
@@ -49,6 +51,24 @@ def _caches_by_path() -> Iterator[dict[str, Any]]:
     archives = getattr(sys.modules.get("zipimport"), "_zip_directory_cache", None)
     if isinstance(archives, dict):
         yield archives
+
+
+def _source_lines() -> dict[str, Any]:
+    """Return what tracebacks keep of every file that they showed lines of (Lib/linecache.py)."""
+    lines: dict[str, Any] | None = getattr(sys.modules.get("linecache"), "cache", None)
+    return {} if lines is None else lines
+
+
+def _forget_source_lines(known: frozenset[str]) -> None:
+    """Forget the lines of other files than these, but of none that can not be read again.
+
+    Code that is made at run time, as by attrs, puts its lines there without a time of modification.
+    """
+    lines = _source_lines()
+    for name in lines.keys() - known:
+        entry = lines.get(name)
+        if entry is not None and len(entry) > 1 and entry[1] is not None:
+            del lines[name]
 
 
 def is_bounded(cache: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quiesce.leaks.growth import at_rest, growth_per_round, is_leak, lows_rise
+from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
@@ -111,6 +111,10 @@ class Readings:
     def bears_out(self, quantity: Quantity, least_per_round: float) -> bool:
         """Whether a quantity grows by more than that and its lows rise, unlike those of a saw-tooth."""
         return self.growth(quantity) > least_per_round and lows_rise(self.values(quantity))
+
+    def have_fallen(self) -> bool:
+        """Whether a reading of any quantity is below the one before."""
+        return any(fell(series.values) for series in self._series.values())
 
     def grown(self, quantity: Quantity) -> int:
         """Return by how much the last reading is above the first."""
