@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from quiesce.leaks import tracing
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, PYTHON
 
 from .meters import ToldHeap, ToldMeter
 
@@ -203,6 +204,26 @@ def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> No
     judgement = judge_heap(lambda rounds: swaying(rounds) if most is None else min(swaying(rounds), 320 * most))
     assert bool(judgement.growths) == (most is None)
     assert judgement.rounds > 2 * 4 * ROUNDS
+
+
+@pytest.mark.parametrize(("seconds", "samples"), [(0, 24), (10, 8), (4, 16)])
+def test_what_is_slow_under_traces_is_traced_for_less(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, samples: int
+) -> None:
+    kept: list[bytes] = []
+    taken = itertools.count()
+    sample = tracing.Tracing.sample
+    monkeypatch.setattr(tracing.Tracing, "sample", lambda self: next(taken) >= 0 and sample(self))
+
+    def run() -> Outcome:
+        kept.append(bytes(100))
+        return Outcome.PASSED
+
+    plan = Plan(rounds=ROUNDS, gauges=(PYTHON,))
+    owners = Owners([tracing.__file__])
+    check = LeakCheck(run, [PythonMeter()], plan, owners, clock=lambda: float(len(kept) * seconds))
+    assert check.judge().growths
+    assert next(taken) == samples + 1  # and one when all was let go
 
 
 def test_a_native_leak_bears_out_no_trace_of_what_is_replaced() -> None:

@@ -60,6 +60,9 @@ SLOW_ROUNDS: Final = 24
 
 TRACED_ROUNDS: Final = 24
 
+TRACED_SECONDS: Final = 60.0
+"""Code that many allocations make slow under traces is traced for so long only, and for eight rounds at least."""
+
 TRACEMALLOC_LEAKS: Final = sys.version_info < (3, 13)
 """Whether to start and stop tracemalloc keeps 32 bytes of the C heap: CPython 3.11.7 and 3.12.1 do, 3.13.0 does not."""
 
@@ -334,9 +337,12 @@ class LeakCheck:
         """Run rounds under traces; return False where the tested code ends them."""
         self._tracing.start()
         self._untraced = self._rounds
+        started = self._clock()
         for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
             if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
                 break  # a buffer that grows in place takes more memory at every eighth of its size only
+            if number >= LARGE_ROUNDS and self._clock() - started > TRACED_SECONDS:
+                break
             caches.empty_the_librarys()
             self._round()
             collect_garbage()
