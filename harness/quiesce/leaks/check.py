@@ -10,7 +10,6 @@ the end: they say whose memory it is, and which line asked for it.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -26,7 +25,7 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, PYTHON, THREADS, Meter, Quantity, leading
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
-from quiesce.leaks.tracing import Site, Tracing, sites_text
+from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing, sites_text
 
 REST_WINDOW: Final = 2
 """What is at rest from the first round on runs three times: so what leaks in every other round is seen in any case."""
@@ -59,12 +58,8 @@ SLOW_ROUNDS: Final = 24
 """Code that has been watched for so long is not run more often than that."""
 
 TRACED_ROUNDS: Final = 24
-
 TRACED_SECONDS: Final = 60.0
 """Code that many allocations make slow under traces is traced for so long only, and for eight rounds at least."""
-
-TRACEMALLOC_LEAKS: Final = sys.version_info < (3, 13)
-"""Whether to start and stop tracemalloc keeps 32 bytes of the C heap: CPython 3.11.7 and 3.12.1 do, 3.13.0 does not."""
 
 ENDING_SECONDS: Final = 0.05
 ENDING_STEPS: Final = 10
@@ -75,7 +70,6 @@ BORNE_OUT: Final = 1 / 8
 of the C heap, but what only replaces older things does not grow at all."""
 
 MEMORY: Final = (PYTHON, C_HEAP)
-
 PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
 

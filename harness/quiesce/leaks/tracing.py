@@ -23,6 +23,9 @@ NOTHING: Final = (0, 0, 0)
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
 
+TRACEMALLOC_LEAKS: Final = sys.version_info < (3, 13)
+"""Whether to start and stop tracemalloc keeps 32 bytes of the C heap: CPython 3.11.7 and 3.12.1 do, 3.13.0 does not."""
+
 PYTHONS_OWN: Final = 0
 """The domain of Python's allocators in traces. What others report in theirs, as NumPy does, is on the C heap."""
 
