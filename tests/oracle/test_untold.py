@@ -118,20 +118,25 @@ def test_a_second_stall_is_an_excuse() -> None:
     assert ask_who_is_done(before=("stall stalled",)) == ()
 
 
-def ask_the_default_stream(fault: str | None, *behind: str, between: tuple[str, ...] = ()) -> tuple[str, ...]:
+def ask_the_default_stream(
+    fault: str | None, *behind: str, between: tuple[str, ...] = (), waits: bool = False
+) -> tuple[str, ...]:
     """Return what is found where a block is freed whose work on the default stream comes behind a stalled stream.
 
-    ``behind`` is what comes behind that work, and ``between`` what comes before the default stream is asked.
+    ``behind`` is what comes behind that work, and ``between`` what comes before the default stream is asked. It
+    ``waits`` for an event of the stalled stream, or comes behind it by the legacy order.
     """
     lines = [
-        "stalled = create stream",
+        "stalled = create stream nonblocking" if waits else "stalled = create stream",
         "other = create stream nonblocking",
         "third = create stream nonblocking",
         "event = create event",
         "held = allocate 512 on stalled",
+        "aside = allocate 512 on third",
         "block = allocate 4096",
         "stall stalled",
-        "launch on stalled writes=held",
+        *["launch on stalled writes=held"] * 3,
+        *(("record event event on stalled", "wait event event") if waits else ()),
         "launch writes=block",
         *behind,
         "free block",
@@ -147,8 +152,14 @@ def ask_the_default_stream(fault: str | None, *behind: str, between: tuple[str, 
 
 
 def test_the_default_stream_proves_a_race_of_its_own() -> None:
-    assert ask_the_default_stream("reuse.ignores_guards") == (REUSE,)
-    assert ask_the_default_stream(None) == ()
+    for waits in (False, True):
+        assert ask_the_default_stream("reuse.ignores_guards", waits=waits) == (REUSE,)
+        assert ask_the_default_stream(None, waits=waits) == ()
+
+
+def test_what_was_put_on_another_stream_for_anything_but_that_free_is_an_excuse() -> None:
+    for behind in ("free aside", "record event event on stalled", "launch on stalled writes=held"):
+        assert ask_the_default_stream("reuse.ignores_guards", behind, waits=True) == ()
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,9 @@ class HappensBefore:
 
         The default stream may answer for every stream of its device.
         """
-        others = [each for each in self._unfinished.values() if each.device == stream.device and stream.name == ""]
+        if stream.name != "":
+            return True
+        others = (each for each in self._unfinished.values() if each.device == stream.device)
         for timeline in self._ahead(stream, others):
             other = self._streams[timeline]
             if timeline != other.marks or other.marked_for is not freed:
