@@ -87,6 +87,11 @@ def scroll_to(figure: Locator) -> None:
     expect(figure).to_have_attribute("data-drawn", "")
 
 
+def press(control: Locator) -> None:
+    """Use a control by the keyboard; a click that the page moves under, while parts of it are drawn, is lost."""
+    control.press("Enter")
+
+
 def point_at(figure: Locator, words: str) -> None:
     """Move the mouse over a plot until it says the words: while others are drawn, a movement may go unheard."""
     for column in range(100, 200, 10):

@@ -10,7 +10,7 @@ import pytest
 from quiesce.reporting.html import write_html
 from quiesce.results import Report, Result, Verdict
 
-from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, scroll_to, visible
+from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, press, scroll_to, visible
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -129,8 +129,12 @@ def test_a_cell_leads_to_its_finding(browser: Browser, tmp_path: Path) -> None:
 def test_the_reproduce_command_is_copied(browser: Browser, plain: Report, tmp_path: Path) -> None:
     with opened(browser, plain, tmp_path, permissions=["clipboard-read", "clipboard-write"]) as page:
         button = page.locator("button.copy").first
-        button.click()
-        expect(button).to_have_text("Copied")
+        button.evaluate(
+            "(button) => new MutationObserver(() => { window.words ??= button.textContent; })"
+            ".observe(button, { childList: true })"
+        )
+        press(button)
+        page.wait_for_function("window.words === 'Copied'")  # it says so for a moment only
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == "quiesce run cases/pool/squeeze_before_oom.case --backend reference"
 
@@ -139,10 +143,10 @@ def test_the_reproduce_command_is_copied(browser: Browser, plain: Report, tmp_pa
 def test_every_text_can_be_read(scheme: str, browser: Browser, plain: Report, tmp_path: Path) -> None:
     with opened(browser, replace(plain, run={"ended": "killed"}), tmp_path) as page:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        page.locator("#open-all").click()
+        press(page.locator("#open-all"))
         page.get_by_role("button", name="failed").click()
         for group in page.locator("details.group").all():
-            group.locator("summary").first.click()
+            press(group.locator("summary").first)
         seen, faults = page.evaluate(CONTRAST)
         assert faults == []
         assert seen > 150

@@ -11,7 +11,7 @@ from quiesce.reporting.page.growth import NAME_LENGTH_MAX
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Result, Sample, Verdict
 
-from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, point_at, scroll_to, visible
+from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, point_at, press, scroll_to, visible
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -69,7 +69,7 @@ def test_timelines_wait_until_they_are_looked_at(browser: Browser, tmp_path: Pat
         expect(page.locator("figure[data-drawn]")).to_have_count(1)
         last = page.locator(".card").last
         expect(last.locator("noscript")).to_have_count(1)
-        last.locator("summary").first.click()
+        press(last.locator("summary").first)
         last.locator("figure").scroll_into_view_if_needed()
         expect(page.locator("figure[data-drawn]")).to_have_count(2)
 
@@ -98,7 +98,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
     results = tuple(result for text in ATTACKS for result in saying(text))
     run = {text: text for text in ATTACKS} | {f"skipped {text}": text for text in ATTACKS} | {"ended": ATTACKS[0]}
     with opened(browser, Report(0, results, run), tmp_path) as page:
-        page.locator("#open-all").click()
+        press(page.locator("#open-all"))
         cards = page.locator(".card")
         expect(cards).to_have_count(len(ATTACKS))
         named = []
@@ -114,12 +114,12 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
             expect(timeline.locator("figcaption")).to_contain_text("operation 3")
         assert sorted(named) == sorted(shorten_middle(clean_line(text), NAME_LENGTH_MAX) for text in ATTACKS)
         for group in page.locator("details.group").all():
-            group.locator("summary").first.click()
+            press(group.locator("summary").first)
         page.locator("#backend").focus()
         page.locator("#search").fill("<script>window.hit=1")
         expect(page.locator("#shown")).to_contain_text("of 5 cases")
         assert visible(page, ".card") == 2
-        page.locator(".matrix thead button").first.click()
+        press(page.locator(".matrix thead button").first)
         assert page.evaluate("window.hit") is None
         assert page.locator("main :is(img, iframe, script:not([type]), style, svg[onload], b)").count() == 0
         assert page.locator("a:not([href^='#'])").count() == 0
