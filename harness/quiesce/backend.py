@@ -109,6 +109,8 @@ class Promise(enum.StrEnum):
     """A second ``initialize`` is refused, also after ``finalize``."""
     ALLOCATES_IN_CAPTURES = "allocates-in-captures"
     """``allocate`` is served while a stream is captured: unsafe calls below it are made in the relaxed mode."""
+    KEEPS_GRAPH_MEMORY = "keeps-graph-memory"
+    """What a capture allocated and freed is its graph's: nobody else gets it before the graph is gone and has run."""
     COLLECTS_AT_ONCE = "collects-at-once"
     """One ``collect`` frees all that nobody can reach."""
 

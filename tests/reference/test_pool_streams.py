@@ -159,7 +159,7 @@ def test_a_refused_reuse_loses_nothing(three: Bench) -> None:
     three.make("free a", "begin capture on t")
     for i in range(3):
         three.make(f"b[{i}] = allocate 3MiB on t", f"free b[{i}] on t")
-    three.make("g = end capture on t", "release s", "trim")
+    three.make("g = end capture on t", "release s", "destroy graph g", "trim")
     assert three.reserved == 0
     assert three.gauge(Gauge.EVENTS) == 0
 

@@ -72,6 +72,7 @@ RESTS_ON: Final[Mapping[Capability, frozenset[Capability]]] = {
 _PROMISES: Final[Mapping[Promise, frozenset[Capability]]] = {
     Promise.WAITS_BEFORE_OOM: frozenset({Capability.STREAMS}),
     Promise.ALLOCATES_IN_CAPTURES: frozenset({Capability.CAPTURE}),
+    Promise.KEEPS_GRAPH_MEMORY: frozenset({Capability.CAPTURE}),
     Promise.SHARES_UPSTREAM: frozenset({Capability.POOLS}),
     Promise.CAPACITY_LIMIT: frozenset({Capability.CAPACITY}),
     Promise.TRACKS_USES: frozenset({Capability.STREAMS}),

@@ -38,7 +38,7 @@ _LOOPS: Final = 8
 def decode(data: bytes, description: Description, *, hostile: bool = False) -> GeneratedSequence:
     """Return the sequence that ``data`` stands for on a backend that ``description`` describes."""
     header = data[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
-    rules, themes = _choices(description.capabilities, hostile)
+    rules, themes = _choices(description.capabilities, description.promises, hostile)
     device = _device(header, description)
     loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
     if loop is not None:
@@ -57,8 +57,10 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
 
 
 @lru_cache(maxsize=16)
-def _choices(capabilities: frozenset[Capability], hostile: bool) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    rules = rules_for(capabilities, hostile=hostile)
+def _choices(
+    capabilities: frozenset[Capability], promises: frozenset[Promise], hostile: bool
+) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    rules = rules_for(capabilities | promises, hostile=hostile)
     return rules, themes_for(rules)
 
 

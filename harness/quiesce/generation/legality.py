@@ -14,7 +14,7 @@ from typing import Any, Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Initialization, Promise
 from quiesce.generation.state import State
-from quiesce.generation.things import Block, Stream
+from quiesce.generation.things import Block, Graph, Stream
 from quiesce.operations import MemoryKind, Operation, Slot
 
 
@@ -61,6 +61,11 @@ def may_free(state: State, block: Block, stream: Stream) -> bool:
     return order.is_behind(stream, block.stream, block.made_at, implicitly=False) and order.are_behind(
         stream, block.uses
     )
+
+
+def may_run(graph: Graph) -> bool:
+    """Whether a graph's memory is its own, or still the sequence's."""
+    return all(block.alive or block.is_of_graph for block in graph.blocks)
 
 
 def _verdict(legal: bool) -> Legality:
@@ -216,7 +221,7 @@ def _launch_graph(state: State, operation: ops.LaunchGraph) -> Legality:
     graph, stream = state.graphs.get(operation.slot), state.stream(operation.stream)
     if graph is None or stream is None:
         return Legality.MISUSE
-    if not all(block.alive for block in graph.blocks) or stream.capture is not None or stream.device != graph.device:
+    if not may_run(graph) or stream.capture is not None or stream.device != graph.device:
         return Legality.RACE  # it touches memory that is somebody else's by now
     return _work(state, graph.blocks, stream)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
+from quiesce.generation.legality import may_run
 from quiesce.generation.rules_memory import launch
 from quiesce.generation.things import Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick
@@ -168,9 +169,9 @@ def end_capture(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def launch_graph(writer: Writer, a: int, b: int, c: int) -> None:
-    """Run a graph whose blocks are all still owned."""
+    """Run a graph whose memory nobody else can have."""
     state = writer.state
-    whole = [g for g in state.graphs.values() if g.device == state.device and all(block.alive for block in g.blocks)]
+    whole = [g for g in state.graphs.values() if g.device == state.device and may_run(g)]
     graph, stream = newest(whole, a), writer.stream(b)
     if graph is None:
         begin_capture(writer, a, b, c)

@@ -55,12 +55,15 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,
     "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
     "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
+    "graph_memory_is_kept": Promise.KEEPS_GRAPH_MEMORY,
     "pinned_source_is_copied_directly": Promise.STAGES_PINNED_DIRECTLY,
     "pinned_sizes_are_powers_of_two": Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO,
     "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }
 """The promise behind each invariant of policy."""
+_MAKE_LEGAL: Final = (Promise.TRACKS_USES, Promise.KEEPS_GRAPH_MEMORY)
+"""What a sequence may rely on that would be its own race without."""
 _BEFORE_OOM: Final = {Promise.RECLAIMS_BEFORE_OOM, Promise.REUSES_BLOCKS}
 _WORK: Final = frozenset({ops.Copy, ops.Fill, ops.Launch, ops.LaunchGraph, ops.Stage})
 """Requests that leave work in flight: whether memory counts as free may then depend on who waits for it."""
@@ -79,8 +82,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
         promises.add(Promise.WAITS_BEFORE_OOM)
     if kinds >= {ops.BeginCapture, ops.Allocate} and isinstance(operations[-1], ops.Allocate):
         promises.add(Promise.ALLOCATES_IN_CAPTURES)
-    if Promise.TRACKS_USES in description.promises and _relies_on_tracking(description, case.device, operations):
-        promises.add(Promise.TRACKS_USES)
+    promises |= {each for each in _MAKE_LEGAL if _relies_on(each, description, case.device, operations)}
     count = sum(1 for _ in leaves(body))
     title = f"{finding.invariant} is broken after {count} line{'' if count == 1 else 's'}"
     named = replace(
@@ -130,8 +132,10 @@ def needs_of(operations: Iterable[Operation], device: DeviceProfile) -> frozense
     return frozenset(needs)
 
 
-def _relies_on_tracking(description: Description, device: DeviceProfile, operations: list[Operation]) -> bool:
-    without = replace(description, promises=description.promises - {Promise.TRACKS_USES})
+def _relies_on(promise: Promise, description: Description, device: DeviceProfile, operations: list[Operation]) -> bool:
+    if promise not in description.promises:
+        return False
+    without = replace(description, promises=description.promises - {promise})
     return worst_legality(without, device, operations) is Legality.RACE
 
 

@@ -24,6 +24,7 @@ class State:
         self.promises = description.promises
         self.profile = device
         self.order = Order(device.devices, legacy=Capability.LEGACY_DEFAULT_STREAM in description.capabilities)
+        self.keeps_graph_memory = Promise.KEEPS_GRAPH_MEMORY in description.promises
         self.tracks_uses = Promise.TRACKS_USES in description.promises
         self.device = 0
         self.blocks: dict[Slot, Block] = {}
@@ -85,6 +86,8 @@ class State:
     def _add_block(self, slot: Slot, size_bytes: int, kind: MemoryKind, stream: Stream, pool: Pool | None) -> Block:
         block = Block(slot, size_bytes, kind, stream, self.order.advance(stream), pool, self.device)
         self.blocks[slot] = block
+        if kind is MemoryKind.DEVICE and pool is None:
+            block.capture = stream.capture
         if kind is not MemoryKind.DEVICE:
             self.host_blocks[slot] = block
         if pool is not None:
@@ -100,6 +103,8 @@ class State:
         stream = self.free_stream(block, operation.stream)
         if stream is not None:
             self.order.advance(stream)
+            if block.capture is not None and block.capture is stream.capture:
+                block.is_of_graph = self.keeps_graph_memory
         self._drop_block(block)
 
     def _drop_block(self, block: Block) -> None:

@@ -39,6 +39,10 @@ class Block:
     device: int
     uses: Clock = field(default_factory=dict)
     alive: bool = True
+    capture: Capture | None = None
+    """The capture that its stream took part in."""
+    is_of_graph: bool = False
+    """Whether the same capture freed it, and its memory stays the graph's."""
 
 
 @dataclass(slots=True, eq=False)

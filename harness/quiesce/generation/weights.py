@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from quiesce.backend import Capability
+from quiesce.backend import Capability, Promise
 from quiesce.generation import (
     rules_deep,
+    rules_graph_memory,
     rules_hostile,
     rules_memory,
     rules_order,
@@ -31,10 +32,10 @@ OPCODES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: what it needs of a backend, and its weight in every theme and in its own."""
+    """A rule: what a backend has to claim for it, and its weight in every theme and in its own."""
 
     function: RuleFunction
-    needs: frozenset[Capability]
+    needs: frozenset[Capability | Promise]
     theme: str
     weight: int
     own_weight: int
@@ -49,7 +50,7 @@ def _rule(
     function: RuleFunction,
     theme: str,
     weights: tuple[int, int],
-    *needs: Capability,
+    *needs: Capability | Promise,
     capture: bool = False,
     keeps: bool = False,
     unless: frozenset[Capability] = frozenset(),
@@ -60,7 +61,9 @@ def _rule(
 _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
 _HOLDS_DEFAULT: Final = (_C.MEMORY, _C.STREAMS, _C.STALL, _C.EVENTS, _C.LAUNCH)
-_D, _M, _O, _P, _R, _U = rules_deep, rules_memory, rules_order, rules_pressure, rules_runtime, rules_untold
+_RUNS_GRAPHS: Final = (_C.MEMORY, _C.STREAMS, _C.CAPTURE, _C.LAUNCH)
+_D, _G, _M, _O, _P = rules_deep, rules_graph_memory, rules_memory, rules_order, rules_pressure
+_R, _U = rules_runtime, rules_untold
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -110,7 +113,7 @@ LEGAL_RULES: Final = (
     _rule(_O.fork_capture, "capture", (0, 0), _C.STREAMS, _C.EVENTS, _C.CAPTURE, capture=True),
     _rule(_O.launch_graph, "capture", (2, 14), _C.STREAMS, _C.CAPTURE),
     _rule(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE),
-    _rule(_D.run_graph_twice, "capture", (1, 12), _C.MEMORY, _C.STREAMS, _C.CAPTURE, _C.LAUNCH),
+    _rule(_D.run_graph_twice, "capture", (1, 12), *_RUNS_GRAPHS),
     _rule(_O.select_device, "devices", (2, 20), _C.DEVICES),
     _rule(_R.initialize, "runtime", (1, 10), _C.LIFECYCLE),
     _rule(_R.finalize, "runtime", (1, 6), _C.LIFECYCLE),
@@ -126,6 +129,7 @@ LEGAL_RULES: Final = (
     _rule(_R.drop, "tape", (1, 50), _C.TAPE),
     _rule(_R.backward, "tape", (1, 24), _C.TAPE),
     _rule(_R.collect, "tape", (1, 12), _C.TAPE),
+    _rule(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
 )
 
 _H = rules_hostile
@@ -147,6 +151,7 @@ HOSTILE_RULES: Final = (
     _rule(_H.misuse_captured_event, "capture", (2, 10), _C.EVENTS, _C.CAPTURE),
     _rule(_H.misuse_runtime, "runtime", (1, 12), _C.LIFECYCLE, _C.INSTANCES),
     _rule(_H.misuse_tape, "tape", (1, 12), _C.TAPE),
+    _rule(_G.lose_capture, "capture", (1, 6), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
 )
 
 RULES: Final = (*LEGAL_RULES, *HOSTILE_RULES)
@@ -178,10 +183,10 @@ FOREIGN_THEME_DIVISOR: Final = 3
 """In a theme of its own, a sequence draws less from the other themes' rules."""
 
 
-def rules_for(capabilities: frozenset[Capability], *, hostile: bool) -> tuple[Rule, ...]:
-    """Return the rules that a backend with these capabilities can follow."""
+def rules_for(claims: frozenset[Capability | Promise], *, hostile: bool) -> tuple[Rule, ...]:
+    """Return the rules that a backend with these capabilities and promises can follow."""
     rules = RULES if hostile else LEGAL_RULES
-    return tuple(rule for rule in rules if rule.needs <= capabilities and not rule.unless & capabilities)
+    return tuple(rule for rule in rules if rule.needs <= claims and not rule.unless & claims)
 
 
 def themes_for(rules: tuple[Rule, ...]) -> tuple[str, ...]:

@@ -27,7 +27,19 @@ class CaptureState:
         """Note work that ``stream`` captured."""
         self.uses.append(blocks)
         clock = self.known.setdefault(stream.timeline, {})
-        clock[stream.timeline] = clock.get(stream.timeline, 0) + 1
+        number = clock[stream.timeline] = clock.get(stream.timeline, 0) + 1
+        for block in blocks:
+            if block.made_in is self.memory:
+                block.captured_uses[stream.timeline] = number
+
+    def is_behind(self, stream: StreamState, clock: Clock) -> bool:
+        """Whether what ``stream`` captures now comes behind captured work."""
+        known = self.known.get(stream.timeline, {})
+        return all(number <= known.get(timeline, 0) for timeline, number in clock.items())
+
+    def invalidate(self) -> None:
+        """Note that it may be invalid: no graph need come of it."""
+        self.invalid = self.memory.is_doubtful = True
 
     def snapshot(self, stream: StreamState) -> Clock:
         """Return what an event recorded on ``stream`` now stands for."""
@@ -93,6 +105,11 @@ class CaptureModel:
         for timeline, number in clock.items():
             own[timeline] = max(number, own.get(timeline, 0))
 
+    def order(self, stream: StreamState, capture: CaptureState, clock: Clock) -> None:
+        """Note that a stream waited for an event of a capture that it takes part in already."""
+        if self.of(stream) is capture:
+            self.join(stream, capture, clock)
+
     def involves(self, device: int) -> bool:
         """Whether a stream of ``device`` is being captured."""
         return any(capture.device_takes_part(device) for capture in self._by_member.values())
@@ -100,7 +117,7 @@ class CaptureModel:
     def invalidate_all(self) -> None:
         """Note that a forbidden call made every strict capture invalid."""
         for capture in self._by_member.values():
-            capture.invalid = True
+            capture.invalidate()
 
     def end(self, capture: CaptureState) -> None:
         """Note the end of a capture, good or bad."""

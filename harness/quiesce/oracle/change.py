@@ -9,6 +9,7 @@ from quiesce.gauges import Readings
 from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.operations import InjectedError, Operation
 from quiesce.oracle.clocks import StreamState
+from quiesce.oracle.graph_memory import Kept
 from quiesce.oracle.memory import BlockState, Returned
 from quiesce.outcomes import Outcome
 
@@ -49,6 +50,8 @@ class Change:
     asks: tuple[Ask, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     returned: tuple[Returned, ...] = ()
+    taken_from_graphs: tuple[Kept, ...] = ()
+    """Memory of graphs that are there, which was handed out or went back upstream."""
     needless: tuple[EventWaited, ...] = ()
     """Waits for events of destroyed streams."""
     swallowed: bool = False
@@ -67,6 +70,7 @@ class Change:
             or self.returned
             or self.conflicts
             or self.overlapped
+            or self.taken_from_graphs
             or self.needless
             or self.swallowed
             or self.early is not None

@@ -15,6 +15,7 @@ from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.oracle.evidence import Evidence
 from quiesce.oracle.failures import ArmedFailure
+from quiesce.oracle.graph_memory import KeptMemory
 from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import BlockState, MemoryModel
 from quiesce.oracle.tape import TapeModel
@@ -62,6 +63,7 @@ class Facts:
         self.evidence = Evidence(self.order)
         self.memory = MemoryModel(ledger=Capability.UPSTREAM_LEDGER in description.capabilities)
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
+        self.kept = KeptMemory()
         self.captures = CaptureModel()
         self.tape = TapeModel()
         self._begin_without_things()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 from quiesce.oracle.intervals import IntervalIndex
+
+if TYPE_CHECKING:
+    from quiesce.oracle.graph_memory import Kept
 
 SOME_POOL: Final = "?"
 """Stands for the pool of memory that nobody knows whose it is yet; no slot looks like it."""
@@ -21,6 +24,10 @@ class GraphMemory:
 
     is_gone: bool = False
     """Whether there is neither the capture nor the graph any more."""
+    is_doubtful: bool = False
+    """Whether there may be none: the capture may be invalid, or a call failed that was to destroy the graph."""
+    runs: Clock = field(default_factory=dict)
+    """The work of its launches."""
     launched_on: dict[Timeline, StreamState] = field(default_factory=dict)
     pools: set[Slot | None] = field(default_factory=set)
     """Where blocks were made meanwhile."""
@@ -47,6 +54,12 @@ class BlockState:
     inherited: list[Freed] = field(default_factory=list)
     graphs: tuple[GraphMemory, ...] = ()
     """The captures that were going on when it was made."""
+    made_in: GraphMemory | None = None
+    """The capture that its own stream took part in, where what that frees is to be kept for the graph."""
+    captured_uses: Clock = field(default_factory=dict)
+    """Its work in that capture."""
+    earlier_in_graph: list[tuple[int, int, Kept]] = field(default_factory=list)
+    """What earlier owners of its memory left in that capture, and where."""
     may_lie_in_bytes: int = 0
     """How much the largest block of its kind took that was freed before it was made: it may lie in what that left."""
     claimed_bytes: int | None = None
@@ -161,9 +174,13 @@ class MemoryModel:
         self.live.remove(block.address)
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
-        if guard:
-            self.guarded.cut(block.address, block.end)
-            self.guarded.add(block.address, block.end, Freed(guard, block))
+        self.guard(block.address, block.end, Freed(guard, block))
+
+    def guard(self, start: int, end: int, freed: Freed) -> None:
+        """Let whoever has ``[start, end)`` next wait for work of an earlier owner."""
+        if freed.guard:
+            self.guarded.cut(start, end)
+            self.guarded.add(start, end, freed)
 
     def defer(self, block: BlockState, behind: Clock) -> None:
         """Put the free of a block behind some work, or behind what else its streams were given."""

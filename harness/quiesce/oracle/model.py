@@ -17,7 +17,7 @@ from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
 from quiesce.oracle.facts import RUNTIME, Facts
 from quiesce.oracle.failures import rose
-from quiesce.oracle.memory import SOME_POOL
+from quiesce.oracle.memory import SOME_POOL, GraphMemory
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
 
@@ -52,7 +52,7 @@ Streams, work, graphs, runtimes and tapes may need memory of a library's own.
 
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
-_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream)
+_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream, ops.DestroyGraph)
 _WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
@@ -129,7 +129,7 @@ class Model(Facts):
 
     def _change_at_once(
         self,
-        operation: ops.Free | ops.DestroyPool | ops.EndCapture | ops.DestroyStream,
+        operation: ops.Free | ops.DestroyPool | ops.EndCapture | ops.DestroyStream | ops.DestroyGraph,
         outcome: Outcome,
         change: Change,
     ) -> None:
@@ -143,6 +143,8 @@ class Model(Facts):
                 self._end_capture(operation, outcome)
             case ops.DestroyStream(slot) if isinstance(outcome, Done):
                 self._abandon_capture(slot)
+            case ops.DestroyGraph(slot) if isinstance(outcome, Done):
+                reuse.release_graph(self, slot)
             case _:
                 pass
 
@@ -160,16 +162,22 @@ class Model(Facts):
         state = self.streams.get(slot)
         if state is not None and (capture := self.captures.of(state)) is not None:
             self.captures.end(capture)
-            capture.memory.is_gone = True
+            self._lose_graph(capture.memory)
+
+    def _lose_graph(self, memory: GraphMemory) -> None:
+        """Note that no graph comes of a capture."""
+        memory.is_gone = True
+        self.kept.release(memory)
 
     def _end_capture(self, operation: ops.EndCapture, outcome: Outcome) -> None:
         state = self.streams.get(operation.stream)
         capture = self.captures.of(state) if state is not None else None
         if capture is not None and capture.origin is state:
             self.captures.end(capture)
-            capture.memory.is_gone = not isinstance(outcome, Done)
+            if not isinstance(outcome, Done):
+                self._lose_graph(capture.memory)
         elif capture is not None and not isinstance(outcome, Done):
-            capture.invalid = True  # to end it where it was joined is refused, and what is refused may spoil it
+            capture.invalidate()  # to end it where it was joined is refused, and what is refused may spoil it
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 
@@ -200,6 +208,8 @@ class Model(Facts):
         """Enter that nobody knows whether a request happened in which a call below failed."""
         slot = getattr(operation, "slot", RUNTIME)
         self.doubtful.add(slot)
+        if isinstance(operation, ops.DestroyGraph) and (graph := self.graphs.get(slot)) is not None:
+            graph.memory.is_doubtful = True
         if isinstance(operation, ops.DestroyPool) and slot in self.pools:
             limit = self.pools[slot]
             reuse.destroy_pool(self, slot)

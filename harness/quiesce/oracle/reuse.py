@@ -8,11 +8,12 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
 from quiesce.observations import CopyEnqueued, EventRecorded, Observation
 from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.captures import CaptureState
 from quiesce.oracle.change import Change, Conflict
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
-from quiesce.oracle.memory import BlockState
+from quiesce.oracle.memory import BlockState, Freed
 from quiesce.outcomes import Allocated
 
 
@@ -45,12 +46,22 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
     if not facts.sees_order and _may_wait_for_freed(facts, block):
         facts.order.mark(block.stream)  # an allocator may make it wait, unseen, whichever memory it then hands out
     change.overlapped = tuple(facts.memory.add(block))
+    _enter_graph(facts, block, change)
     if facts.intact is not None:
         facts.intact.take(block.address, block.end)
     facts.blocks[operation.slot] = block
     if operation.kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE):
         # The host may touch it at once, unless the sequence asked for it in the order of a stream.
-        _meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
+        meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
+
+
+def _enter_graph(facts: Facts, block: BlockState, change: Change) -> None:
+    """Say which graphs' memory a new block has, and which graph's its own will be."""
+    capture = facts.captures.of(block.stream)
+    if capture is not None and block.kind is MemoryKind.DEVICE and block.pool is None:
+        block.made_in = capture.memory
+        block.earlier_in_graph = facts.kept.within(block, capture.memory)
+    change.taken_from_graphs += tuple(facts.kept.take(block.address, block.end, block.made_in))
 
 
 def _of_no_bytes(address: int) -> range:
@@ -117,16 +128,18 @@ def use(facts: Facts, slots: Collection[Slot], stream: StreamState | None, chang
     capture = facts.captures.of(stream)
     if capture is not None:
         capture.add(stream, blocks)
+        for block in blocks:
+            _meet_in_capture(facts, capture, block, stream, change)
         return
     facts.order.enqueue(stream)
     if len(blocks) < len(slots):
         merge(facts.memory.empty_uses, stream.clock)
     for block in blocks:
-        _meet(facts, block, stream, change, excused_by=block.stream)
+        meet(facts, block, stream, change, excused_by=block.stream)
         block.uses.update(stream.clock)
 
 
-def _meet(
+def meet(
     facts: Facts,
     block: BlockState,
     stream: StreamState | None,
@@ -152,6 +165,41 @@ def _meet(
             facts.evidence.suspect(Suspect(conflict, order.work(earlier.guard), user))
 
 
+def _meet_in_capture(
+    facts: Facts, capture: CaptureState, block: BlockState, stream: StreamState, change: Change
+) -> None:
+    """Compare captured work with what the memory's earlier owners captured; the allocator answers as in :func:`meet`.
+
+    Where its own records and waits are not observed, it may have captured some.
+    """
+    if not facts.sees_order or block.made_in is not capture.memory:
+        return
+    for _, _, earlier in block.earlier_in_graph:
+        if not capture.is_behind(stream, earlier.behind) and not capture.is_behind(block.stream, earlier.behind):
+            change.conflicts += (Conflict(block, earlier.block, None),)
+
+
+def _keep_for_graph(facts: Facts, block: BlockState, stream: StreamState) -> None:
+    """Note where a capture frees what it allocated: its graph runs there."""
+    capture = facts.captures.of(stream)
+    if capture is None or block.made_in is not capture.memory:
+        return
+    behind = block.captured_uses
+    if not facts.promises(Promise.TRACKS_USES):
+        behind = _known(behind, capture.known.get(stream.timeline, {}))
+    facts.kept.keep(block, capture.memory, behind)
+
+
+def release_graph(facts: Facts, slot: Slot) -> None:
+    """Let the memory of a graph that is destroyed be anybody's who comes behind its launches."""
+    graph = facts.graphs.get(slot)
+    if graph is None:
+        return
+    runs = facts.order.work(graph.memory.runs)
+    for start, end, kept in facts.kept.release(graph.memory):
+        facts.memory.guard(start, end, Freed(runs, kept.block))
+
+
 def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     """Take a block out that was freed."""
     block = facts.blocks.pop(operation.slot, None)
@@ -169,6 +217,8 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses, block), stream)
     if facts.captures.any_active:
+        if facts.promises(Promise.KEEPS_GRAPH_MEMORY):
+            _keep_for_graph(facts, block, stream)
         facts.freed_beside_captures.append((block, stream))
     if facts.intact is not None:
         facts.intact.free(block, stream, guard)
@@ -187,7 +237,9 @@ def defer_free(facts: Facts, change: Change) -> None:
     behind: Clock = {}
     for seen in change.observations:
         if isinstance(seen, EventRecorded) and seen.event in facts.internal_events:
-            merge(behind, facts.internal_events[seen.event].clock)
+            event = facts.internal_events[seen.event]
+            if event.capture is None:
+                merge(behind, event.clock)
     for block in freed if behind else ():
         facts.memory.defer(block, behind)
 

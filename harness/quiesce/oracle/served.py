@@ -9,6 +9,7 @@ from quiesce import operations as ops
 from quiesce.operations import Operation, Slot
 from quiesce.oracle import reuse
 from quiesce.oracle.change import Change
+from quiesce.oracle.clocks import merge
 from quiesce.oracle.facts import RUNTIME, EventState, Facts
 from quiesce.oracle.failures import ArmedFailure
 from quiesce.outcomes import Allocated
@@ -206,7 +207,9 @@ def _launch_graph(facts: Facts, operation: ops.LaunchGraph, change: Change) -> N
             capture.add(state, blocks)
             continue
         facts.order.enqueue(state)
+        merge(graph.memory.runs, state.clock)
         for block in blocks:
+            reuse.meet(facts, block, state, change, excused_by=block.stream)
             block.uses.update(state.clock)
 
 

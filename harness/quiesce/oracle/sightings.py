@@ -76,8 +76,12 @@ def _see_wait(facts: Facts, seen: EventWaited) -> None:
     elif seen.event not in facts.events:  # or the operation itself says the same
         if facts.is_ambiguous(seen.waiter):
             facts.order.doubt_stalls()  # some device's default stream was not made to wait
+        event = facts.observed_event(seen.event)
         for state in facts.observed_streams(seen.waiter):
-            facts.order.wait(state, facts.observed_event(seen.event).clock)
+            if event.capture is not None:
+                facts.captures.order(state, event.capture, event.clock)
+            else:
+                facts.order.wait(state, event.clock)
 
 
 def _see_complete(facts: Facts, seen: EventCompleted) -> None:
@@ -86,6 +90,8 @@ def _see_complete(facts: Facts, seen: EventCompleted) -> None:
 
 def _complete(facts: Facts, name: str, *, forced: bool) -> None:
     event = facts.observed_event(name)
+    if event.capture is not None:
+        return  # it stands for captured work, which does not run
     facts.order.note_sure(event.certain)
     facts.completion_in_doubt |= event.ambiguous
     if forced:
@@ -101,12 +107,13 @@ def _see_record(facts: Facts, seen: EventRecorded) -> None:
     event = facts.observed_event(seen.event)
     ambiguous = facts.is_ambiguous(seen.stream)
     for state in facts.observed_streams(seen.stream):
-        if facts.captures.of(state) is not None:
+        if (capture := facts.captures.of(state)) is not None:
+            event.capture, event.clock = capture, capture.snapshot(state)
             return
         merge(clock, facts.order.record(state))
         event.stream = state
         event.certain = {} if ambiguous else dict(state.certain)
-    event.clock, event.ambiguous = clock, ambiguous
+    event.clock, event.ambiguous, event.capture = clock, ambiguous, None
 
 
 def _see_stream_synchronized(facts: Facts, seen: StreamSynchronized) -> None:
@@ -133,6 +140,8 @@ def _see_upstream(
         change.asks += (Ask(seen, facts.memory.held_bytes),)
     if facts.intact is not None and not isinstance(seen, UpstreamRefused):
         facts.intact.take(seen.address, seen.address + seen.size_bytes)
+    if isinstance(seen, UpstreamFreed):
+        change.taken_from_graphs += tuple(facts.kept.take(seen.address, seen.address + seen.size_bytes, None))
     for returned in facts.memory.see_upstream(seen, pool):
         if returned.guard is None:
             change.returned += (returned,)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from quiesce.operations import MemoryKind
 
 if TYPE_CHECKING:
+    from quiesce.reference.captures import Capture, Progress
     from quiesce.reference.streams import Stream
 
 
@@ -40,3 +41,9 @@ class Block:
     origin: object = None
     uses: dict[Stream, None] = field(default_factory=dict)
     captured_on: set[Stream] = field(default_factory=set)
+    capture: Capture | None = None
+    """The capture that it was allocated in."""
+    behind: Progress = field(default_factory=dict)
+    """The captured work of the owners that its memory had before in the same capture."""
+    earlier: tuple[Block, ...] = ()
+    """Those owners."""

@@ -28,11 +28,25 @@ from quiesce.reference.calls import CallRejected
 
 if TYPE_CHECKING:
     from quiesce.reference.blocks import Block
+    from quiesce.reference.pool import CachingPool
     from quiesce.reference.streams import Event, Stream
 
 
 Progress: TypeAlias = "dict[Stream, int]"
 """How much captured work of each stream something is ordered behind; streams without any are left out."""
+
+
+@dataclass(slots=True, eq=False)
+class KeptBlock:
+    """A block that a capture allocated and freed: whoever has its memory next belongs to the same graph.
+
+    ``behind`` is the captured work that the next owner comes behind; ``earlier`` are the owners before this one.
+    """
+
+    block: Block
+    pool: CachingPool
+    behind: Progress
+    earlier: tuple[Block, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +58,7 @@ class Capture:
     streams: set[Stream] = field(default_factory=set)
     launches: list[tuple[Block, ...]] = field(default_factory=list)
     invalid: bool = False
+    kept: list[KeptBlock] = field(default_factory=list)
     _progress: dict[Stream, Progress] = field(default_factory=dict)
 
     def launch(self, stream: Stream, launches: Iterable[tuple[Block, ...]]) -> None:
@@ -72,6 +87,27 @@ class Capture:
         for other, number in progress.items():
             own[other] = max(number, own.get(other, 0))
 
+    def keep(self, block: Block, pool: CachingPool) -> None:
+        """Keep a block that was freed for later allocations of this capture, and for its graph."""
+        behind = dict(block.behind)
+        for stream in block.captured_on:
+            behind[stream] = self._progress[stream][stream]
+        self.kept.append(KeptBlock(block, pool, behind, block.earlier))
+
+    def take(self, pool: CachingPool, footprint_bytes: int, alignment_bytes: int, stream: Stream) -> KeptBlock | None:
+        """Return the newest kept block of that size that ``stream`` comes behind, or None."""
+        for kept in reversed(self.kept):
+            fits = kept.pool is pool and kept.block.footprint_bytes == footprint_bytes
+            if fits and not kept.block.address % alignment_bytes and self.is_behind(stream, kept.behind):
+                self.kept.remove(kept)
+                return kept
+        return None
+
+    def is_behind(self, stream: Stream, progress: Progress) -> bool:
+        """Whether what ``stream`` captures from now on comes behind captured work."""
+        known = self._progress.get(stream, {})
+        return all(known.get(other, 0) >= number for other, number in progress.items())
+
     @property
     def is_joined(self) -> bool:
         """Whether the origin comes behind all captured work; a fork that did nothing leaves nothing to join."""
@@ -81,10 +117,17 @@ class Capture:
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """A captured graph: the blocks that each of its launches uses, in order."""
+    """A captured graph: the blocks that each of its launches uses, in order, and the memory that it runs on."""
 
     name: str
     launches: tuple[tuple[Block, ...], ...]
+    kept: tuple[KeptBlock, ...]
+
+
+def give_back(kept: Iterable[KeptBlock]) -> None:
+    """Give memory back to the pools that it came from: no graph runs on it any more."""
+    for each in kept:
+        each.pool.take_back(each)
 
 
 class _Depth:
@@ -102,6 +145,8 @@ class _Depth:
 
 class Captures:
     """All captures in progress."""
+
+    capture_type: type[Capture] = Capture
 
     def __init__(self) -> None:
         self.active: dict[Stream, Capture] = {}  # by origin
@@ -124,7 +169,7 @@ class Captures:
             raise CallRejected(CAPTURE_UNSUPPORTED)
         if stream.capture is not None:
             raise CallRejected(ILLEGAL_STATE)
-        capture = Capture(stream, mode, {stream})
+        capture = self.capture_type(stream, mode, {stream})
         stream.capture = capture
         self.active[stream] = capture
 
@@ -138,10 +183,16 @@ class Captures:
             raise CallRejected(ILLEGAL_STATE)
         self._close(capture)
         if capture.invalid:
+            self.give_up(capture)
             raise CallRejected(CAPTURE_INVALIDATED)
         if not self.is_joined(capture):
+            self.give_up(capture)
             raise CallRejected(CAPTURE_UNJOINED)
-        return Graph(name, tuple(capture.launches))
+        return Graph(name, tuple(capture.launches), tuple(capture.kept))
+
+    def give_up(self, capture: Capture) -> None:
+        """Give back what was kept for a graph that never came to be."""
+        give_back(capture.kept)
 
     def is_joined(self, capture: Capture) -> bool:
         """Whether all captured work was joined to the origin (``cudaErrorStreamCaptureUnjoined``)."""
@@ -149,13 +200,16 @@ class Captures:
 
     def abandon(self, stream: Stream) -> None:
         """Give a capture up because its stream is being destroyed."""
-        if stream.capture is not None:
-            self._close(stream.capture)
+        capture = stream.capture
+        if capture is not None:
+            self._close(capture)
+            self.give_up(capture)
 
     def abandon_all(self) -> None:
         """Give every capture up because the context is being closed."""
         for capture in list(self.active.values()):
             self._close(capture)
+            self.give_up(capture)
 
     def _close(self, capture: Capture) -> None:
         del self.active[capture.origin]

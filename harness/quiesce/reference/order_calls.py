@@ -6,6 +6,7 @@ from quiesce import operations as ops
 from quiesce.observations import HandleCreated, HandleDestroyed, HandleKind
 from quiesce.outcomes import INVALID_VALUE, NOT_READY, Done, Outcome, Rejected
 from quiesce.reference.calls import CallRejected
+from quiesce.reference.captures import give_back
 from quiesce.reference.staging import use
 from quiesce.reference.world import World
 
@@ -112,8 +113,9 @@ class OrderCalls:
     def destroy_graph(self, operation: ops.DestroyGraph) -> Outcome:
         """Destroy a graph."""
         world = self._world
-        world.graph(operation.slot)
+        graph = world.graph(operation.slot)
         del world.graphs[operation.slot]
+        give_back(graph.kept)
         world.ledger.see(HandleDestroyed(HandleKind.GRAPH, operation.slot))
         return Done()
 

@@ -14,6 +14,7 @@ from quiesce.operations import FailurePoint
 from quiesce.outcomes import INVALID_VALUE
 from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected, MemoryExhausted
+from quiesce.reference.captures import Capture, KeptBlock
 from quiesce.reference.chunks import Chunk, Growth, class_of
 from quiesce.reference.free_lists import CachedBlock, FreeLists
 from quiesce.reference.guards import Guard, record_guards
@@ -60,6 +61,7 @@ class CachingPool:
         self.chunks_of_class: Counter[int] = Counter()
         self._open: dict[int, Chunk] = {}  # by class: the chunk that still has blocks to carve
         self.deferred: list[Block] = []
+        self.is_released = False
         upstream.register(self, self.squeeze)
         streams.captures.when_over[self] = self.settle_deferred
 
@@ -69,6 +71,11 @@ class CachingPool:
         """Return a block for ``stream``. ``size_bytes`` is at least 1."""
         alignment = max(alignment_bytes, self.alignment_bytes)
         size_class = class_of(size_bytes, alignment)
+        if stream.capture is not None:
+            footprint = size_class or self.upstream.footprint(size_bytes)
+            kept = stream.capture.take(self, footprint, alignment, stream)
+            if kept is not None:
+                return self._allocate_kept(kept, size_bytes, stream)
         if size_class is None:
             cached = self._oversized(size_bytes, alignment, stream)
         else:
@@ -81,16 +88,49 @@ class CachingPool:
         except CallRejected:
             self._keep(cached)
             raise
+        block.capture = stream.capture
+        self.count_allocated(block)
+        return block
+
+    def _allocate_kept(self, kept: KeptBlock, size_bytes: int, stream: Stream) -> Block:
+        """Return a block on memory that the same capture freed before."""
+        last = kept.block
+        block = Block(last.address, size_bytes, last.footprint_bytes, last.kind, stream, self, last.origin)
+        block.capture, block.behind, block.earlier = last.capture, kept.behind, (*kept.earlier, last)
         self.count_allocated(block)
         return block
 
     def free(self, block: Block, stream: Stream) -> None:
         """Keep a block for reuse, guarded by events behind the work that uses it."""
         self.count_freed(block)
+        if stream.capture is not None and self.is_of_graph(block, stream.capture):
+            stream.capture.keep(block, self)
+        else:
+            self._keep_free(block, stream)
+
+    def _keep_free(self, block: Block, stream: Stream) -> None:
         if self.must_defer(block, stream):
             self.deferred.append(block)
         else:
             self.cache(block, stream)
+
+    def is_of_graph(self, block: Block, capture: Capture) -> bool:
+        """Whether what ``capture`` frees is memory that its graph runs on, whenever it is launched.
+
+        ``upstream:`` tracel-ai/cubecl#1612; what CUDA itself allocates in a capture is the graph's as well (CUDA C++
+        Programming Guide, "Graph Memory Nodes").
+        """
+        return block.capture is capture and bool(block.captured_on or block.earlier)
+
+    def take_back(self, kept: KeptBlock) -> None:
+        """Keep a graph's memory for anybody, guarded by events behind the graph's runs: the graph is gone."""
+        if self.is_released:
+            return
+        block = kept.block
+        block.captured_on.clear()
+        for owner in kept.earlier:
+            block.uses.update(owner.uses)
+        self._keep_free(block, self._home(block))
 
     def must_defer(self, block: Block, stream: Stream) -> bool:
         """Whether the block waits for a capture to end.
@@ -130,6 +170,7 @@ class CachingPool:
         self.upstream.unregister(self)
         del self.streams.captures.when_over[self]
         self.deferred.clear()
+        self.is_released = True
         self.give_back(list(self.chunks))
 
     def count_allocated(self, block: Block) -> None:
@@ -352,4 +393,8 @@ class CachingPool:
         """Cache what was freed during a capture; no capture is going on any more."""
         waiting, self.deferred = self.deferred, []
         for block in waiting:
-            self.cache(block, block.stream if block.stream.alive else self.streams.defaults[block.stream.device])
+            self.cache(block, self._home(block))
+
+    def _home(self, block: Block) -> Stream:
+        """Return the stream in whose order a block is kept: its own, or where that is gone the default one."""
+        return block.stream if block.stream.alive else self.streams.defaults[block.stream.device]

@@ -15,6 +15,7 @@ from .behind import RecordsItsWork, WaitsForItsWork, WholeBlocks
 from .checkpoints import Checkpoints
 from .coalescing import CoalescingSpans
 from .epochs import EpochRegions
+from .graph_memory import KeptForGraphs
 from .late import LateSession
 from .lingering import LingeringPools
 from .magazines import Magazines
@@ -43,6 +44,17 @@ _COALESCING: Final = Stranger(
 )
 
 _RING: Final = Stranger("ring", Ring, _TRACKS, _ORDER | _LEGACY | _CAPTURE, chunk_bytes=1 << 20)
+
+_KEPT: Final = Stranger(
+    "kept for graphs",
+    DeferredBatches,
+    frozenset(
+        {Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO, Promise.ALLOCATES_IN_CAPTURES, Promise.KEEPS_GRAPH_MEMORY}
+    ),
+    _ORDER | _LEGACY | _CAPTURE,
+    chunk_bytes=0,
+    make_session=KeptForGraphs,
+)
 
 CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger(
@@ -106,6 +118,7 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("own default", DeferredBatches, _POOL, _ORDER | _CAPTURE, chunk_bytes=0, make_session=OwnDefault),
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
+    _KEPT,
 )
 
 _POOLS: Final = frozenset({Capability.POOL, Capability.POOLS, Capability.POOL_LIMIT})
@@ -123,6 +136,7 @@ WITHHOLDING: Final = (
         _POOLS | {Capability.STALL},
     ),
     Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
+    Withholding(_KEPT, "kept for graphs, nothing told", _ORDER | {Capability.UPSTREAM_LEDGER}),
     Withholding(_RING, "ring, nothing told", _ORDER | {Capability.UPSTREAM_LEDGER}),
     InitializedFirst(reference(), "reference, initialised first"),
     ScratchOfLaunches(reference(), "reference, short of scratch", promises=frozenset({Promise.FLAT_COST})),

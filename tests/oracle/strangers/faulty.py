@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from . import checkpoints, lingering, magazines, private, reserved, rings
+from . import checkpoints, graph_memory, lingering, magazines, private, reserved, rings
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
@@ -17,6 +17,7 @@ _BY_NAME: Final = {stranger.name: stranger for stranger in CORRECT}
 OVERLAP: Final = "live_blocks_do_not_overlap"
 ALIGNED: Final = "addresses_are_aligned"
 WITHIN: Final = "blocks_lie_within_upstream_memory"
+KEPT: Final = "graph_memory_is_kept"
 OWNED: Final = "owned_memory_stays_upstream"
 REUSE: Final = "memory_is_reused_only_after_its_last_use"
 IN_FLIGHT: Final = "memory_in_flight_stays_upstream"
@@ -126,6 +127,11 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("ring", rings.OwnersAloneAreMarked, REUSE, IN_FLIGHT),
     _pool("ring", rings.EndsWithFreedBlocks, IN_FLIGHT),
     _session("reserved captures", reserved.CutsBeyondItsEnd, WITHIN),
+    _session("kept for graphs", graph_memory.AnyQueueMayHaveIt, REUSE),
+    _session("kept for graphs", graph_memory.GraphsShareOnePool, KEPT, TRIM),
+    _session("kept for graphs", graph_memory.GoesBackUnderTheGraph, KEPT),
+    _session("kept for graphs", graph_memory.GoesBackInFlight, IN_FLIGHT),
+    _session("kept for graphs", graph_memory.OwnedBlocksAreReused, OVERLAP, RAISES),
     _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
 )
 

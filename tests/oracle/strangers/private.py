@@ -49,6 +49,8 @@ class PrivatePool(Pool):
 class GraphSession(Session):
     """Serves allocations in captures, whatever their mode."""
 
+    private_pool: type[PrivatePool] = PrivatePool
+
     def __init__(self, stranger: Stranger, profile: DeviceProfile) -> None:
         super().__init__(stranger, profile)
         self.of_captures: dict[Capture, PrivatePool] = {}
@@ -62,7 +64,7 @@ class GraphSession(Session):
             return self.pool(operation.kind, operation.pool)
         capture.require_valid()
         if capture not in self.of_captures:
-            pool = PrivatePool(self.runtime, self.stores[queue.device], self.unit, None)
+            pool = self.private_pool(self.runtime, self.stores[queue.device], self.unit, None)
             self.of_captures[capture] = self.pools[f"private/{next(self.numbers)}"] = pool
         return self.of_captures[capture]
 

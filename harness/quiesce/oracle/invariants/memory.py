@@ -101,6 +101,19 @@ def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Findin
             )
 
 
+def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
+    """What a capture allocated, used and freed is handed to nobody else, nor given back, while its graph is there."""
+    for kept in change.taken_from_graphs:
+        made = change.made
+        yield found(
+            "graph_memory_is_kept",
+            f"the memory that '{kept.block.slot}' had in a capture stays its graph's while that is there",
+            f"it was handed out as '{made.slot}'" if made is not None else "it went back upstream",
+            kept.block.made_by,
+        )
+        return
+
+
 INVARIANTS: Final = (
     Invariant(
         "blocks_lie_in_the_address_space",
@@ -140,5 +153,12 @@ INVARIANTS: Final = (
         "TEAR",
         owned_memory_stays_upstream,
         about="returned",
+    ),
+    Invariant(
+        "graph_memory_is_kept",
+        "Graphs keep the memory that they run on.",
+        "OVL",
+        graph_memory_is_kept,
+        about="taken_from_graphs",
     ),
 )

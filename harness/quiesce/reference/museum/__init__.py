@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from quiesce.reference.museum import counting, launching, lifecycles, pinned, pools, reuse, streaming, tapes
+from quiesce.reference.museum import counting, graphs, launching, lifecycles, pinned, pools, reuse, streaming, tapes
 from quiesce.reference.museum.fault import Fault
 
 FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
     {
         fault.name: fault
-        for room in (pools, reuse, counting, streaming, launching, pinned, tapes, lifecycles)
+        for room in (pools, reuse, counting, streaming, graphs, launching, pinned, tapes, lifecycles)
         for fault in room.FAULTS
     }
 )
