@@ -1,20 +1,20 @@
-"""Rules for graphs that run on memory of their own: what their capture allocated, used and freed."""
+"""Rules for the memory of captures, and of graphs: what they allocated, used and freed, is theirs or comes back."""
 
 from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.rules_memory import free_block
-from quiesce.generation.steps import allocate_block, some_streams, work_on
+from quiesce.generation.steps import allocate_block, create_stream, some_streams, work_on
 from quiesce.generation.things import Block, Stream
-from quiesce.generation.writer import Writer
+from quiesce.generation.writer import STREAMS_MAX, Writer
 from quiesce.operations import CaptureMode
 
 
 def run_on_own_memory(writer: Writer, a: int, b: int, c: int) -> None:
     """Capture two owners of as much memory, on one stream or on two; run the graph, and ask for as much beside it.
 
-    In the end the graph may go, and somebody may ask for as much once more.
+    In the end the graph may go, and the stream that it ran on before, and somebody may ask for as much once more.
     """
     streams = some_streams(writer, 3, b)
     if len(set(streams)) < 3 or any(stream.stalled for stream in streams[:2]):
@@ -39,16 +39,45 @@ def run_on_own_memory(writer: Writer, a: int, b: int, c: int) -> None:
     if forks:
         _order(writer, second, first)
     writer.write(ops.EndCapture(graph, first.slot))
-    runner = first if c & 32 else third
+    runs_alone = bool(b & 128) and len(writer.state.streams) < STREAMS_MAX
+    runner = create_stream(writer, nonblocking=True) if runs_alone else first if c & 32 else third
     for _ in range(2):
         if all(writer.order_use(block, runner) for block in blocks):
             writer.write(ops.LaunchGraph(graph, runner.slot))
         work_on(writer, allocate_block(writer, size, third), third)
     if blocks[1].alive:
         free_block(writer, blocks[1])
+    if runs_alone and runner.slot is not None:
+        writer.write(ops.DestroyStream(runner.slot))
+        writer.dead_streams.append(runner.slot)
     if c & 64:
         writer.write(ops.DestroyGraph(graph))
         work_on(writer, allocate_block(writer, size, second if c & 128 else third), second if c & 128 else third)
+
+
+def fill_pool_in_capture(writer: Writer, a: int, b: int, c: int) -> None:
+    """Capture allocations of a new pool, more than its limit if it has one; let graph and blocks go, and trim it."""
+    (stream,) = some_streams(writer, 1, b)
+    if stream.slot is None or stream.stalled:
+        return
+    pool, graph, size = writer.fresh("p"), writer.fresh("g"), writer.size(a)
+    limited = bool(c & 1) and writer.can(Capability.POOL_LIMIT)
+    writer.write(ops.CreatePool(pool, 2 * size if limited else None))
+    writer.write(ops.BeginCapture(stream.slot, CaptureMode.GLOBAL))
+    blocks = [allocate_block(writer, size, stream, pool=pool) for _ in range(3 if limited else 1 + (c >> 1 & 1))]
+    work_on(writer, blocks[0], stream)
+    within = blocks if c & 4 else blocks[1:]
+    for block in within:
+        free_block(writer, block)
+    writer.write(ops.EndCapture(graph, stream.slot))
+    if not c & 4:
+        free_block(writer, blocks[0])
+    if c & 8:
+        writer.write(ops.DestroyGraph(graph))
+    writer.synchronize_device(writer.state.device)
+    writer.write(ops.Trim(pool=pool))
+    if c & 16:
+        writer.write(ops.DestroyPool(pool))
 
 
 def lose_capture(writer: Writer, a: int, b: int, c: int) -> None:

@@ -139,6 +139,7 @@ _SEEDS: Final = {
     "BadCapturesLoseFrees": 3,
     "BlockingStreamsAreOne": 2,
     "BusyPoolsAreForgotten": 2,
+    "CutsBeyondItsEnd": 2,
     "DepotForgetsMarkers": 5,
     "EpochsEndUnmarked": 2,
     "EndsWithFreedBlocks": 2,
