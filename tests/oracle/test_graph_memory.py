@@ -121,6 +121,16 @@ def test_a_later_owner_that_uses_nothing_leaves_it_kept(script: Script) -> None:
     assert script("c = allocate 4096 on t") == [KEPT]
 
 
+def test_a_later_owner_that_outlives_the_capture_leaves_it_kept(script: Script) -> None:
+    script.make(*STREAMS, *CAPTURE, "b = allocate 4096 on s", "g = end capture on s", "free b")
+    assert script("c = allocate 4096 on t") == [KEPT]
+
+
+def test_a_later_owner_that_outlives_the_graph_leaves_nothing(script: Script) -> None:
+    script.make(*STREAMS, *CAPTURE, "b = allocate 4096 on s", "g = end capture on s", "destroy graph g", "free b")
+    script.make("c = allocate 4096 on t")
+
+
 @pytest.mark.parametrize(
     "requests",
     [

@@ -56,6 +56,14 @@ def test_what_the_graph_does_not_use_is_anybodys(captured: Bench) -> None:
     assert captured.reserved == 2 << 20
 
 
+def test_the_graph_keeps_what_was_owned_again_when_it_was_captured(captured: Bench) -> None:
+    captured.make("begin capture on s", "a = allocate 2MiB on s", "launch on s writes=a", "free a")
+    captured.make("b = allocate 2MiB on s", "g = end capture on s", "free b", "c = allocate 2MiB on s", "trim")
+    assert captured.reserved == 4 << 20
+    captured.make("destroy graph g", "free c", "trim")
+    assert captured.reserved == 0
+
+
 def test_a_graph_that_runs_holds_its_memory_up(captured: Bench) -> None:
     captured.make("begin capture on s", "a = allocate 2MiB on s", "launch on s writes=a", "free a")
     captured.make("b = allocate 2MiB on s", "launch on s writes=b", "free b", "g = end capture on s", "stall t")

@@ -28,11 +28,12 @@ class KeptMemory:
         self._index: IntervalIndex[Kept] = IntervalIndex()
 
     def keep(self, block: BlockState, graph: GraphMemory, behind: Clock) -> None:
-        """Enter a block that its capture freed; what was kept in its place and not used since stays as it was."""
-        if block.captured_uses:
-            self._index.cut(block.address, block.end)
-            self._index.add(block.address, block.end, Kept(block, graph, behind))
-            return
+        """Enter a block that its capture used and freed."""
+        self._index.cut(block.address, block.end)
+        self._index.add(block.address, block.end, Kept(block, graph, behind))
+
+    def restore(self, block: BlockState) -> None:
+        """Enter again what was kept in the place of a block that was freed, and that its capture did not use since."""
         for start, end, kept in block.earlier_in_graph:
             self._index.cut(start, end)
             self._index.add(start, end, kept)

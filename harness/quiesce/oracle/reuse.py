@@ -58,7 +58,8 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
 def _enter_graph(facts: Facts, block: BlockState, change: Change) -> None:
     """Say which graphs' memory a new block has, and which graph's its own will be."""
     capture = facts.captures.of(block.stream)
-    if capture is not None and block.kind is MemoryKind.DEVICE and block.pool is None:
+    promised = capture is not None and facts.promises(Promise.KEEPS_GRAPH_MEMORY)
+    if capture is not None and promised and block.kind is MemoryKind.DEVICE and block.pool is None:
         block.made_in = capture.memory
         block.earlier_in_graph = facts.kept.within(block, capture.memory)
     change.taken_from_graphs += tuple(facts.kept.take(block.address, block.end, block.made_in))
@@ -180,9 +181,12 @@ def _meet_in_capture(
 
 
 def _keep_for_graph(facts: Facts, block: BlockState, stream: StreamState) -> None:
-    """Note where a capture frees what it allocated: its graph runs there."""
+    """Note where a graph runs: where its capture freed what it allocated and used, and where it did before."""
     capture = facts.captures.of(stream)
-    if capture is None or block.made_in is not capture.memory:
+    if block.made_in is None or block.made_in.is_gone:
+        return
+    if capture is None or block.made_in is not capture.memory or not block.captured_uses:
+        facts.kept.restore(block)
         return
     behind = block.captured_uses
     if not facts.promises(Promise.TRACKS_USES):
@@ -216,9 +220,8 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
     facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses, block), stream)
+    _keep_for_graph(facts, block, stream)
     if facts.captures.any_active:
-        if facts.promises(Promise.KEEPS_GRAPH_MEMORY):
-            _keep_for_graph(facts, block, stream)
         facts.freed_beside_captures.append((block, stream))
     if facts.intact is not None:
         facts.intact.free(block, stream, guard)

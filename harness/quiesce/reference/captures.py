@@ -58,6 +58,8 @@ class Capture:
     streams: set[Stream] = field(default_factory=set)
     launches: list[tuple[Block, ...]] = field(default_factory=list)
     invalid: bool = False
+    is_needed: bool = True
+    """Whether it goes on, or its graph is there."""
     kept: list[KeptBlock] = field(default_factory=list)
     _progress: dict[Stream, Progress] = field(default_factory=dict)
 
@@ -103,6 +105,12 @@ class Capture:
                 return kept
         return None
 
+    def give_back(self) -> None:
+        """Give memory back to the pools that it came from: no graph runs on it any more."""
+        self.is_needed = False
+        for kept in self.kept:
+            kept.pool.take_back(kept)
+
     def is_behind(self, stream: Stream, progress: Progress) -> bool:
         """Whether what ``stream`` captures from now on comes behind captured work."""
         known = self._progress.get(stream, {})
@@ -121,13 +129,7 @@ class Graph:
 
     name: str
     launches: tuple[tuple[Block, ...], ...]
-    kept: tuple[KeptBlock, ...]
-
-
-def give_back(kept: Iterable[KeptBlock]) -> None:
-    """Give memory back to the pools that it came from: no graph runs on it any more."""
-    for each in kept:
-        each.pool.take_back(each)
+    capture: Capture
 
 
 class _Depth:
@@ -188,11 +190,11 @@ class Captures:
         if not self.is_joined(capture):
             self.give_up(capture)
             raise CallRejected(CAPTURE_UNJOINED)
-        return Graph(name, tuple(capture.launches), tuple(capture.kept))
+        return Graph(name, tuple(capture.launches), capture)
 
     def give_up(self, capture: Capture) -> None:
         """Give back what was kept for a graph that never came to be."""
-        give_back(capture.kept)
+        capture.give_back()
 
     def is_joined(self, capture: Capture) -> bool:
         """Whether all captured work was joined to the origin (``cudaErrorStreamCaptureUnjoined``)."""

@@ -6,7 +6,6 @@ from quiesce import operations as ops
 from quiesce.observations import HandleCreated, HandleDestroyed, HandleKind
 from quiesce.outcomes import INVALID_VALUE, NOT_READY, Done, Outcome, Rejected
 from quiesce.reference.calls import CallRejected
-from quiesce.reference.captures import give_back
 from quiesce.reference.staging import use
 from quiesce.reference.world import World
 
@@ -115,7 +114,7 @@ class OrderCalls:
         world = self._world
         graph = world.graph(operation.slot)
         del world.graphs[operation.slot]
-        give_back(graph.kept)
+        graph.capture.give_back()
         world.ledger.see(HandleDestroyed(HandleKind.GRAPH, operation.slot))
         return Done()
 

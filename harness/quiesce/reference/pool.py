@@ -103,8 +103,8 @@ class CachingPool:
     def free(self, block: Block, stream: Stream) -> None:
         """Keep a block for reuse, guarded by events behind the work that uses it."""
         self.count_freed(block)
-        if stream.capture is not None and self.is_of_graph(block, stream.capture):
-            stream.capture.keep(block, self)
+        if block.capture is not None and self.is_of_graph(block, block.capture, stream):
+            block.capture.keep(block, self)
         else:
             self._keep_free(block, stream)
 
@@ -114,13 +114,13 @@ class CachingPool:
         else:
             self.cache(block, stream)
 
-    def is_of_graph(self, block: Block, capture: Capture) -> bool:
-        """Whether what ``capture`` frees is memory that its graph runs on, whenever it is launched.
+    def is_of_graph(self, block: Block, capture: Capture, stream: Stream) -> bool:
+        """Whether what was made in ``capture`` and is freed on ``stream`` has memory that its graph runs on.
 
         ``upstream:`` tracel-ai/cubecl#1612; what CUDA itself allocates in a capture is the graph's as well (CUDA C++
         Programming Guide, "Graph Memory Nodes").
         """
-        return block.capture is capture and bool(block.captured_on or block.earlier)
+        return capture.is_needed and bool(block.earlier or (block.captured_on and stream.capture is capture))
 
     def take_back(self, kept: KeptBlock) -> None:
         """Keep a graph's memory for anybody, guarded by events behind the graph's runs: the graph is gone."""

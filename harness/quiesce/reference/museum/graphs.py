@@ -9,10 +9,11 @@ from quiesce.reference.captures import Capture, Captures
 from quiesce.reference.museum.fault import Fault
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
+from quiesce.reference.streams import Stream
 
 
 class _HandsMemoryOut(CachingPool):
-    def is_of_graph(self, block: Block, capture: Capture) -> bool:
+    def is_of_graph(self, block: Block, capture: Capture, stream: Stream) -> bool:
         return False
 
 
