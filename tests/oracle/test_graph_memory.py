@@ -8,9 +8,24 @@ import pytest
 
 from quiesce.backend import Capability, DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
-from quiesce.observations import EventRecorded, EventWaited, Observation, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import (
+    EventCompleted,
+    EventRecorded,
+    EventWaited,
+    Observation,
+    UpstreamAllocated,
+    UpstreamFreed,
+)
 from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import CAPTURE_UNJOINED, CAPTURE_UNSUPPORTED, UPSTREAM_ERROR, Allocated, Done, Rejected
+from quiesce.outcomes import (
+    CAPTURE_UNJOINED,
+    CAPTURE_UNSUPPORTED,
+    ILLEGAL_STATE,
+    UPSTREAM_ERROR,
+    Allocated,
+    Done,
+    Rejected,
+)
 from quiesce.requests import parse_request
 
 KEEPS = replace(
@@ -106,6 +121,13 @@ def test_launches_that_are_done_hold_nobody_up(script: Script) -> None:
     script.make("b = allocate 4096 on t", "launch on t writes=b")
 
 
+def test_one_graph_goes_and_another_keeps_its_own(script: Script) -> None:
+    script.make(*GRAPH, "begin capture on s")
+    assert script("b = allocate 4096 on s", place=PLACE + SIZE) == []
+    script.make("launch on s writes=b", "free b", "h = end capture on s", "destroy graph g", "c = allocate 4096 on s")
+    assert script("d = allocate 4096 on s", place=PLACE + SIZE) == [KEPT]
+
+
 def test_what_was_not_promised_is_not_asked_for() -> None:
     script = Script(replace(KEEPS, promises=frozenset()))
     script.make(*GRAPH, "b = allocate 4096 on t")
@@ -145,6 +167,18 @@ def test_only_what_a_capture_made_and_freed_is_its_graphs(script: Script, reques
     script.make(*STREAMS, *requests, "b = allocate 4096 on s")
 
 
+def test_pinned_memory_is_no_graphs(script: Script) -> None:
+    script.make(*STREAMS, "begin capture on s", "a = allocate 4096 pinned on s", "launch on s writes=a", "free a")
+    script.make("g = end capture on s", "b = allocate 4096 pinned")
+
+
+def test_a_later_capture_keeps_nothing_of_an_earlier_ones(script: Script) -> None:
+    script.make(*STREAMS, "begin capture on s", "a = allocate 4096 on s", "launch on s writes=a")
+    script.make(
+        "g = end capture on s", "begin capture on s", "free a", "h = end capture on s", "b = allocate 4096 on s"
+    )
+
+
 def test_memory_of_the_sequences_own_pools_is_theirs(script: Script) -> None:
     script.make(*STREAMS, "p = create pool", "begin capture on s", "a = allocate 4096 on s pool=p")
     script.make("launch on s writes=a", "free a", "g = end capture on s", "b = allocate 4096 on s pool=p")
@@ -154,6 +188,12 @@ def test_a_capture_that_went_bad_keeps_nothing(script: Script) -> None:
     script.make(*STREAMS, *CAPTURE)
     assert script("synchronize stream s", refused=CAPTURE_UNSUPPORTED) == []
     script.make("b = allocate 4096 on t")
+
+
+def test_a_capture_that_somebody_tried_to_end_keeps_nothing(script: Script) -> None:
+    script.make("u = create stream nonblocking", *FORK, *CAPTURE[1:])
+    assert script("g = end capture on t", refused=ILLEGAL_STATE) == []
+    script.make("b = allocate 4096 on u")
 
 
 def test_a_capture_that_ended_badly_keeps_nothing(script: Script) -> None:
@@ -172,6 +212,17 @@ def test_a_graph_that_may_be_gone_keeps_nothing(script: Script) -> None:
     script.make("b = allocate 4096 on t")
 
 
+def test_captured_work_is_not_compared_with_that_of_a_graph_that_may_be_gone(script: Script) -> None:
+    script.make(*GRAPH, "fail upstream 1 with foreign-error")
+    assert script("destroy graph g", refused=UPSTREAM_ERROR) == []
+    script.make("begin capture on t", "b = allocate 4096 on t", "launch on t writes=b")
+
+
+def test_nor_with_that_of_another_capture(script: Script) -> None:
+    script.make(*FORK, "a = allocate 4096 on t", "launch on t writes=a", "free a", *JOIN)
+    script.make("b = allocate 4096 on s", "g = end capture on s", "begin capture on s", "launch on s writes=b")
+
+
 def test_streams_of_a_capture_share_memory_where_they_are_ordered(script: Script) -> None:
     script.make(*FORK, "a = allocate 4096 on t", "launch on t writes=a", "free a", *JOIN)
     script.make("b = allocate 4096 on s", "launch on s writes=b")
@@ -180,6 +231,15 @@ def test_streams_of_a_capture_share_memory_where_they_are_ordered(script: Script
 def test_streams_of_a_capture_share_no_memory_where_they_are_not(script: Script) -> None:
     script.make(*FORK, "a = allocate 4096 on t", "launch on t writes=a", "free a", "b = allocate 4096 on s")
     assert script("launch on s writes=b") == [ORDER]
+
+
+def test_who_uses_a_block_beside_its_stream_answers_for_it(script: Script) -> None:
+    script.make(*FORK, *CAPTURE[1:], "b = allocate 4096 on s", "launch on t writes=b")
+
+
+def test_a_user_that_comes_behind_by_itself_is_in_order(script: Script) -> None:
+    script.make(*FORK, "a = allocate 4096 on t", "launch on t writes=a", "free a", "b = allocate 4096 on s")
+    script.make("launch on t writes=b")
 
 
 def test_an_allocator_may_order_them_itself(script: Script) -> None:
@@ -196,6 +256,38 @@ def test_an_event_that_was_captured_says_nothing_of_what_runs(script: Script) ->
     script.make("g = end capture on s", "free a")
     assert script("b = allocate 4096 on s", EventWaited("internal:1", "s")) == []
     assert script("launch on s writes=b") == [ORDER]
+
+
+def test_nor_does_it_when_it_is_asked(script: Script) -> None:
+    script.make(*STREAMS, "a = allocate 4096 on s", "launch on s writes=a", "begin capture on s", "launch on s")
+    assert script("launch on s", EventRecorded("internal:1", "s")) == []
+    script.make("g = end capture on s", "free a")
+    assert script("b = allocate 4096 on t", EventCompleted("internal:1")) == []
+    assert script("launch on t writes=b") == [ORDER]
+
+
+def test_an_event_that_is_recorded_again_stands_for_what_runs(script: Script) -> None:
+    script.make(*STREAMS, "a = allocate 4096 on t", "launch on t writes=a", "begin capture on s")
+    assert script("launch on s", EventRecorded("internal:1", "s")) == []
+    assert script("g = end capture on s") == []
+    assert script("free a", EventRecorded("internal:1", "t")) == []
+    assert script("b = allocate 4096 on s", EventWaited("internal:1", "s")) == []
+    script.make("launch on s writes=b")
+
+
+def test_a_library_that_waits_for_a_captured_event_elsewhere_captures_nobody(script: Script) -> None:
+    script.make(*STREAMS, "begin capture on s")
+    assert script("launch on s", EventRecorded("internal:1", "s")) == []
+    assert script("a = allocate 4096 on t", EventWaited("internal:1", "t")) == []
+    script.make("launch on t writes=a", "g = end capture on s")
+
+
+def test_a_captured_event_defers_no_free() -> None:
+    script = Script(replace(KEEPS, promises=frozenset({Promise.TRIMS_TO_ZERO})))
+    script.make("free z", *STREAMS, "a = allocate 4096 on t", "begin capture on s", "launch on s", "launch on s")
+    assert script("free a", EventRecorded("internal:1", "s")) == []
+    script.make("g = end capture on s", "destroy graph g", "synchronize device")
+    assert script("trim") == ["trim_returns_what_nobody_uses"]
 
 
 def test_where_no_order_is_told_an_allocator_may_have_captured_some() -> None:
@@ -216,6 +308,12 @@ def test_a_launch_is_a_use_of_what_was_captured(script: Script) -> None:
     script.make(*STREAMS, "a = allocate 4096 on s", "launch on s writes=a", "free a", "begin capture on t")
     script.make("b = allocate 4096 on t", "launch on t writes=b", "g = end capture on t")
     assert script("launch graph g on t") == [ORDER]
+
+
+def test_who_launches_without_order_answers_for_it(script: Script) -> None:
+    script.make(*STREAMS, "a = allocate 4096 on s", "launch on s writes=a", "free a", "record event e on s")
+    script.make("wait event e on t", "b = allocate 4096 on t", "begin capture on t", "launch on t writes=b")
+    script.make("g = end capture on t", "launch graph g")
 
 
 def test_a_launch_behind_the_earlier_work_is_in_order(script: Script) -> None:

@@ -29,13 +29,11 @@ class KeptMemory:
 
     def keep(self, block: BlockState, graph: GraphMemory, behind: Clock) -> None:
         """Enter a block that its capture used and freed."""
-        self._index.cut(block.address, block.end)
         self._index.add(block.address, block.end, Kept(block, graph, behind))
 
     def restore(self, block: BlockState) -> None:
         """Enter again what was kept in the place of a block that was freed, and that its capture did not use since."""
         for start, end, kept in block.earlier_in_graph:
-            self._index.cut(start, end)
             self._index.add(start, end, kept)
 
     def take(self, start: int, end: int, graph: GraphMemory | None) -> list[Kept]:
