@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiesce.outcomes import ILLEGAL_STATE, Rejected
+from quiesce.outcomes import ILLEGAL_STATE, OutOfMemory, Rejected
 
 from .test_liberties import BLOCK, DONE, Exchange, findings
 
@@ -22,6 +22,12 @@ def test_a_pool_may_refuse_to_go_while_a_graph_has_memory_of_it() -> None:
     assert findings(*OF_A_GRAPH, ("destroy pool p", ILLEGAL)) == ()
     assert findings(*CAPTURED, ("destroy pool p", ILLEGAL)) == ()
     assert findings(*CAPTURED, ("destroy pool p", DONE)) == ()
+
+
+def test_a_pool_may_have_made_a_place_for_what_a_graph_did_not_get() -> None:
+    captured = (*OF_A_GRAPH[:3], ("a = allocate 1GiB on s pool=p", OutOfMemory()), ("g = end capture on s", DONE))
+    assert findings(*captured, ("destroy pool p", ILLEGAL)) == ()
+    assert findings(*captured, ("destroy graph g", DONE), ("destroy pool p", ILLEGAL))
 
 
 def test_a_pool_of_which_no_graph_has_memory_goes() -> None:

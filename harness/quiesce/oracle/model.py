@@ -243,3 +243,6 @@ class Model(Facts):
         """What is refused, or lacks memory, may have made captures invalid."""
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
             self.captures.invalidate_all()
+            if isinstance(operation, ops.Allocate):  # a place for the graph may have been made in the pool
+                for memory in self.captures.memories:
+                    memory.pools.add(operation.pool)
