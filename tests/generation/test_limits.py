@@ -5,9 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import pytest
+
 from quiesce import operations as ops
-from quiesce.backend import Capability, Description
+from quiesce.backend import Capability, Description, DeviceProfile
+from quiesce.generation import rules_pressure
 from quiesce.generation.bulk import generate_one
+from quiesce.generation.weights import RuleFunction
+from quiesce.generation.writer import Writer
 from quiesce.operations import Operation
 
 SEQUENCES = 120
@@ -73,3 +78,15 @@ def test_a_node_may_lie_below_one_parent_twice_as_below_two() -> None:
         if isinstance(operation, ops.Node) and len(operation.parents) == 2
     ]
     assert {len(set(parents)) for parents in pairs} == {1, 2}
+
+
+@pytest.mark.parametrize("rule", [rules_pressure.exhaust, rules_pressure.churn], ids=lambda rule: rule.__name__)
+def test_a_tiny_limit_is_exhausted_by_blocks_that_have_bytes(rule: RuleFunction) -> None:
+    description = Description("any", "1", CAN | {Capability.POOLS, Capability.POOL_LIMIT})
+    for a, c in itertools.product((1, 0xE3, 0xFF), range(256)):
+        writer = Writer(description, DeviceProfile(), (1,))
+        writer.write(ops.CreatePool("p", 2))
+        rule(writer, a, 0, c)
+        asked = [operation.size_bytes for operation in writer.written if isinstance(operation, ops.Allocate)]
+        assert asked
+        assert min(asked) > 0

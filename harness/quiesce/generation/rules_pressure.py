@@ -56,7 +56,7 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     if mode not in _IN_FLIGHT:
         settle_unseen(writer)
     parts = _PARTS_OF_ALL if mode in _FROM_EMPTY else _PARTS
-    again = size if user is not stream and a & 24 else whole // parts[c >> 2 & 3]
+    again = size if user is not stream and a & 24 else max(1, whole // parts[c >> 2 & 3])  # a limit may be tiny
     aligned = a & 12 == 12 and writer.can(Capability.ALIGNMENT) and not pinned
     alignment = ALIGNMENTS[b % len(ALIGNMENTS)] if aligned else None
     allocate_block(writer, again, asker, kind=kind, pool=pool, alignment_bytes=alignment)
