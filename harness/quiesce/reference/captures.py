@@ -40,13 +40,12 @@ Progress: TypeAlias = "dict[Stream, int]"
 class KeptBlock:
     """A block that a capture allocated and freed: whoever has its memory next belongs to the same graph.
 
-    ``behind`` is the captured work that the next owner comes behind; ``earlier`` are the owners before this one.
+    ``behind`` is the captured work that the next owner comes behind.
     """
 
     block: Block
     pool: CachingPool
     behind: Progress
-    earlier: tuple[Block, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +93,7 @@ class Capture:
         behind = dict(block.behind)
         for stream in block.captured_on:
             behind[stream] = self._progress[stream][stream]
-        self.kept.append(KeptBlock(block, pool, behind, block.earlier))
+        self.kept.append(KeptBlock(block, pool, behind))
 
     def take(self, pool: CachingPool, footprint_bytes: int, alignment_bytes: int, stream: Stream) -> KeptBlock | None:
         """Return the newest kept block of that size that ``stream`` comes behind, or None."""

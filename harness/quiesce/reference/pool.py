@@ -96,7 +96,7 @@ class CachingPool:
         """Return a block on memory that the same capture freed before."""
         last = kept.block
         block = Block(last.address, size_bytes, last.footprint_bytes, last.kind, stream, self, last.origin)
-        block.capture, block.behind, block.earlier = last.capture, kept.behind, (*kept.earlier, last)
+        block.capture, block.behind, block.earlier = last.capture, kept.behind, (*last.earlier, last)
         self.count_allocated(block)
         return block
 
@@ -128,7 +128,7 @@ class CachingPool:
             return
         block = kept.block
         block.captured_on.clear()
-        for owner in kept.earlier:
+        for owner in block.earlier:
             block.uses.update(owner.uses)
         self._keep_free(block, self._home(block))
 
