@@ -93,15 +93,26 @@ def press(control: Locator) -> None:
 
 
 def point_at(figure: Locator, words: str) -> None:
-    """Move the mouse over a plot until it says the words: while others are drawn, a movement may go unheard."""
+    """Move the mouse over a plot until it says the words."""
+    _hover(figure.locator(".nsewdrag"), 60, figure.locator(".hoverlayer"), words)
+
+
+def point_at_operation(card: Locator, index: int) -> None:
+    """Move the mouse over a line of a finding's operations until the caption says which it is."""
+    caption = card.locator("figure[data-plot=timeline] figcaption")
+    _hover(card.locator(f"tr[data-index='{index}']"), 5, caption, f"operation {index} ")
+
+
+def _hover(target: Locator, height_pixels: int, answer: Locator, words: str) -> None:
+    """Move the mouse over a target until the answer has the words: while parts are drawn, a movement may go unheard."""
     for column in range(100, 200, 10):
-        figure.locator(".nsewdrag").hover(position={"x": column, "y": 60})
+        target.hover(position={"x": column, "y": height_pixels})
         try:
-            expect(figure.locator(".hoverlayer")).to_contain_text(words, timeout=10_000)
+            expect(answer).to_contain_text(words, timeout=10_000)
         except AssertionError:
             continue
         return
-    raise AssertionError(f"no movement of the mouse over the plot makes it say {words!r}")
+    raise AssertionError(f"no movement of the mouse makes the page say {words!r}")
 
 
 def failed(number: int, backend: str = "host") -> Result:

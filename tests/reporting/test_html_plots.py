@@ -11,7 +11,18 @@ from quiesce.reporting.page.growth import NAME_LENGTH_MAX
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Result, Sample, Verdict
 
-from .chromium import NEEDS_CHROMIUM, Browser, expect, failed, opened, point_at, press, scroll_to, visible
+from .chromium import (
+    NEEDS_CHROMIUM,
+    Browser,
+    expect,
+    failed,
+    opened,
+    point_at,
+    point_at_operation,
+    press,
+    scroll_to,
+    visible,
+)
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -34,7 +45,7 @@ def test_a_timeline_is_drawn_with_its_offending_operation(browser: Browser, repo
         assert names == ["live", "reserved"]
         expect(card.locator(".annotation-text")).to_have_text("✗ operation 3")
         expect(card.locator("tr.offending")).to_contain_text("b = allocate 100663296")
-        card.locator("tr[data-index='1']").hover()
+        point_at_operation(card, 1)
         expect(card.locator("figcaption")).to_have_text(
             "operation 1 (line 11): a = allocate 67108864 → allocated at 0x10000"
         )
@@ -110,8 +121,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
             point_at(growth, "more")
             assert growth.locator("svg a").count() == 0
             scroll_to(timeline)
-            card.locator("tr[data-index='3']").hover()
-            expect(timeline.locator("figcaption")).to_contain_text("operation 3")
+            point_at_operation(card, 2)
         assert sorted(named) == sorted(shorten_middle(clean_line(text), NAME_LENGTH_MAX) for text in ATTACKS)
         for group in page.locator("details.group").all():
             press(group.locator("summary").first)
