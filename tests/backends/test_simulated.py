@@ -14,7 +14,14 @@ from quiesce.errors import BackendUnavailable
 from quiesce.execution import run_case
 from quiesce.gauges import Gauge, Source
 from quiesce.generation.campaign import run_campaign
-from quiesce.observations import CopyEnqueued, DeviceSynchronized, EventRecorded, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import (
+    CopyEnqueued,
+    DeviceSynchronized,
+    EventRecorded,
+    StreamSynchronized,
+    UpstreamAllocated,
+    UpstreamFreed,
+)
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import ILLEGAL_STATE, INVALID_HANDLE, Allocated, Done, OutOfMemory, Rejected, Unsupported
 from quiesce.requests import parse_request
@@ -74,6 +81,17 @@ def test_replies_carry_what_the_runtime_saw_under_the_names_of_the_sequence(cont
     assert observe("copy p to a on s") == (CopyEnqueued(pinned.address, allocated.address, 64, "s"),)
     assert observe("record event e on s") == (EventRecorded("e", "s"),)
     assert observe("free a") == (DeviceSynchronized(0), UpstreamFreed(allocated.address, 64))
+
+
+def test_a_default_stream_is_told_with_its_device(context: Context) -> None:
+    def observe(request: str) -> tuple[object, ...]:
+        return context.perform(parse_request(request)).observations
+
+    for device in (0, 1):
+        observe(f"use device {device}")
+        observe(f"e{device} = create event")
+        assert observe(f"record event e{device}") == (EventRecorded(f"e{device}", f"device:{device}"),)
+        assert observe("synchronize stream") == (StreamSynchronized(f"device:{device}"),)
 
 
 @pytest.mark.parametrize(

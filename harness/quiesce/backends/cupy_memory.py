@@ -222,7 +222,7 @@ class Memory:
                 raise Unsupportable("the host fills pageable memory, and cannot while a stream is being captured")
             self._streams.end_all()
             self._streams.synchronize(stream)
-            self._ledger.note_stream_synchronized(stream.name)
+            self._ledger.note_stream_synchronized(handle.name)
             block.array.fill(value)
             return
         self._streams.follow_default(stream)

@@ -20,7 +20,7 @@ from quiesce.backends.cupy_codes import NOT_READY
 from quiesce.backends.cupy_ledger import CupyLedger
 from quiesce.backends.cupy_stalls import Gate, Gatekeeper
 from quiesce.backends.cupy_upstream import Cupy
-from quiesce.observations import DEFAULT_STREAM, HandleKind
+from quiesce.observations import DEFAULT_STREAM, HandleKind, default_stream_of
 from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE
 
 _PATIENCE_SECONDS: Final = 5.0
@@ -91,7 +91,8 @@ class Streams:
         self.capturing: set[Stream] = set()
         """The streams that a capture began on."""
         self.defaults = [
-            Stream(DEFAULT_STREAM, device, self._make_stream(DEFAULT_STREAM, null=True)) for device in range(devices)
+            Stream(DEFAULT_STREAM, device, self._make_stream(default_stream_of(device), null=True))
+            for device in range(devices)
         ]
 
     # -- finding and making ----------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quiesce.observations import (
-    DEFAULT_STREAM,
     CopyEnqueued,
     DeviceSynchronized,
     EventCompleted,
@@ -20,6 +19,7 @@ from quiesce.observations import (
     UpstreamAllocated,
     UpstreamFreed,
     UpstreamRefused,
+    default_stream_of,
 )
 from quiesce.operations import MemoryKind, Slot
 from quiesce.simulator.ledger import Flag, Record, Seen, Thing
@@ -36,7 +36,7 @@ _HANDLES: Final = {Thing.STREAM: HandleKind.STREAM, Thing.EVENT: HandleKind.EVEN
 def observations_of(record: Record, names: Mapping[int, Slot]) -> Iterator[Observation]:
     """Yield what a record says. ``names`` maps the serials of streams and events to the slots of a sequence."""
     about = names.get(record.object, f"internal:{record.object}")
-    stream = names.get(record.stream, f"internal:{record.stream}") if record.stream else DEFAULT_STREAM
+    stream = names.get(record.stream, f"internal:{record.stream}") if record.stream else default_stream_of(record.device)
     alive = not record.flags & Flag.STREAM_DEAD
     match record.seen:
         case Seen.ALLOCATED if record.thing in _KINDS:
