@@ -9,7 +9,7 @@ import pytest
 
 from quiesce.backends.process.pipes import TAIL_BYTES_MAX, UNCLAIMED_CHUNKS_MAX, LineReader, Output, TailReader, Writer
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 120.0
 Pipe = tuple[FileIO, FileIO]
 
 
