@@ -34,6 +34,8 @@ class Capability(enum.StrEnum):
     """``create pool limit=N``."""
     CAPACITY = "capacity"
     """``open`` honours the profile's capacity."""
+    FLAVOUR = "flavour"
+    """``open`` honours the profile's flavour, whose rules then apply."""
     PINNED = "pinned"
     """Pinned host memory, with a pool that ``trim pinned`` empties."""
     PAGEABLE = "pageable"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from quiesce.backend import DeviceProfile
+from quiesce.backend import Capability, DeviceProfile, Flavour
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.parser import parse_case, parse_text
@@ -90,8 +91,18 @@ def test_growth_in_the_middle_is_no_sequence() -> None:
         sequence_of(parse_text(text + "a = allocate 1\n", "x.case", "x"))
 
 
-def test_what_a_sequence_needs_is_written_down() -> None:
-    description = reference().describe()
-    for number in range(20):
-        sequence = generate_one(description, 9, number)
-        assert needs_of(sequence.operations, sequence.device) <= description.capabilities
+def flavours_drawn(*lacking: Capability) -> set[Flavour]:
+    description = replace(reference().describe(), capabilities=frozenset(Capability) - {*lacking})
+    return {generate_one(description, 9, number).device.flavour for number in range(20)}
+
+
+def test_a_flavour_is_asked_for_where_it_is_honoured_and_can_be_judged() -> None:
+    assert flavours_drawn() == set(Flavour)
+    assert flavours_drawn(Capability.INSTANCES) == set(Flavour)
+    assert flavours_drawn(Capability.FLAVOUR) == {Flavour.CUDA}
+    assert flavours_drawn(Capability.ORDER_LEDGER) == {Flavour.CUDA}
+
+
+def test_a_flavour_is_needed_where_it_is_not_the_usual_one() -> None:
+    assert Capability.FLAVOUR in needs_of((), DeviceProfile(flavour=Flavour.HIP))
+    assert Capability.FLAVOUR not in needs_of((), DeviceProfile(flavour=Flavour.CUDA))

@@ -52,10 +52,11 @@ def test_nothing_is_asked_that_is_not_claimed(hostile: bool) -> None:
         claimed = {capability for capability in Capability if chance.random() < 0.6}
         while idle := {claim for claim in claimed if not RESTS_ON.get(claim, frozenset()) <= claimed}:
             claimed -= idle
-        description = Description("any", "1", frozenset(claimed))
+        promised = frozenset(promise for promise in Promise if chance.random() < 0.6)
+        description = Description("any", "1", frozenset(claimed), promised)
         for each in range(SEQUENCES // 20):
             sequence = generate_one(description, number, each, hostile=hostile)
-            assert needs_of(sequence.operations, DeviceProfile()) <= claimed
+            assert needs_of(sequence.operations, DeviceProfile(flavour=sequence.device.flavour)) <= claimed
 
 
 def test_a_device_is_a_few_of_the_largest_chunks() -> None:

@@ -362,6 +362,7 @@ _CAPABILITIES: Final = frozenset(
     {
         Capability.MEMORY,
         Capability.CAPACITY,
+        Capability.FLAVOUR,
         Capability.PINNED,
         Capability.MANAGED,
         Capability.COPY,

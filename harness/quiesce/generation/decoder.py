@@ -73,12 +73,12 @@ def _device(header: bytes, description: Description) -> DeviceProfile:
     choice = header[1]
     devices = 2 if choice & 0x80 and Capability.DEVICES in description.capabilities else 1
     once = header[2] & 1 and Promise.INITIALIZES_ONCE in description.promises
-    simulated = {Capability.INSTANCES, Capability.ORDER_LEDGER} <= description.capabilities
+    judged = {Capability.FLAVOUR, Capability.ORDER_LEDGER} <= description.capabilities
     return DeviceProfile(
         capacity_bytes=_capacity(choice, description),
         pinned_capacity_bytes=_capacity(choice >> 2, description),
         devices=devices,
-        flavour=Flavour.HIP if header[2] & 2 and simulated else Flavour.CUDA,
+        flavour=Flavour.HIP if header[2] & 2 and judged else Flavour.CUDA,
         initialization=Initialization.ONCE if once else Initialization.REPEATABLE,
         provenance="generated",
     )

@@ -127,6 +127,8 @@ def needs_of(operations: Iterable[Operation], device: DeviceProfile) -> frozense
                 needs.add(Capability.POOL_LIMIT)
     if device.capacity_bytes != DeviceProfile().capacity_bytes:
         needs.add(Capability.CAPACITY)
+    if device.flavour is not DeviceProfile().flavour:
+        needs.add(Capability.FLAVOUR)
     if device.devices > 1:
         needs.add(Capability.DEVICES)
     return frozenset(needs)

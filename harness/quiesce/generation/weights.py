@@ -129,7 +129,7 @@ LEGAL_RULES: Final = (
     _rule(_R.drop, "tape", (1, 50), _C.TAPE),
     _rule(_R.backward, "tape", (1, 24), _C.TAPE),
     _rule(_R.collect, "tape", (1, 12), _C.TAPE),
-    _rule(_G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES),
+    _rule(_G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOL, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES),
     _rule(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
 )
 

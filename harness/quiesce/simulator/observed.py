@@ -36,7 +36,8 @@ _HANDLES: Final = {Thing.STREAM: HandleKind.STREAM, Thing.EVENT: HandleKind.EVEN
 def observations_of(record: Record, names: Mapping[int, Slot]) -> Iterator[Observation]:
     """Yield what a record says. ``names`` maps the serials of streams and events to the slots of a sequence."""
     about = names.get(record.object, f"internal:{record.object}")
-    stream = names.get(record.stream, f"internal:{record.stream}") if record.stream else default_stream_of(record.device)
+    default = default_stream_of(record.device)
+    stream = names.get(record.stream, f"internal:{record.stream}") if record.stream else default
     alive = not record.flags & Flag.STREAM_DEAD
     match record.seen:
         case Seen.ALLOCATED if record.thing in _KINDS:

@@ -27,6 +27,7 @@ from .rings import Ring
 from .runs import DecayingRuns
 from .runtimes import InitializedFirst, ScratchOfLaunches, StacksOfStreams
 from .segments import StreamSegments
+from .settled import SettledCheckpoints
 from .spans import SegregatedFit
 from .stalls import CapturesRefuseStalls, CapturesTakeStalls
 from .withholding import Withholding
@@ -119,6 +120,13 @@ CORRECT: Final[tuple[Stranger, ...]] = (
     Stranger("late arenas", StealingArenas, _TRACKS, _ORDER, chunk_bytes=0, make_session=LateSession),
     Stranger("late arenas, untold", StealingArenas, _TRACKS, chunk_bytes=0, make_session=LateSession),
     _KEPT,
+    Stranger(
+        "settled checkpoints",
+        SettledCheckpoints,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
+        _ORDER | _LEGACY | {Capability.FLAVOUR},
+        chunk_bytes=1 << 20,
+    ),
 )
 
 _POOLS: Final = frozenset({Capability.POOL, Capability.POOLS, Capability.POOL_LIMIT})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from . import checkpoints, graph_memory, lingering, magazines, private, reserved, rings
+from . import checkpoints, graph_memory, lingering, magazines, private, reserved, rings, settled
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
@@ -31,6 +31,7 @@ NEGATIVE: Final = "gauges_are_not_negative"
 CLAIMS: Final = "claims_agree_with_the_ledger"
 RAISES: Final = "backend_answers_without_raising"
 EARLY: Final = "completion_is_not_reported_early"
+GONE: Final = "waits_name_live_streams"
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("kept for graphs", graph_memory.GoesBackInFlight, IN_FLIGHT),
     _session("kept for graphs", graph_memory.OwnedBlocksAreReused, OVERLAP, RAISES),
     _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
+    _pool("settled checkpoints", settled.SettlesItsOwn, GONE),
+    _pool("settled checkpoints", settled.SettlesTheLast, GONE),
 )
 
 _SEEDS: Final = {
