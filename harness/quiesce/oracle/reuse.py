@@ -89,12 +89,20 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
     ):
         used.append(operation.source)
     use(facts, [slot for slot in used if not _is_pageable(facts, slot)], facts.stream(operation.stream), change)
+    if _is_pageable(facts, operation.source) and not _is_read_elsewhere(source, change.observations):
+        facts.order.doubt_stalls()  # as by any copy from it
 
 
 def _is_read(source: BlockState, observations: Collection[Observation]) -> bool:
     return any(
         isinstance(seen, CopyEnqueued) and source.address <= seen.source_address < source.end for seen in observations
     )
+
+
+def _is_read_elsewhere(source: BlockState | None, observations: Collection[Observation]) -> bool:
+    """Whether what is copied was put into another buffer before."""
+    copied = any(isinstance(seen, CopyEnqueued) for seen in observations)
+    return copied and source is not None and not _is_read(source, observations)
 
 
 def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
