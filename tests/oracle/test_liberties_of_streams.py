@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from quiesce.observations import CopyEnqueued
+from quiesce.backend import Promise
+from quiesce.observations import CopyEnqueued, EventRecorded
 from quiesce.outcomes import Allocated
 
-from .test_liberties import BLOCK, DONE, Exchange, findings
+from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
 
 
 def test_whoever_stages_pageable_memory_as_it_is_may_wait_in_the_copy() -> None:
@@ -20,3 +21,33 @@ def test_whoever_stages_pageable_memory_as_it_is_may_wait_in_the_copy() -> None:
     assert findings(*staged, ("a = stage h on s", BLOCK, directly), asked) == ()
     assert findings(*staged, ("a = stage h on s", BLOCK, ()), asked) == ()
     assert findings(*staged, ("a = stage h on s", BLOCK, through_a_buffer), asked)
+
+
+USED_AND_FREED: tuple[Exchange, ...] = (
+    ("s = create stream nonblocking", DONE),
+    ("t = create stream nonblocking", DONE),
+    ("a = allocate 1", BLOCK, CHUNK),
+    ("launch on s writes=a", DONE),
+    ("free a", DONE),
+    ("synchronize device", DONE),
+    ("launch on s", DONE),
+    ("launch on t", DONE),
+)
+
+
+def test_events_for_a_free_may_be_recorded_later_where_the_block_was_used() -> None:
+    promises = TRIMS | {Promise.TRACKS_USES}
+    recorded: Exchange = ("trim", DONE, (EventRecorded("internal:1", "s"),))
+    assert findings(*USED_AND_FREED, recorded, promises=promises) == ()
+    assert findings(*USED_AND_FREED, ("trim", DONE), promises=promises)
+    assert findings(*USED_AND_FREED, ("trim", DONE, (EventRecorded("internal:1", "t"),)), promises=promises)
+    waited: tuple[Exchange, ...] = (recorded, ("synchronize stream s", DONE), ("trim", DONE))
+    assert findings(*USED_AND_FREED, *waited, promises=promises)
+
+
+def test_nobody_tells_where_events_for_a_free_are_recorded_later() -> None:
+    promises = TRIMS | {Promise.TRACKS_USES}
+    trim: Exchange = ("trim", DONE)
+    assert findings(*USED_AND_FREED, trim, promises=promises, description=ORDER_UNTOLD) == ()
+    idle: Exchange = ("synchronize device", DONE)
+    assert findings(*USED_AND_FREED, trim, idle, trim, promises=promises, description=ORDER_UNTOLD)

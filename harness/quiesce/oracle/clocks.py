@@ -143,15 +143,19 @@ class HappensBefore:
         if not self._unfinished and not self._stalled:
             return behind
         streams = [stream] if stream is not None else []
-        for state in {id(each): each for each in (*streams, *(self._streams[user] for user in uses))}.values():
+        for state in {id(each): each for each in (*streams, *self.users(uses))}.values():
             if state.stall_mark is not None:
                 self.mark(state, freed)
             merge(behind, self.snapshot(state))
         return behind
 
+    def users(self, uses: Clock) -> list[StreamState]:
+        """Return the streams of a block's uses."""
+        return [self._streams[user] for user in uses]
+
     def doubt_idleness(self, stream: StreamState, uses: Clock, freed: object) -> None:
         """Note that the free of a block may have put something on a stream and on those of ``uses``: no work."""
-        states = {id(each): each for each in (stream, *(self._streams[user] for user in uses))}.values()
+        states = {id(each): each for each in (stream, *self.users(uses))}.values()
         # By the legacy order a mark may wait for somebody else's work; that of the same free's marks does not count.
         beyond = [any(self._ahead(state, self._implicitly_before(state))) for state in states]
         for state, is_beyond in zip(states, beyond, strict=True):

@@ -92,6 +92,8 @@ class UpstreamRange:
     """The work that frees in it are ordered behind: until then they have not happened."""
     freed_on: dict[Timeline, StreamState] = field(default_factory=dict)
     """The streams of what was freed in it: memory may go back in their order, behind what they are given by then."""
+    used_on: set[Timeline] = field(default_factory=set)
+    """The streams that what was freed in it had to do with: events may be recorded on them for its sake."""
     graphs: list[GraphMemory] = field(default_factory=list)
     """What was freed in it may be kept for these."""
 
@@ -121,6 +123,7 @@ class MemoryModel:
         self.guarded: IntervalIndex[Freed] = IntervalIndex()
         self.freed_behind: Clock = {}
         self.freed_on: dict[Timeline, StreamState] = {}
+        self.used_on: set[Timeline] = set()
         self.graphs: list[GraphMemory] = []
         self.largest_freed_bytes: dict[MemoryKind, int] = {}
         """How much the largest block of each kind that was freed took, with what its alignment may have cost."""
@@ -158,12 +161,21 @@ class MemoryModel:
                 held.pool = block.pool
                 self._unclaimed.remove(held)
 
-    def remove(self, block: BlockState, guard: Clock, behind: Clock, stream: StreamState) -> None:
-        """Take a block out. Its memory must wait for ``guard``; the free, on ``stream``, is ``behind`` some work."""
+    def remove(
+        self, block: BlockState, guard: Clock, behind: Clock, stream: StreamState, users: Iterable[StreamState] = ()
+    ) -> None:
+        """Take a block out. Its memory must wait for ``guard``; the free, on ``stream``, is ``behind`` some work.
+
+        What is freed may also go back in the order of its ``users``, where nobody would tell.
+        """
         on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)  # the host's goes back in no stream's order
-        streams = {each.timeline: each for each in (block.stream, stream)} if on_device else {}
+        owners = (block.stream, stream) if on_device else ()
+        streams = {each.timeline: each for each in (*owners, *users)}
+        used_on = {block.stream.timeline, stream.timeline, *block.uses}
+        self.used_on |= used_on
         for _, _, held in self.upstream.overlapping(block.address, block.end):
             held.freed_on.update(streams)
+            held.used_on |= used_on
             held.graphs += block.graphs
             merge(held.freed_behind, behind)
         self.freed_on.update(streams)
@@ -188,6 +200,15 @@ class MemoryModel:
             return
         for _, _, held in self.upstream.overlapping(block.address, block.end):
             merge(held.freed_behind, behind)
+        merge(self.freed_behind, behind)
+
+    def defer_used_on(self, timeline: Timeline, behind: Clock) -> None:
+        """Put what was freed and had to do with a stream ``behind`` an event that the library recorded there."""
+        if not behind or timeline not in self.used_on:
+            return
+        for _, _, held in self.upstream:
+            if timeline in held.used_on:
+                merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
     def lose_stream(self, stream: StreamState, behind: Clock) -> None:

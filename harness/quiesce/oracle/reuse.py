@@ -225,9 +225,11 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
     guard = _guard(facts, block, stream)
     if guard.keys() - {stream.timeline}:
         facts.order.disturb(stream, block)  # an allocator may make it wait for the block's work elsewhere
+    users: list[StreamState] = []
     if not facts.sees_order and facts.can(Capability.STREAMS):
         facts.order.doubt_idleness(stream, block.uses, block)  # an allocator may have recorded events there, unseen
-    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses, block), stream)
+        users = [block.stream, stream, *facts.order.users(block.uses)]  # and may yet do so
+    facts.memory.remove(block, guard, facts.order.freed_behind(stream, block.uses, block), stream, users)
     _keep_for_graph(facts, block, stream)
     if facts.captures.any_active:
         facts.freed_beside_captures.append((block, stream))
@@ -238,19 +240,20 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
 def defer_free(facts: Facts, change: Change) -> None:
     """Put frees behind the events that the library recorded for them: a device comes to those in its own time.
 
-    What was freed beside a capture may be seen to when that is over, or in the first call behind it.
+    What was freed beside a capture may be seen to when that is over, or in the first call behind it. Frees that are
+    seen to several at a time have their events later still, on streams that they had to do with.
     """
     freed = [block for block, _ in facts.freed_beside_captures]
     if change.freed is not None:
         freed.append(change.freed)
-    if not freed:
-        return
     behind: Clock = {}
     for seen in change.observations:
         if isinstance(seen, EventRecorded) and seen.event in facts.internal_events:
             event = facts.internal_events[seen.event]
             if event.capture is None:
                 merge(behind, event.clock)
+                if event.stream is not None:
+                    facts.memory.defer_used_on(event.stream.timeline, event.clock)
     for block in freed if behind else ():
         facts.memory.defer(block, behind)
 
