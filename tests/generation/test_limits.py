@@ -90,3 +90,38 @@ def test_a_tiny_limit_is_exhausted_by_blocks_that_have_bytes(rule: RuleFunction)
         asked = [operation.size_bytes for operation in writer.written if isinstance(operation, ops.Allocate)]
         assert asked
         assert min(asked) > 0
+
+
+INSTANCES = frozenset({Capability.INSTANCES, Capability.LAUNCH, Capability.LIFECYCLE, Capability.INJECTION})
+
+
+def test_an_instance_uses_blocks_on_a_stream_that_has_a_name() -> None:
+    made: dict[str, str | None] = {}
+    used = []
+    for _, operations in requests(hostile=False, also=INSTANCES):
+        for operation in operations:
+            match operation:
+                case ops.CreateInstance(slot, stream):
+                    made[slot] = stream
+                case ops.Launch(writes=(_,), instance=str(instance)):
+                    used.append(made[instance])
+    assert used
+    assert None not in used  # what happens on a stream of an instance's own has a name that a library may not know
+
+
+def behind_failures(also: frozenset[Capability]) -> Iterator[Operation]:
+    """Yield what is asked for right behind an injected failure."""
+    for _, operations in requests(hostile=False, also=also | {Capability.INJECTION}):
+        for earlier, later in itertools.pairwise(operations):
+            if isinstance(earlier, ops.InjectFailure):
+                yield later
+
+
+def test_a_call_fails_below_every_pool() -> None:
+    pools = frozenset({Capability.POOLS, Capability.POOL_LIMIT})
+    asked = {later.pool is None for later in behind_failures(pools) if isinstance(later, ops.Allocate)}
+    assert asked == {True, False}
+
+
+def test_a_call_fails_below_a_runtime() -> None:
+    assert {ops.CreateInstance, ops.Partition, ops.Launch} <= {type(later) for later in behind_failures(INSTANCES)}

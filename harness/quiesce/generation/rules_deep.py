@@ -61,12 +61,14 @@ def free_on_default(writer: Writer, a: int, b: int, c: int) -> None:
         event = writer.event(a)
         writer.write(ops.RecordEvent(event.slot, before.slot))
         writer.write(ops.WaitEvent(event.slot))
-    block = allocate_block(writer, writer.size(a), after if c & 8 else default)
+    pinned = c & 32 and writer.can(Capability.PINNED, Capability.COPY)
+    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
+    block = allocate_block(writer, writer.size(a), after if c & 8 else default, kind=kind)
     work_on(writer, block, default)
     if c & 16 and not before.stalled:  # which has no work behind this one: the wait says nothing of it
         writer.write(ops.SynchronizeStream(before.slot))
-    free_on(writer, block, before if c & 2 else None)
-    work_on(writer, allocate_block(writer, block.size_bytes, after), after)
+    free_on(writer, block, before if c & 2 and not pinned else None)
+    work_on(writer, allocate_block(writer, block.size_bytes, after, kind=kind), after)
     if c & 4:
         writer.write(ops.QueryStream(after.slot))
 

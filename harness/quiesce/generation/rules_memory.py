@@ -8,7 +8,7 @@ from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer, newest, pick
-from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Slot
+from quiesce.operations import MemoryKind, Slot
 
 POOLS_MAX: Final = 3
 TOUCHED_BYTES_MAX: Final = 1 << 20
@@ -23,12 +23,6 @@ _MAPPED_BYTES_MAX: Final = 1024
 """Small blocks are what allocators keep maps of, with more than a word for a slab of the smallest."""
 _LIMIT_EIGHTHS: Final = (4, 6, 2, 1)
 ALIGNMENTS: Final = (512, 64, 4096, 256, 128, 65536, 2, 1 << 21)
-_INJECTIONS: Final = (
-    (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
-    (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
-    (FailurePoint.UPSTREAM, InjectedError.FOREIGN),
-    (FailurePoint.BOOKKEEPER, InjectedError.OUT_OF_MEMORY),
-)
 
 
 def allocate(writer: Writer, a: int, b: int, c: int) -> None:
@@ -241,22 +235,3 @@ def destroy_pool(writer: Writer, a: int, b: int, c: int) -> None:
         free_block(writer, block)
     if not pool.blocks:
         writer.write(ops.DestroyPool(pool.slot))
-
-
-def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
-    """Let a call below the allocator fail, mostly the next one, and ask for something that makes such calls."""
-    point, error = _INJECTIONS[a % len(_INJECTIONS)]
-    writer.write(ops.InjectFailure(point, (1, 1, 1, 2)[a >> 2 & 3], error))
-    askers = [
-        rule
-        for rule, needs in (
-            (allocate, ()),
-            (allocate, ()),
-            (allocate_pinned, (Capability.PINNED,)),
-            (allocate_managed, (Capability.MANAGED,)),
-            (stage, (Capability.STAGING,)),
-            (trim, (Capability.POOL,)),
-        )
-        if writer.can(*needs)
-    ]
-    askers[(a >> 4) % len(askers)](writer, b & ~3, c, 0)

@@ -7,6 +7,8 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability
 from quiesce.generation.legality import Legality, judge
+from quiesce.generation.rules_memory import free_block
+from quiesce.generation.steps import allocate_block, some_streams, work_on
 from quiesce.generation.writer import Writer, newest, pick
 
 INSTANCES_MAX: Final = 4
@@ -89,6 +91,36 @@ def launch_instance(writer: Writer, a: int, b: int, c: int) -> None:
         writer.write(ops.Launch(argument_bytes=size, stream=writer.working_stream(c).slot))
     else:
         writer.write(ops.Launch(argument_bytes=size, instance=instance.slot))
+
+
+def work_on_instance(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let an instance use a block on a stream, a stalled one where that can be had; free it, ask for as much elsewhere.
+
+    The instance may go before the block does: then it waits for what it was given.
+    """
+    state = writer.state
+    first, second = some_streams(writer, 2, b)
+    if first is second or first.slot is None or first.stalled:
+        return
+    if len(state.instances) >= INSTANCES_MAX or (writer.can(Capability.LIFECYCLE) and not state.initialized):
+        create_instance(writer, a, b, c)
+        return
+    slot = writer.fresh("x")
+    writer.write(ops.CreateInstance(slot, first.slot))
+    block = allocate_block(writer, writer.size(a), first if c & 1 else second)
+    if not writer.order_use(block, first):
+        return
+    if c & 2 and writer.can(Capability.STALL):
+        writer.write(ops.Stall(first.slot))
+    size = _ARGUMENT_BYTES[c >> 5]
+    writer.write(ops.Launch(writes=(block.slot,), argument_bytes=size, instance=slot))
+    if c & 4:
+        writer.write(ops.DestroyInstance(slot))
+        if c & 16:
+            writer.write(ops.QueryStream(first.slot))
+    free_block(writer, block)
+    owner = first if c & 8 else second
+    work_on(writer, allocate_block(writer, block.size_bytes, owner), owner)
 
 
 def add_node(writer: Writer, a: int, b: int, c: int) -> None:

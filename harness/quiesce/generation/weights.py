@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from quiesce.backend import Capability, Promise
 from quiesce.generation import (
     rules_deep,
+    rules_failures,
     rules_graph_memory,
     rules_hostile,
     rules_memory,
@@ -62,8 +63,8 @@ _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
 _HOLDS_DEFAULT: Final = (_C.MEMORY, _C.STREAMS, _C.STALL, _C.EVENTS, _C.LAUNCH)
 _RUNS_GRAPHS: Final = (_C.MEMORY, _C.STREAMS, _C.CAPTURE, _C.LAUNCH)
-_D, _G, _M, _O, _P = rules_deep, rules_graph_memory, rules_memory, rules_order, rules_pressure
-_R, _U = rules_runtime, rules_untold
+_D, _F, _G, _M, _O = rules_deep, rules_failures, rules_graph_memory, rules_memory, rules_order
+_P, _R, _U = rules_pressure, rules_runtime, rules_untold
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -76,7 +77,7 @@ LEGAL_RULES: Final = (
     _rule(_M.trim, "memory", (3, 8), _C.POOL),
     _rule(_M.create_pool, "pools", (1, 6), _C.MEMORY, _C.POOLS),
     _rule(_M.destroy_pool, "pools", (1, 4), _C.MEMORY, _C.POOLS),
-    _rule(_M.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
+    _rule(_F.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
     _rule(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
     _rule(_P.churn, "pressure", (1, 10), _C.MEMORY),
     _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
@@ -131,6 +132,8 @@ LEGAL_RULES: Final = (
     _rule(_R.collect, "tape", (1, 12), _C.TAPE),
     _rule(_G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOL, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES),
     _rule(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
+    _rule(_F.fail_runtime, "runtime", (1, 10), _C.LAUNCH, _C.INSTANCES, _C.INJECTION),
+    _rule(_R.work_on_instance, "runtime", (1, 12), _C.MEMORY, _C.STREAMS, _C.LAUNCH, _C.INSTANCES),
 )
 
 _H = rules_hostile
