@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.conformance import backends as faults
 
-from quiesce.backend import BackendFault, DeviceProfile
+from quiesce.backend import BackendFault, Capability, DeviceProfile, Flavour
+from quiesce.backends.reference import backend as reference
 from quiesce.conformance.attention import Attentive
 from quiesce.conformance.notebook import Notebook
 from quiesce.contract import GAUGES_READ
@@ -26,3 +27,12 @@ def test_one_that_is_alive_is() -> None:
     backend = faults.reading(lambda readings: {})
     Attentive(backend, notebook).open(DeviceProfile()).close()
     assert notebook.findings(GAUGES_READ)
+
+
+def test_a_flavour_counts_as_exercised_once_something_ran_on_it() -> None:
+    notebook = Notebook()
+    watched = Attentive(reference(), notebook)
+    watched.open(DeviceProfile())
+    assert not notebook.served[Capability.FLAVOUR]
+    watched.open(DeviceProfile(flavour=Flavour.HIP))
+    assert notebook.served[Capability.FLAVOUR]

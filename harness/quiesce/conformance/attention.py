@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.answers import AnsweringContext, describe_backend, open_context
-from quiesce.backend import Backend, BackendFault, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.cases.effects import makes_of
 from quiesce.conformance.ledger import Book
 from quiesce.conformance.notebook import Notebook
@@ -79,7 +79,9 @@ class Attentive:
     def open(self, profile: DeviceProfile) -> Context:
         """Open the backend and watch its context."""
         description = self.describe()
-        return AttentiveContext(open_context(self._backend, profile), description, self._notebook)
+        context = open_context(self._backend, profile)
+        self._notebook.served[Capability.FLAVOUR] += profile.flavour is not DeviceProfile().flavour
+        return AttentiveContext(context, description, self._notebook)
 
 
 class AttentiveContext:

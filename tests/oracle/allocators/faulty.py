@@ -148,6 +148,7 @@ _SEEDS: Final = {
     "SqueezesTheIdleOnly": 3,
     "SqueezesTheLargeOnly": 5,
     "SwallowsForeignErrors": 2,
+    "TwoDependencies": 2,
 }
 """Where the first seed needs many more operations."""
 _RARE: Final = frozenset(

@@ -74,7 +74,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("segregated fit", order.HigherNeighboursAreDone, REUSE, IN_FLIGHT),
     _pool("stealing arenas", spans.WalksWhileItRemoves, TRIM, FITS),
     _pool("stealing arenas", spans.StolenIsKeptToo, OVERLAP, OWNED, RAISES),
-    _pool("stealing arenas", spans.FitsByAStepLess, OVERLAP, WITHIN),
+    _pool("stealing arenas", spans.FitsByAStepLess, OVERLAP, WITHIN, LIVE),
     _pool("stealing arenas", spans.OrphansAreLeftBehind, POOLS, LEFT, CLAIMS),
     _pool("stealing arenas", spans.CountsWhatItDidNotGet, CLAIMS),
     _pool("segregated fit", order.DefaultIsDone, REUSE, IN_FLIGHT),

@@ -14,6 +14,8 @@ class SettledCheckpoints(Checkpoints):
         for marker in piece.behind:
             if marker.point.queue is not queue:
                 self.runtime.wait(queue, marker)
+            self.runtime.retire(marker)
+        piece.behind = [self.runtime.record(queue)] if piece.behind else []
 
     def queue_is_going(self, queue: Queue) -> None:
         super().queue_is_going(queue)
