@@ -46,4 +46,4 @@ def fail_runtime(writer: Writer, a: int, b: int, c: int) -> None:
     point, error = _INJECTIONS[a % len(_INJECTIONS)]
     writer.write(ops.InjectFailure(point, (1, 2, 1, 3)[a >> 2 & 3], error))
     askers = (launch_instance, create_instance, partition) if has_lifecycle else (launch_instance, create_instance)
-    askers[(a >> 4) % len(askers)](writer, b, c & ~1, c)
+    askers[(a >> 4) % len(askers)](writer, b, c & ~1, c)  # an even byte: a launch goes to an instance
