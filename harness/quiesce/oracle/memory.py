@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 from quiesce.oracle.intervals import IntervalIndex
@@ -254,6 +254,8 @@ class MemoryModel:
                 self.held_bytes += size
                 if pool == SOME_POOL:
                     self._unclaimed.append(held)
+        elif isinstance(observation, UpstreamRefused) and self._ledger:
+            self._kinds_seen.add(observation.kind)
         return []
 
     def disown(self, pool: Slot) -> None:

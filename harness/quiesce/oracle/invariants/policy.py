@@ -92,7 +92,11 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         seen = ask.observation
         if seen.kind is not operation.kind or ask.held_bytes:
             continue  # what others hold may make the first chunk a small one
-        first, smallest = model.first_chunks.setdefault(key, (seen.size_bytes, size))
+        if ask is change.asks[0] and change.armed is None:  # nor is one the usual that comes after a failure
+            model.first_chunks.setdefault(key, (seen.size_bytes, size))
+        if key not in model.first_chunks:
+            continue
+        first, smallest = model.first_chunks[key]
         # The first request may have been the smallest of the class and this the largest: a chunk of n blocks doubles.
         most = (first if size <= smallest else 2 * first) + (2 << size_class)
         if seen.size_bytes > most:
