@@ -152,9 +152,9 @@ def reshape(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
-    """Destroy a stream with work on blocks that are freed before or after, and ask for as much on a new one.
+    """Destroy a stream with work on blocks that are freed before or after; ask for as much on a new or the default one.
 
-    The new stream may have the old one's handle.
+    The new stream may have the old one's handle. Another stream may still use the blocks when theirs is gone.
     """
     if len(writer.state.streams) >= STREAMS_MAX:
         return
@@ -166,8 +166,10 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     blocks = [allocate_block(writer, size, writer.stream(b) if outlives else old) for _ in range(count)]
     if c & 1 and writer.can(Capability.STALL):
         writer.write(ops.Stall(old.slot))
+    users = [old, *(stream for stream in some_streams(writer, 2, b) if stream is not old and c & 32)]
     for block in blocks:
-        work_on(writer, block, old)
+        for user in users:
+            work_on(writer, block, user)
     for block in () if outlives else blocks:
         free_block(writer, block)
     if not writer.state.is_needed(old):
@@ -175,9 +177,10 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
         writer.dead_streams.append(old.slot)
     for block in blocks if outlives else ():
         free_block(writer, block)
-    new = create_stream(writer, nonblocking=bool(b & 1))
+    default = writer.state.order.defaults[writer.state.device]
+    asker = default if c & 64 else create_stream(writer, nonblocking=bool(b & 1))
     for _ in range(count):
-        work_on(writer, allocate_block(writer, size, new), new)
+        work_on(writer, allocate_block(writer, size, asker), asker)
 
 
 def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:

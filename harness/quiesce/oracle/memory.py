@@ -64,6 +64,8 @@ class BlockState:
     """How much the largest block of its kind took that was freed before it was made: it may lie in what that left."""
     claimed_bytes: int | None = None
     """By how much the backend's own ``live`` gauge rose for it."""
+    staged_from: BlockState | None = None
+    """For a buffer of a library's own: what it has the content of."""
 
     @property
     def end(self) -> int:
@@ -257,6 +259,12 @@ class MemoryModel:
         elif isinstance(observation, UpstreamRefused) and self._ledger:
             self._kinds_seen.add(observation.kind)
         return []
+
+    def is_pinned_upstream(self, start: int, end: int) -> bool:
+        """Whether ``[start, end)`` is seen to lie in pinned memory."""
+        ranges = self.upstream.overlapping(start, end)
+        covered_bytes = sum(min(end, above) - max(start, below) for below, above, _ in ranges)
+        return covered_bytes == end - start and all(held.kind is MemoryKind.PINNED for _, _, held in ranges)
 
     def disown(self, pool: Slot) -> None:
         """Take it that nobody knows whose the memory of a pool is from now on."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
-from quiesce.observations import CopyEnqueued, EventRecorded, Observation
+from quiesce.observations import EventRecorded
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.captures import CaptureState
 from quiesce.oracle.change import Change, Conflict
@@ -76,35 +76,6 @@ def _may_wait_for_freed(facts: Facts, block: BlockState) -> bool:
     return on_device and bool(facts.order.unfinished(facts.memory.freed_behind))
 
 
-def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change) -> None:
-    """Enter a block that was made of a host block; the source is in use where the copy reads it."""
-    source = facts.blocks.get(operation.source)
-    size = source.size_bytes if source is not None else 0
-    allocate(facts, ops.Allocate(operation.slot, size, stream=operation.stream), outcome, change)
-    facts.staged = True
-    used = [operation.slot]
-    directly = source is not None and source.kind is MemoryKind.PINNED
-    if source is not None and (
-        (directly and facts.promises(Promise.STAGES_PINNED_DIRECTLY)) or _is_read(source, change.observations)
-    ):
-        used.append(operation.source)
-    use(facts, [slot for slot in used if not _is_pageable(facts, slot)], facts.stream(operation.stream), change)
-    if _is_pageable(facts, operation.source) and not _is_read_elsewhere(source, change.observations):
-        facts.order.doubt_stalls()  # as by any copy from it
-
-
-def _is_read(source: BlockState, observations: Collection[Observation]) -> bool:
-    return any(
-        isinstance(seen, CopyEnqueued) and source.address <= seen.source_address < source.end for seen in observations
-    )
-
-
-def _is_read_elsewhere(source: BlockState | None, observations: Collection[Observation]) -> bool:
-    """Whether what is copied was put into another buffer before."""
-    copied = any(isinstance(seen, CopyEnqueued) for seen in observations)
-    return copied and source is not None and not _is_read(source, observations)
-
-
 def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
     """Enter a copy. Pageable memory is not in use once the call has returned.
 
@@ -115,7 +86,7 @@ def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
     if stream is not None and not facts.empty_blocks.keys().isdisjoint(slots):
         merge(facts.memory.empty_uses, stream.clock)  # nothing to copy
         return
-    pageable = {slot for slot in slots if _is_pageable(facts, slot)}
+    pageable = {slot for slot in slots if is_pageable(facts, slot)}
     use(facts, [slot for slot in slots if slot not in pageable], stream, change)
     if stream is None or facts.captures.of(stream) is not None:
         return
@@ -125,7 +96,8 @@ def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
         facts.order.doubt_stalls()  # it may have been waited for
 
 
-def _is_pageable(facts: Facts, slot: Slot) -> bool:
+def is_pageable(facts: Facts, slot: Slot) -> bool:
+    """Whether a block is ordinary memory of the host."""
     return slot in facts.blocks and facts.blocks[slot].kind is MemoryKind.PAGEABLE
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from quiesce import operations as ops
 from quiesce.operations import Operation, Slot
-from quiesce.oracle import reuse
+from quiesce.oracle import reuse, staging
 from quiesce.oracle.change import Change
 from quiesce.oracle.clocks import merge
 from quiesce.oracle.facts import RUNTIME, EventState, Facts
@@ -50,7 +50,7 @@ def _allocate(facts: Facts, operation: ops.Allocate, change: Change) -> None:
 
 def _stage(facts: Facts, operation: ops.Stage, change: Change) -> None:
     if isinstance(change.outcome, Allocated):
-        reuse.stage(facts, operation, change.outcome, change)
+        staging.stage(facts, operation, change.outcome, change)
 
 
 def _fill(facts: Facts, operation: ops.Fill, change: Change) -> None:

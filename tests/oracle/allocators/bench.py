@@ -463,5 +463,9 @@ class Bench:
         address = buffer.address if buffer else host.area.address
         self.machine.log.append(CopyEnqueued(address, block.area.address, host.size, stream.name))
         if buffer:
-            pinned.free(buffer, [used], stream)
+            pinned.free(buffer, self.uses_of_buffer(used), stream)
         return made
+
+    def uses_of_buffer(self, copied: Use) -> list[Use]:
+        """Return what a staging buffer is kept for."""
+        return [copied]

@@ -119,6 +119,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("bump with reset", placing.PaddingIsForgotten, "ALN", OVERLAP, WITHIN),
     _policy("coarse chunks", placing.SumsTheWrongSize, "FRAG", OVERLAP, WITHIN, TRIM, FITS),
     _policy("coarse chunks", placing.SplitsWithoutUnlinking, "OVL", OVERLAP, OWNED, REUSE),
+    _bench("powers of two", ordering.BuffersAreReadAtOnce, "ORD", REUSE, IN_FLIGHT),
     _bench("powers of two", placing.NothingIsSomebody, "ZERO", OVERLAP, hostile=True),
     _bench("polled events", placing.FreesTwice, "DBL", REFUSED, OVERLAP, hostile=True),
     _bench("powers of two", placing.DefaultPoolsShareADevice, "DEV", WITHIN),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from .arenas import Buddy, Bump, Coarse, _Bump
+from .bench import Bench
 from .caching import Polling, PowersOfTwo
 from .machine import Event, Stream
 from .policy import Area, Use
@@ -151,3 +152,10 @@ class RecordsOnTheDefaultStream(PowersOfTwo):
 
     def guard(self, area: Area, uses: list[Use]) -> list[Event]:
         return super().guard(area, [Use(self.machine.defaults[0]) for _ in uses])
+
+
+class BuffersAreReadAtOnce(Bench):
+    """A staging buffer is free as soon as the copy out of it was asked for."""
+
+    def uses_of_buffer(self, copied: Use) -> list[Use]:
+        return []

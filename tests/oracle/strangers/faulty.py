@@ -80,6 +80,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _pool("segregated fit", order.DefaultIsDone, REUSE, IN_FLIGHT),
     _pool("stealing arenas", order.DefaultUsesAreDone, REUSE, IN_FLIGHT, EARLY),
     _pool("stealing arenas", order.OrphansAreIdle, REUSE, IN_FLIGHT),
+    _pool("stealing arenas", order.OrphansForgetUsers, REUSE, IN_FLIGHT),
     _pool("stealing arenas", order.HandlesComeAgain, REUSE),
     _pool("stealing arenas", order.WaitsForTheNewest, REUSE),
     _pool("decaying runs", spans.SlotsAreRoundedUp, OVERLAP, WITHIN),

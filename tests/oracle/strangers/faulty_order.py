@@ -145,6 +145,18 @@ class OrphansAreIdle(StealingArenas):
         super().queue_is_going(queue)
 
 
+class OrphansForgetUsers(StealingArenas):
+    """What a stream that is gone has left is behind the work of that stream alone."""
+
+    def queue_is_going(self, queue: Queue) -> None:
+        for piece in self.arenas.get(queue, ()):
+            others = [marker for marker in piece.behind if marker.point.queue is not queue]
+            for marker in others:
+                piece.behind.remove(marker)
+                self.runtime.retire(marker)
+        super().queue_is_going(queue)
+
+
 class HandlesComeAgain(StealingArenas):
     """A marker of a stream with the same handle needs no wait; the runtime hands handles out again."""
 

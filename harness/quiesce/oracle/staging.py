@@ -1,0 +1,94 @@
+"""How a library brings the host's data to the device: straight from the block, or through a buffer of its own.
+
+The host fills a buffer as soon as something is to be staged, so what was in it must have been read by then. That is so
+of pinned ones: of pageable memory a copy has read all when it returns (CUDA Runtime API, "API synchronization
+behavior").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from quiesce import operations as ops
+from quiesce.backend import Promise
+from quiesce.observations import CopyEnqueued, Observation
+from quiesce.operations import MemoryKind
+from quiesce.oracle.change import Change
+from quiesce.oracle.clocks import StreamState, merge
+from quiesce.oracle.facts import Facts
+from quiesce.oracle.memory import BlockState, Freed
+from quiesce.oracle.reuse import allocate, is_pageable, meet, use
+from quiesce.outcomes import Allocated
+
+
+def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change) -> None:
+    """Enter a block that was made of a host block; the source is in use where the copy reads it."""
+    source = facts.blocks.get(operation.source)
+    size = source.size_bytes if source is not None else 0
+    allocate(facts, ops.Allocate(operation.slot, size, stream=operation.stream), outcome, change)
+    facts.staged = True
+    used = [operation.slot]
+    directly = source is not None and source.kind is MemoryKind.PINNED
+    if source is not None and (
+        (directly and facts.promises(Promise.STAGES_PINNED_DIRECTLY)) or _is_read(source, change.observations)
+    ):
+        used.append(operation.source)
+    stream = facts.stream(operation.stream)
+    use(facts, [slot for slot in used if not is_pageable(facts, slot)], stream, change)
+    if is_pageable(facts, operation.source) and not _is_read_elsewhere(source, change.observations):
+        facts.order.doubt_stalls()  # as by any copy from it
+    made = facts.blocks.get(operation.slot)
+    if (
+        made is None
+        or source is None
+        or stream is None
+        or facts.captures.of(stream) is not None
+        or not facts.sees_order
+    ):
+        return
+    for seen in change.observations:
+        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream):
+            _read_buffer(facts, source, made, seen, stream, change)
+
+
+def _read_buffer(
+    facts: Facts, source: BlockState, made: BlockState, seen: CopyEnqueued, stream: StreamState, change: Change
+) -> None:
+    """Enter a copy out of a buffer of the library's own: its memory is in use until the copy is done.
+
+    Its content is the source's. Who fills it with something else has waited for the copies of what was in it.
+    """
+    start, end = seen.source_address, seen.source_address + seen.size_bytes
+    is_content = made.address <= seen.destination_address < made.end  # and no padding
+    if not is_content or facts.memory.live.overlapping(start, end) or not facts.memory.is_pinned_upstream(start, end):
+        return
+    buffer = BlockState(
+        f"the staging buffer of {source.slot}",
+        start,
+        seen.size_bytes,
+        MemoryKind.PINNED,
+        stream,
+        None,
+        facts.device,
+        change.origin,
+        staged_from=source,
+    )
+    earlier = facts.memory.guarded.cut(start, end)
+    buffer.inherited = [each for each in earlier if each.block.staged_from is not source]
+    meet(facts, buffer, None, change)
+    guard = facts.order.work(made.uses)
+    for each in earlier:
+        merge(guard, facts.order.work(each.guard))
+    facts.memory.guard(start, end, Freed(guard, buffer))
+
+
+def _is_read(source: BlockState, observations: Collection[Observation]) -> bool:
+    return any(
+        isinstance(seen, CopyEnqueued) and source.address <= seen.source_address < source.end for seen in observations
+    )
+
+
+def _is_read_elsewhere(source: BlockState | None, observations: Collection[Observation]) -> bool:
+    """Whether what is copied was put into another buffer before."""
+    copied = any(isinstance(seen, CopyEnqueued) for seen in observations)
+    return copied and source is not None and not _is_read(source, observations)

@@ -1,0 +1,81 @@
+"""Buffers of a library's own between the host's data and the device, as dialogues: who may fill one again, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.observations import (
+    CopyEnqueued,
+    EventCompleted,
+    EventRecorded,
+    Observation,
+    UpstreamAllocated,
+    UpstreamFreed,
+)
+from quiesce.operations import MemoryKind
+from quiesce.outcomes import Allocated
+
+from .test_liberties import DONE, ORDER_UNTOLD, Exchange, findings
+
+BUFFER = 1 << 20
+PINNED, PAGEABLE = MemoryKind.PINNED, MemoryKind.PAGEABLE
+HOST: tuple[Exchange, ...] = (
+    ("s = create stream", DONE),
+    ("h = allocate 256 pageable", Allocated(1 << 30)),
+    ("k = allocate 256 pageable", Allocated(2 << 30)),
+)
+RECORDED = EventRecorded("internal:1", "s")
+COMPLETED = EventCompleted("internal:1")
+
+
+def held(kind: MemoryKind) -> UpstreamAllocated:
+    return UpstreamAllocated(BUFFER, 4096, kind)
+
+
+def staged(slot: str, source: str, *before: Observation, at: int = BUFFER, to: int = 0) -> Exchange:
+    """Return how a block is staged through the buffer, with an event recorded behind the copy."""
+    made = (3 if slot == "a" else 4) << 30
+    return f"{slot} = stage {source} on s", Allocated(made), (*before, CopyEnqueued(at, made + to, 256, "s"), RECORDED)
+
+
+def test_a_buffer_is_filled_again_when_the_copy_out_of_it_is_done() -> None:
+    first = staged("a", "h", held(PINNED))
+    (finding,) = findings(*HOST, first, staged("b", "k"))
+    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert "'the staging buffer of k' ordered behind the work on 'the staging buffer of h'" in finding.expected
+    assert findings(*HOST, first, staged("b", "k", COMPLETED)) == ()
+    assert findings(*HOST, first, ("synchronize stream s", DONE), staged("b", "k")) == ()
+    assert findings(*HOST, first, staged("b", "k", at=BUFFER + 256)) == ()
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        ("p = allocate 256 pinned", Allocated(BUFFER)),
+        ("q = create pool", DONE, (UpstreamFreed(BUFFER, 4096, PINNED),)),
+    ],
+)
+def test_a_buffer_is_handed_out_or_goes_back_when_the_copy_out_of_it_is_done(exchange: Exchange) -> None:
+    first = staged("a", "h", held(PINNED))
+    assert findings(*HOST, first, exchange)
+    assert findings(*HOST, first, ("synchronize device", DONE), exchange) == ()
+
+
+def test_a_buffer_keeps_what_is_staged_again() -> None:
+    twice = (staged("a", "h", held(PINNED)), staged("b", "h"))
+    assert findings(*HOST, *twice) == ()
+    assert findings(*HOST, *twice, ("free b", DONE), staged("b", "k"))
+
+
+def test_of_a_pageable_buffer_all_was_read_when_the_copy_returned() -> None:
+    for seen in ((), (held(PAGEABLE),)):
+        assert findings(*HOST, staged("a", "h", *seen), staged("b", "k")) == ()
+
+
+def test_padding_is_nobodys_content() -> None:
+    assert findings(*HOST, staged("a", "h", held(PINNED), to=256), staged("b", "k", to=256)) == ()
+
+
+def test_where_no_order_is_told_nobody_knows_what_was_waited_for() -> None:
+    exchanges = (*HOST, staged("a", "h", held(PINNED)), staged("b", "k"))
+    assert findings(*exchanges, description=ORDER_UNTOLD) == ()
