@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from quiesce.backend import Backend, Capability, Context, DeviceProfile, Reply
-from quiesce.backends import opencl
+from quiesce.backends import opencl, opencl_kernel
 from quiesce.backends.opencl import backend
 from quiesce.cases.expansion import PerformStep
 from quiesce.errors import BackendUnavailable
@@ -134,8 +134,16 @@ def test_a_machine_without_a_device_is_unavailable(
         backend().describe()
 
 
+def complain_of(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    def complaint(pyopencl: object, device: types.SimpleNamespace) -> str:
+        return "error: unknown target CPU 'generic'" if device.name in names else ""
+
+    monkeypatch.setattr(opencl, "compiler_complaint", complaint)
+
+
 def two_devices(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> types.SimpleNamespace:
     """An OpenCL with two devices beside one without shared virtual memory, and a caller who chose."""
+    complain_of(monkeypatch)
     if chosen is None:
         monkeypatch.delenv(opencl.DEVICE, raising=False)
     else:
@@ -150,6 +158,47 @@ def two_devices(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> types.Si
 def test_the_device_can_be_chosen(monkeypatch: pytest.MonkeyPatch, chosen: str | None, name: str) -> None:
     fake = two_devices(monkeypatch, chosen)
     assert opencl._find_device(fake).name == name  # type: ignore[arg-type]
+
+
+def test_a_device_that_compiles_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = two_devices(monkeypatch, "0")
+    complain_of(monkeypatch, "1")
+    assert opencl._find_device(fake).name == "3"  # type: ignore[arg-type]
+    complain_of(monkeypatch, "1", "3")
+    with pytest.raises(BackendUnavailable, match=r"compiles a kernel here \(error: unknown target CPU 'generic'\)"):
+        opencl._find_device(fake)  # type: ignore[arg-type]
+
+
+class FakeCompiler(types.ModuleType):
+    """An OpenCL whose compiler says what it is told to say."""
+
+    Error = FakeError
+    CompilerWarning = UserWarning
+    Context = list
+
+    def __init__(self, says: str) -> None:
+        super().__init__("pyopencl")
+        self.says = says
+
+    def Program(self, context: list[object], source: str) -> FakeCompiler:
+        return self
+
+    def build(self, cache_dir: bool) -> None:
+        if self.says:
+            raise FakeError(self.says)
+
+
+@pytest.mark.parametrize(
+    ("says", "complaint"),
+    [
+        ("", ""),
+        ("failed\n\nerror: no such CPU\nmore", "error: no such CPU"),
+        ("failed\n", "failed"),
+        ("\n", "FakeError"),
+    ],
+)
+def test_what_the_compiler_says_is_the_reason(says: str, complaint: str) -> None:
+    assert opencl_kernel.compiler_complaint(FakeCompiler(says), "cpu") == complaint
 
 
 @pytest.mark.parametrize("chosen", ["", "-1", "first"])

@@ -16,7 +16,7 @@ from quiesce.outcomes import Allocated, Done
 
 
 class Fake:
-    def __init__(self, trouble: Exception | None = None) -> None:
+    def __init__(self, trouble: Exception | SystemExit | None = None) -> None:
         self.trouble = trouble
 
     def describe(self) -> Description:
@@ -36,11 +36,17 @@ def crashing() -> Backend:
     raise ZeroDivisionError("boom")
 
 
+def leaving() -> Backend:
+    sys.exit(0)
+
+
 FACTORIES: dict[str, Callable[[], object]] = {
     "good": Fake,
     "integer": lambda: 7,
     "lacking": unavailable,
     "crashing": crashing,
+    "leaving": leaving,
+    "quitting": lambda: Fake(SystemExit(7)),
     "mute": lambda: Fake(BackendUnavailable("mute", "no driver", "install one")),
     "rude": lambda: Fake(RuntimeError("oops")),
 }
@@ -69,7 +75,8 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_are_sorted_unique_and_of_the_group_only() -> None:
-    names = ["claimed", "crashing", "good", "integer", "lacking", "mute", "nameless", "nowhere", "rude"]
+    names = ["claimed", "crashing", "good", "integer", "lacking", "leaving", "mute", "nameless"]
+    names += ["nowhere", "quitting", "rude"]
     assert list(backend_names()) == names
 
 
@@ -111,6 +118,7 @@ def test_a_factory_that_makes_no_backend_is_refused() -> None:
         ("nowhere", "it cannot be imported: No module named 'no_such_module_at_all'"),
         ("nameless", "it raised AttributeError"),
         ("crashing", "it raised ZeroDivisionError: boom"),
+        ("leaving", "it raised SystemExit: 0"),
         ("lacking", "no device"),
     ],
 )
@@ -134,6 +142,7 @@ def test_probing_describes_what_works() -> None:
         ("mute", "no driver", "install one"),
         ("lacking", "no device", "plug one in"),
         ("rude", "it raised RuntimeError: oops", "repair describe(): it raises BackendUnavailable or answers"),
+        ("quitting", "it raised SystemExit: 7", "repair describe(): it raises BackendUnavailable or answers"),
     ],
 )
 def test_probing_says_why_not(name: str, reason: str, remedy: str) -> None:

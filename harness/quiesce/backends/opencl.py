@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Closing, Description, DeviceProfile, Promise, Reply
-from quiesce.backends.opencl_kernel import Kernels
+from quiesce.backends.opencl_kernel import Kernels, compiler_complaint
 from quiesce.backends.opencl_ledger import OpenClLedger
 from quiesce.backends.opencl_memory import ALIGNMENT_BYTES, Memory
 from quiesce.backends.opencl_streams import Refused, Streams
@@ -35,6 +35,7 @@ DEVICE: Final = "QUIESCE_OPENCL_DEVICE"
 """The variable that says which of the devices to use: a number from 0, which goes round where devices are fewer."""
 
 REMEDY: Final = "install PyOpenCL with a CPU runtime: pip install 'quiesce[opencl]'"
+NEWER: Final = "install a newer OpenCL runtime beside it, such as your system's PoCL (Debian: pocl-opencl-icd)"
 
 _LETTING_GO_TRIES: Final = 50
 _LETTING_GO_SECONDS: Final = 0.001
@@ -81,7 +82,7 @@ def _import_pyopencl() -> types.ModuleType:
 
 
 def _find_device(pyopencl: types.ModuleType) -> cl.Device:
-    """Return the chosen one of the devices with shared virtual memory and a dispatch table that the ledger knows."""
+    """Return the chosen one of the devices that compile, have shared virtual memory and a dispatch table like ours."""
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
@@ -95,6 +96,10 @@ def _find_device(pyopencl: types.ModuleType) -> cl.Device:
     ]
     if not devices:
         raise BackendUnavailable(NAME, "no OpenCL 3 device has shared virtual memory (SVM)", REMEDY)
+    complaints = [compiler_complaint(pyopencl, device) for device in devices]
+    devices = [device for device, complaint in zip(devices, complaints, strict=True) if not complaint]
+    if not devices:
+        raise BackendUnavailable(NAME, f"no OpenCL device compiles a kernel here ({complaints[0]})", NEWER)
     chosen = os.environ.get(DEVICE, "0")
     if not (chosen.isascii() and chosen.isdigit()):
         raise BackendUnavailable(NAME, f"{DEVICE}='{chosen}' is no number", f"write {DEVICE}=0 for the first device")

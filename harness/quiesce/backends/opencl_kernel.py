@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,19 @@ def _source(reads: int, writes: int, argument_bytes: int) -> str:
         lines.append("seen ^= padding.bytes[0];")
     lines += [f"w{index}[0] = seen;" for index in range(writes)]
     return f"{padding}__kernel void touch({', '.join(parameters)}) {{ uchar seen = 0; {' '.join(lines)} }}\n"
+
+
+@functools.cache
+def compiler_complaint(pyopencl: types.ModuleType, device: cl.Device) -> str:
+    """Return why a device compiles no kernel, or an empty text: PoCL's compiler may be older than the processor."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pyopencl.CompilerWarning)
+        try:
+            pyopencl.Program(pyopencl.Context([device]), _source(0, 0, 0)).build(cache_dir=False)
+        except pyopencl.Error as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            return next((line for line in lines if "error:" in line), lines[0] if lines else type(error).__name__)
+    return ""
 
 
 class Kernels:

@@ -66,7 +66,7 @@ def load_backend(name: str) -> Backend:
         backend: object = point.load()()
     except (BackendUnavailable, ConfigurationError):
         raise
-    except Exception as error:  # third-party code: whatever it raises means that it cannot be used here
+    except (Exception, SystemExit) as error:  # third-party code: whatever it raises, it cannot be used here
         remedy = f"repair or reinstall the distribution that declares '{point.value}'"
         raise BackendUnavailable(name, _describe(error), remedy) from error
     if not isinstance(backend, Backend):
@@ -86,7 +86,7 @@ def probe_backend(name: str) -> Usable | Unusable:
         return Unusable(name, error.reason, error.remedy)
     except ConfigurationError:
         raise
-    except Exception as error:  # describe() is third-party code as well
+    except (Exception, SystemExit) as error:  # describe() is third-party code as well
         return Unusable(name, _describe(error), "repair describe(): it raises BackendUnavailable or answers")
 
 
@@ -143,7 +143,7 @@ def _entry_points() -> importlib.metadata.EntryPoints:
     return importlib.metadata.entry_points(group=GROUP)
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: Exception | SystemExit) -> str:
     if isinstance(error, ImportError):
         return f"it cannot be imported: {error}"
     return f"it raised {type(error).__name__}: {error}"
