@@ -13,14 +13,7 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import (
-    EventRecorded,
-    EventWaited,
-    Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
-)
+from quiesce.observations import EventRecorded, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,
@@ -308,47 +301,6 @@ def test_a_block_of_no_bytes_may_be_a_header_alone() -> None:
     made: tuple[Exchange, ...] = (("a = allocate 0", behind_its_header, CHUNK),)
     assert findings(*made, ("trim", DONE), promises=TRIMS) == ()
     assert findings(*made, ("free a", DONE), ("trim", DONE), promises=TRIMS)
-
-
-def test_a_smaller_chunk_is_as_small_as_the_pool_likes() -> None:
-    usual, smaller = UpstreamRefused(9 << 20), UpstreamRefused(6 << 20)
-    description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
-    for refused, is_retried in ((usual, smaller), True), ((usual, usual), False):
-        tried: Exchange = ("a = allocate 1", OUT_OF_MEMORY, refused)
-        assert bool(findings(tried, promises=retries, description=description)) is not is_retried
-
-
-@pytest.mark.parametrize(
-    ("armed", "asked", "is_usual"),
-    [
-        ((), (), True),
-        ((("fail bookkeeper 3", DONE),), (), False),  # it may be met before anything is asked of upstream
-        ((), (UpstreamRefused(4 << 20),), False),  # so much had no room beside what was held
-    ],
-)
-def test_what_a_pool_takes_after_a_failure_is_not_its_first_chunk(
-    armed: tuple[Exchange, ...], asked: tuple[Observation, ...], is_usual: bool
-) -> None:
-    held, small, large = (1 << 20, 5 << 20), (1 << 30, 4096), (1 << 30, 4 << 20)
-    beside: tuple[Exchange, ...] = (
-        ("x = allocate 5MiB", Allocated(held[0]), (UpstreamAllocated(*held),)),
-        ("free x", DONE),
-        *armed,
-    )
-    squeezed = (*asked, UpstreamFreed(*held), UpstreamAllocated(*small))
-    first: tuple[Exchange, ...] = (("a = allocate 4096", Allocated(small[0]), squeezed), ("free a", DONE))
-    again: Exchange = ("b = allocate 4096", Allocated(large[0]), (UpstreamFreed(*small), UpstreamAllocated(*large)))
-    resets = frozenset({Promise.GROWTH_RESETS})
-    assert bool(findings(*beside, *first, again, promises=resets)) is is_usual
-
-
-@pytest.mark.parametrize(("pool", "is_kept"), [("p = create pool limit=12MiB", True), ("p = create pool", False)])
-def test_a_limit_may_keep_a_pool_from_its_usual_chunk(pool: str, is_kept: bool) -> None:
-    description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
-    smaller = (UpstreamRefused(9 << 20), UpstreamAllocated(1 << 20, 6 << 20))
-    made: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 6MiB pool=p", BLOCK, smaller))
-    tried: Exchange = ("b = allocate 1 pool=p", OUT_OF_MEMORY, (UpstreamRefused(6 << 20),))
-    assert bool(findings(*made, tried, promises=retries, description=description)) is not is_kept
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[F
 
 
 INVARIANTS: Final = (
-    Invariant(FITS, "No out of memory for what fits.", "RETRY", request_fits_but_out_of_memory, MAKING_BLOCKS),
+    Invariant(FITS, "What fits is served.", "RETRY", request_fits_but_out_of_memory, MAKING_BLOCKS),
     Invariant(ENFORCED, "Capacities and limits hold.", "LIM", capacity_is_enforced, MAKING_BLOCKS, "made"),
     Invariant(REFUSED, "Foreign errors pass through.", "ROLL", foreign_errors_are_not_swallowed, about="swallowed"),
 )
