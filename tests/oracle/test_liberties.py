@@ -86,6 +86,17 @@ def test_what_may_have_to_wait_may_be_refused_beside_a_capture_in_any_mode(reque
     assert findings(*RELAXED[:-1], (request_line, UNSUPPORTED))
 
 
+def test_either_reason_for_a_refusal_may_be_told() -> None:
+    host: tuple[Exchange, ...] = (("h = allocate 1 pageable", Allocated(1 << 30)), ("a = allocate 1", BLOCK))
+    capturing: tuple[Exchange, ...] = (*host, ("s = create stream", DONE), ("begin capture on s", DONE))
+    spoiled: tuple[Exchange, ...] = (*capturing, ("query stream", Rejected(CAPTURE_IMPLICIT)))
+    assert findings(*capturing, ("copy a to h", UNSUPPORTED)) == ()
+    for asked in ("query stream s", "synchronize stream s"):
+        assert findings(*capturing, (asked, INVALIDATED))
+        assert findings(*spoiled, (asked, INVALIDATED)) == ()
+        assert findings(*spoiled, (asked, UNSUPPORTED)) == ()
+
+
 def test_who_promises_to_allocate_in_captures_is_held_to_it() -> None:
     promises = frozenset({Promise.ALLOCATES_IN_CAPTURES})
     assert findings(*RELAXED, ("c = allocate 1", UNSUPPORTED), promises=promises)
@@ -333,6 +344,18 @@ def test_an_error_below_is_not_to_be_taken_for_lack_of_memory(size: int, is_know
     assert findings(armed, ("a = allocate 1", Rejected(UPSTREAM_ERROR), refused)) == ()
     assert findings(armed, ("p = create pool", OUT_OF_MEMORY, refused)) == ()
     assert findings(("fail upstream 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
+
+
+def test_a_call_that_was_to_give_memory_back_may_have_met_the_error() -> None:
+    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    freed: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, CHUNK), ("free a", DONE))
+    served, refused = UpstreamAllocated(3 << 20, 1 << 20), UpstreamRefused(1 << 20)
+    for beside in (("trim", DONE), ("p = create pool", DONE), ("s = create stream", DONE)):
+        assert findings(*freed, armed, beside, ("b = allocate 1", Allocated(3 << 20), (refused, served))) == ()
+    assert findings(*freed, armed, ("b = allocate 1", Allocated(3 << 20), (served,))) == ()
+    assert findings(*freed, armed, ("b = allocate 1", Allocated(3 << 20), (refused, served)))
+    assert findings(armed, ("b = allocate 1", Allocated(3 << 20), (served,)))
+    assert findings(armed, ("p = create pool", DONE), ("b = allocate 1", Allocated(3 << 20), (served,)))
 
 
 def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:

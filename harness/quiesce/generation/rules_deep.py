@@ -166,7 +166,9 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     blocks = [allocate_block(writer, size, writer.stream(b) if outlives else old) for _ in range(count)]
     if c & 1 and writer.can(Capability.STALL):
         writer.write(ops.Stall(old.slot))
-    users = [old, *(stream for stream in some_streams(writer, 2, b) if stream is not old and c & 32)]
+    is_shared = c & 96 == 96
+    others = some_streams(writer, 2, b) if is_shared else []
+    users = [old, *(stream for stream in others if stream is not old)]
     for block in blocks:
         for user in users:
             work_on(writer, block, user)
@@ -178,7 +180,7 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     for block in blocks if outlives else ():
         free_block(writer, block)
     default = writer.state.order.defaults[writer.state.device]
-    asker = default if c & 64 else create_stream(writer, nonblocking=bool(b & 1))
+    asker = default if is_shared else create_stream(writer, nonblocking=bool(b & 1))
     for _ in range(count):
         work_on(writer, allocate_block(writer, size, asker), asker)
 

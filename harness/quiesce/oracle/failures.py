@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Final
 
 from quiesce import operations as ops
 from quiesce.gauges import Gauge, best_reading
@@ -12,6 +13,9 @@ from quiesce.operations import InjectedError
 from quiesce.oracle.change import Change
 from quiesce.oracle.memory import MemoryModel
 from quiesce.outcomes import Allocated, OutOfMemory
+
+_GIVES_BACK: Final = (ops.Trim, ops.DestroyPool, ops.DestroyStream, ops.DestroyGraph, ops.DestroyInstance, ops.Finalize)
+"""Requests that may give memory back in which no block ever was."""
 
 
 @dataclass(slots=True)
@@ -29,13 +33,16 @@ class ArmedFailure:
         It was served, or out of memory although there was enough and nothing else was refused.
 
         Where calls are not seen, any operation may have made some: one that tidies up may have met the failure, and
-        need not fail for it.
+        need not fail for it. A call that was to give memory back and failed is not seen either.
         """
         mistaken = isinstance(change.outcome, OutOfMemory) and _was_refused_with_room(change, memory, capacity_bytes)
+        may_give_back = memory.was_anything_freed or isinstance(change.operation, _GIVES_BACK)
         if (isinstance(change.outcome, Allocated) or mistaken) and not self.in_doubt:
             met = self.calls_left <= _certain_calls(change)
-            change.swallowed = met and self.error is InjectedError.FOREIGN
-        self.in_doubt |= not calls_are_seen or any(isinstance(seen, UpstreamFreed) for seen in change.observations)
+            sure = mistaken or not may_give_back or _was_first_refused_with_room(change, memory, capacity_bytes)
+            change.swallowed = met and sure and self.error is InjectedError.FOREIGN
+        freed = any(isinstance(seen, UpstreamFreed) for seen in change.observations)
+        self.in_doubt |= not calls_are_seen or freed or may_give_back
         self.calls_left -= len(change.asks)
 
 
@@ -52,6 +59,18 @@ def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: 
     held = [held.size_bytes for _, _, held in memory.upstream]
     needed_bytes = refused[0] + (change.operation.alignment_bytes or 0)  # wherever the hole begins
     return needed_bytes <= (capacity_bytes - sum(held)) // (len(held) + 1)
+
+
+def _was_first_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: int) -> bool:
+    """Whether the first call of an allocation was refused although there was a hole for it, whatever came then."""
+    seen = [
+        each for each in change.observations if isinstance(each, UpstreamAllocated | UpstreamRefused | UpstreamFreed)
+    ]
+    if not isinstance(change.operation, ops.Allocate) or not seen or not isinstance(seen[0], UpstreamRefused):
+        return False
+    ranges = len(memory.upstream) + sum(isinstance(each, UpstreamFreed) for each in seen)
+    needed_bytes = seen[0].size_bytes + (change.operation.alignment_bytes or 0)
+    return needed_bytes <= (capacity_bytes - change.asks[0].held_bytes) // (ranges + 1)
 
 
 def _certain_calls(change: Change) -> int:

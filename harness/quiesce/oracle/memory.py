@@ -143,6 +143,11 @@ class MemoryModel:
         """Whether all of a kind's memory is seen upstream; a ledger may look at the device's driver alone."""
         return kind in self._kinds_seen
 
+    @property
+    def was_anything_freed(self) -> bool:
+        """Whether there may be anything to give back."""
+        return bool(self.largest_freed_bytes)
+
     def add(self, block: BlockState) -> list[BlockState]:
         """Enter a block and return the live blocks that it overlaps."""
         overlapped = [other for _, _, other in self.live.overlapping(block.address, block.end)]

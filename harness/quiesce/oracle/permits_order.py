@@ -34,10 +34,12 @@ def enqueue(model: Model, stream: StreamState | None) -> Permitted:
 
 
 def on_stream(model: Model, stream: Slot | None, permitted: Permitted) -> Permitted:
-    """Return ``permitted`` where work may be put on a stream, else what that answers."""
+    """Return ``permitted`` where work may be put on a stream, else what that answers, or why it is refused anyway."""
     verdict = enqueue(model, model.stream(stream))
-    if verdict.anything or not verdict.success:
+    if verdict.anything:
         return verdict
+    if not verdict.success:
+        return replace(verdict, codes=verdict.codes | permitted.codes)
     return replace(permitted, codes=permitted.codes | verdict.codes) if verdict.codes else permitted
 
 
@@ -133,8 +135,9 @@ def _ask_stream(model: Model, slot: Slot | None, answered: Permitted) -> Permitt
     stream = model.stream(slot)
     if stream is None:
         return ANYTHING
-    if model.captures.of(stream) is not None:
-        return only(CAPTURE_UNSUPPORTED)
+    capture = model.captures.of(stream)
+    if capture is not None:
+        return only(CAPTURE_UNSUPPORTED, *((CAPTURE_INVALIDATED,) if capture.invalid else ()))
     if model.captures.any_active and stream.name == "":
         return replace(answered, codes=answered.codes | {CAPTURE_UNSUPPORTED, CAPTURE_IMPLICIT})
     return answered
