@@ -163,7 +163,8 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     size = writer.size(a)
     outlives = bool(c & 4)
     count = 1 + (c >> 3 & 3)
-    blocks = [allocate_block(writer, size, writer.stream(b) if outlives else old) for _ in range(count)]
+    pool = pool_slot(writer, a) if c & 128 else None
+    blocks = [allocate_block(writer, size, writer.stream(b) if outlives else old, pool=pool) for _ in range(count)]
     if c & 1 and writer.can(Capability.STALL):
         writer.write(ops.Stall(old.slot))
     is_shared = c & 96 == 96
@@ -182,7 +183,7 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     default = writer.state.order.defaults[writer.state.device]
     asker = default if is_shared else create_stream(writer, nonblocking=bool(b & 1))
     for _ in range(count):
-        work_on(writer, allocate_block(writer, size, asker), asker)
+        work_on(writer, allocate_block(writer, size, asker, pool=pool), asker)
 
 
 def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:

@@ -41,9 +41,9 @@ def run_on_own_memory(writer: Writer, a: int, b: int, c: int) -> None:
     writer.write(ops.EndCapture(graph, first.slot))
     runs_alone = bool(b & 128) and len(writer.state.streams) < STREAMS_MAX
     runner = create_stream(writer, nonblocking=True) if runs_alone else first if c & 32 else third
-    for _ in range(2):
-        if all(writer.order_use(block, runner) for block in blocks):
-            writer.write(ops.LaunchGraph(graph, runner.slot))
+    for on in (runner, runner if b & 32 else first):
+        if all(writer.order_use(block, on) for block in blocks):
+            writer.write(ops.LaunchGraph(graph, on.slot))
         work_on(writer, allocate_block(writer, size, third), third)
     if blocks[1].alive:
         free_block(writer, blocks[1])
