@@ -102,6 +102,10 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
             "ERROR: --quiesce-report: 'tox.ini' is a file, so no report can be written; name a folder",
         ),
         (
+            f"--quiesce-report={'x' * 300}",
+            f"ERROR: --quiesce-report: '{'x' * 300}' cannot be a folder: File name too long; name another folder",
+        ),
+        (
             "--quiesce-report=tox.ini/below",
             "ERROR: no report can be written: *; name another folder with --quiesce-report or quiesce_report",
         ),

@@ -148,6 +148,11 @@ def _report(config: pytest.Config, text: str | None, from_option: bool) -> Path 
         raise pytest.UsageError(f"{source} names no folder; write one, such as reports/out")
     base = config.invocation_params.dir if from_option else (config.inipath or config.rootpath / "_").parent
     folder = base / text
-    if folder.exists() and not folder.is_dir():
+    try:
+        is_taken = folder.exists() and not folder.is_dir()
+    except OSError as error:  # a name too long, or a folder above that may not be entered
+        reason = error.strerror or type(error).__name__
+        raise pytest.UsageError(f"{source}: '{text}' cannot be a folder: {reason}; name another folder") from None
+    if is_taken:
         raise pytest.UsageError(f"{source}: '{text}' is a file, so no report can be written; name a folder")
     return folder

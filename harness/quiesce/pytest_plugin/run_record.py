@@ -130,6 +130,8 @@ class RunRecord:
         A run whose workers died and may not be replaced ends as if it had been through.
         """
         is_cut_short = len(self._reported) < session.testscollected
+        # One that is interrupted before the workers of pytest-xdist have collected ends as if all had passed.
+        is_cut_short |= exitstatus == pytest.ExitCode.OK and not self._reported
         if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop or is_cut_short:
             return KeyboardInterrupt
         ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
