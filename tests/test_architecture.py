@@ -34,6 +34,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "gauges": _rooms(""),
     "contract": _rooms(""),
     "errors": _rooms(""),
+    "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms(""),
     "versions": _rooms(""),
@@ -61,17 +62,17 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
-    "generation": VALUES | _rooms("backend cases lockstep"),
+    "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases"),
-    "reporting": VALUES | _rooms("oracle"),
+    "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
     "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
-        "backend backends.registry cases conformance execution generation oracle reference reporting simulator "
+        "backend backends.registry cases conformance execution files generation oracle reference reporting simulator "
         "subjects traces"
     ),
     "pytest_plugin": VALUES

@@ -95,7 +95,8 @@ def _interrupted_at(where: str) -> KeyboardInterrupt:
             130,
             f"quiesce: interrupted; it was at operation 3: free a; {HINT}\n",
         ),
-        (PermissionError(13, "Permission denied", "out"), 2, "quiesce: [Errno 13] Permission denied: 'out'\n"),
+        (OSError(28, "No space left on device"), 2, "quiesce: No space left on device\n"),
+        (PermissionError(13, "Permission denied", "out"), 2, "quiesce: 'out': Permission denied\n"),
     ],
 )
 def test_every_ending_has_its_code_and_one_line(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -169,10 +170,43 @@ def test_results_are_in_the_journal_before_the_next_case_begins(corpus: Path, mo
     assert seen == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_report_that_cannot_be_written_could_not_run(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["report.json", "report.html", "junit.xml", "results.jsonl"])
+@pytest.mark.parametrize(
+    "words", [["run", "cases"], ["import", "log"], ["exec", "--", "program"]], ids=lambda each: each[0]
+)
+def test_a_report_that_is_a_folder_is_refused_before_anything_runs(
+    words: list[str], name: str, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
-    (corpus / "out" / "report.json").mkdir(parents=True)
-    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
-    assert "out" in capsys.readouterr().err
+    (corpus / "out" / name).mkdir(parents=True)
+    with pytest.raises(SystemExit) as ended:
+        main([words[0], "--report", "out", *words[1:]])
+    assert ended.value.code == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    refused = f"argument --report: '{Path('out', name)}' is a folder, so no report can be written; name another; see "
+    assert refused in captured.err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(Verdict.FAILED, ExitCode.FINDINGS), (Verdict.PASSED, ExitCode.COULD_NOT_RUN)]
+)
+@pytest.mark.parametrize(("where", "name"), [("Journal.add", "results.jsonl"), ("folder.write_json", "report.json")])
+def test_a_full_disk_is_one_line_and_takes_no_finding_away(
+    where: str,
+    name: str,
+    verdict: Verdict,
+    code: ExitCode,
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def disk_full(*unused: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", f"out/{name}")
+
+    judge(monkeypatch, lambda case, backend: verdict)
+    monkeypatch.setattr(f"quiesce.reporting.{where.replace('Journal', 'journal.Journal')}", disk_full)
+    assert main(["run", "cases", "--report", "out"]) == code
+    captured = capsys.readouterr()
+    assert captured.err == f"quiesce: the reports are not complete: 'out/{name}': No space left on device\n"
+    assert captured.out.count("  reproduce: ") == (6 if verdict is Verdict.FAILED else 0)
+    assert "6 results from 2 backends: " in captured.out

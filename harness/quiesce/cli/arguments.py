@@ -74,6 +74,17 @@ def folder(text: str) -> Path:
     return path
 
 
+def report_folder(text: str) -> Path:
+    """Return a folder that reports can be written to. Raises :class:`argparse.ArgumentTypeError` where they cannot."""
+    from quiesce.reporting.folder import FILE_NAMES
+
+    path = folder(text)
+    for name in FILE_NAMES:
+        if (path / name).is_dir():
+            raise argparse.ArgumentTypeError(f"'{path / name}' is a folder, so no report can be written; name another")
+    return path
+
+
 def output_file(text: str) -> Path:
     """Return a file that can be written. Raises :class:`argparse.ArgumentTypeError` where it cannot."""
     path = Path(text)

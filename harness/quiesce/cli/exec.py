@@ -11,7 +11,7 @@ import shlex
 import signal
 from pathlib import Path
 
-from quiesce.cli.arguments import folder, whole_number
+from quiesce.cli.arguments import report_folder, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ring", type=whole_number, default=1 << 20, metavar="N", help="how many observations are kept"
     )
     parser.add_argument(
-        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
     )
 
 
@@ -80,18 +80,21 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             _result(path, simulated, arguments.at_exit, name, end, console)
             for path, name in zip(ended.ledgers, names, strict=True)
         ]
-    if arguments.report:
-        from quiesce.cli.version import version
-        from quiesce.reporting.folder import ReportFolder
-
-        with ReportFolder(arguments.report, seed=arguments.seed, run={"version": version()}) as folder:
-            for result in results:
-                folder.add(result)
+    is_reported = not arguments.report or _report(arguments, results, console)
     if results:
         from quiesce.reporting.terminal import render_summary
 
         console.write(render_summary(results, palette=console.palette))
-    return _exit_code(results, end, console)
+    code = _exit_code(results, end, console)
+    return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
+
+
+def _report(arguments: argparse.Namespace, results: list[Result], console: Console) -> bool:
+    """Write the reports, and return whether they could be written."""
+    from quiesce.cli.report_writing import write_reports
+    from quiesce.cli.version import version
+
+    return write_reports(arguments.report, results, console, seed=arguments.seed, run={"version": version()})
 
 
 def _import_judges() -> None:

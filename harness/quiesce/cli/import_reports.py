@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from quiesce.cli.arguments import folder
+from quiesce.cli.arguments import report_folder
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.report_writing import write_reports
 from quiesce.cli.version import version
 from quiesce.findings import Finding, Grade
-from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_at_exit(parser)
     parser.add_argument(
-        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
     )
 
 
@@ -42,6 +42,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Read, judge and report each file; one that can't be read leaves the others their results."""
     results: list[Result] = []
     unread = False
+    is_reported = True
     for path in arguments.files:
         try:
             results.append(_result(path, arguments.format, arguments.at_exit, console))
@@ -54,13 +55,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             unread = True
             console.complain(str(error))
     if arguments.report:
-        with ReportFolder(arguments.report, seed=0, run={"version of quiesce": version()}) as folder:
-            for result in results:
-                folder.add(result)
+        run = {"version of quiesce": version()}
+        is_reported = write_reports(arguments.report, results, console, seed=0, run=run)
         if note := why_unavailable():
             console.complain(note)
     console.write(render_summary(results, palette=console.palette))
-    return exit_code(results, incomplete=unread)
+    return exit_code(results, incomplete=unread or not is_reported)
 
 
 def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> Result:

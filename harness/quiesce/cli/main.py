@@ -15,6 +15,7 @@ from typing import Final
 from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.file_errors import explain
 from quiesce.cli.interruption import describe_interruption
 from quiesce.errors import QuiesceError
 
@@ -82,8 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interruption:
         console.complain(f"interrupted{describe_interruption(interruption)}")
         return ExitCode.INTERRUPTED
-    except (QuiesceError, OSError) as error:
+    except QuiesceError as error:
         console.complain(str(error))
+        return ExitCode.COULD_NOT_RUN
+    except OSError as error:
+        console.complain(explain(error))
         return ExitCode.COULD_NOT_RUN
     except Exception:  # the interpreter's own exit code for it is 1, which would say that something was found
         traceback.print_exc()

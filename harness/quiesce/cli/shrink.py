@@ -10,10 +10,11 @@ from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.selection import choose_backends
 from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
-from quiesce.generation.saving import named_case, save
+from quiesce.generation.saving import named_case
 from quiesce.generation.shrinking import TRIALS_MAX, shrink
 from quiesce.reporting.text import clean_line
 
@@ -50,8 +51,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.complain("shrinking was interrupted; this is the best so far")
     name = f"{case.identifier.rpartition('/')[2]}_shrunk"
     short = named_case(shrunk.case, shrunk.finding, usable.description, found_by=f"shrinking {case.path}", name=name)
-    if arguments.save is None:
+    path = None if arguments.save is None else save_or_complain(short, arguments.save, console)
+    if path is None:
         console.write(write_case(short))
     else:
-        console.write(f"saved as {clean_line(save(short, arguments.save).as_posix())}\n")
+        console.write(f"saved as {clean_line(path.as_posix())}\n")
     return ExitCode.FINDINGS
