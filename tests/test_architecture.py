@@ -72,8 +72,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
-        "backend backends.registry cases conformance execution files generation oracle reference reporting simulator "
-        "subjects traces"
+        "answers backend backends.registry cases conformance execution files generation oracle reference "
+        "reporting simulator subjects traces"
     ),
     "pytest_plugin": VALUES
     | _rooms(

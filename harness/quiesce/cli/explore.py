@@ -16,7 +16,7 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
 from quiesce.cli.saved_cases import save_or_complain
-from quiesce.cli.selection import choose_backends
+from quiesce.cli.selection import choose_described
 from quiesce.files import naming
 from quiesce.generation.campaign import CampaignResult, run_campaign
 from quiesce.generation.coverage import STATES
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    usable = choose_backends([arguments.backend]).usable[0]
+    usable = choose_described(arguments.backend)
 
     def keep(case: Case) -> None:
         with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either

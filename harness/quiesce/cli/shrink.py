@@ -11,7 +11,7 @@ from quiesce.cli.arguments import Once, folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.saved_cases import save_or_complain
-from quiesce.cli.selection import choose_backends
+from quiesce.cli.selection import choose_described
 from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
 from quiesce.generation.saving import named_case
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
     case = parse_case(arguments.file)
-    usable = choose_backends([arguments.backend]).usable[0]
+    usable = choose_described(arguments.backend)
     try:
         shrunk = shrink(
             usable.backend,
