@@ -24,7 +24,8 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract errors flavour findings results requests request_format versions"
+    "operations outcomes observations gauges contract errors flavour findings results requests request_format "
+    "shell versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -34,6 +35,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "gauges": _rooms(""),
     "contract": _rooms(""),
     "errors": _rooms(""),
+    "shell": _rooms(""),
     "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms(""),

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +69,31 @@ def test_a_failure_is_shown_with_the_command_that_repeats_it(
     assert "cases/pool/trim.case:7: operation 1 on 'process:./driver 'a b''\n" in text
     again = "quiesce run cases/pool/trim.case --backend 'process:./driver '\"'\"'a b'\"'\"'' --seed 5"
     assert f"  reproduce: {again}\n" in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+@pytest.mark.parametrize("name", [b"ca \xfe's;e.case", "turned \u202e round.case".encode(), b"-x.case"])
+def test_the_command_that_repeats_it_names_the_file_exactly(
+    name: bytes, corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(os.fsdecode(name))
+    (corpus / "cases" / "pool" / "trim.case").rename(path)
+    judge(monkeypatch, lambda case, backend: Verdict.FAILED)
+    assert main(["run", f"./{path}", "--backend", "alpha"]) == ExitCode.FINDINGS
+    command = next(line for line in capsys.readouterr().out.splitlines() if "reproduce:" in line)
+    assert command.isprintable()
+    words = words_of(command.partition("reproduce: ")[2])
+    assert words[:2] == ["quiesce", "run"]
+    assert main(words[1:]) == ExitCode.FINDINGS
+
+
+def words_of(command: str) -> list[str]:
+    """Return what a shell makes of a command."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash")
+    told = subprocess.run([bash, "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
+    return [os.fsdecode(word) for word in told.stdout.split(b"\0")[:-1]]
 
 
 def test_reports_are_equal_apart_from_the_run(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
 from pathlib import Path
 
+from quiesce import shell
 from quiesce.cli.arguments import report_folder, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
@@ -72,7 +72,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"stacks": 1} if arguments.stacks else {}),
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
-    command_line = shlex.join(arguments.words)
+    command_line = shell.join(arguments.words)
     with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
         names = _names(command_line, len(ended.ledgers))
         end = _bad_end(ended.status)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shlex
 from pathlib import Path
 from typing import Final
 
+from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, folder, operation_count, output_file, whole_number
@@ -81,7 +81,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         if saved := save_or_complain(case, arguments.save, console):
             path = saved.as_posix()
             console.write(f"saved as {clean_line(path)}; it fails again with\n")
-            console.write(f"  {shlex.join(['quiesce', 'run', path, '--backend', usable.name])}\n")
+            console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n")
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 
+from quiesce import shell
 from quiesce.cli.arguments import report_folder
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
@@ -78,7 +78,9 @@ def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> R
         verdict=verdict,
         reason="only a pointer into the middle of each block is left" if verdict is Verdict.INCONCLUSIVE else "",
         findings=judgement.findings,
-        reproduce=shlex.join([*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), path]),
+        reproduce=shell.join(
+            [*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), shell.operand(path)]
+        ),
     )
 
 

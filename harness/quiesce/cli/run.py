@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from quiesce import shell
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
@@ -115,8 +115,8 @@ def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[
 
 def reproduce_command(case: Case, backend: str, seed: int) -> str:
     """Return the command line that runs one case on one backend again, quoted for a POSIX shell."""
-    words = ["quiesce", "run", case.path, "--backend", backend]
-    return shlex.join(words if seed == 0 else [*words, "--seed", str(seed)])
+    words = ["quiesce", "run", shell.operand(case.path), "--backend", backend]
+    return shell.join(words if seed == 0 else [*words, "--seed", str(seed)])
 
 
 def opening_line(plan: Plan) -> str:
