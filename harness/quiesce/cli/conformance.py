@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, operation_count, report_folder, whole_number
+from quiesce.cli.arguments import Once, operation_count, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.interruption import describe_interruption
@@ -33,7 +33,7 @@ _EXIT_CODES: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to examine")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
         type=operation_count,

@@ -11,11 +11,10 @@ import signal
 from pathlib import Path
 
 from quiesce import shell
-from quiesce.cli.arguments import report_folder, whole_number
+from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.errors import ConfigurationError
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
@@ -34,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
     )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="seed of the schedule and of failures"
-    )
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures")
     parser.add_argument(
         "--recycle", choices=("eager", "never"), default="eager", help="whether addresses and handles are used again"
     )
@@ -107,8 +104,8 @@ def _capacity(text: str) -> int:
 
     try:
         return evaluate_size(text, {})
-    except RequestError as error:
-        raise ConfigurationError(f"--capacity: {error}") from None
+    except RequestError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; write bytes, such as 64MiB") from None
 
 
 def _names(command_line: str, count: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Final
 from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder, operation_count, output_file, whole_number
+from quiesce.cli.arguments import Once, folder, operation_count, output_file, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
@@ -29,7 +29,7 @@ OPERATIONS_DEFAULT: Final = 100_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to explore")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
         type=operation_count,

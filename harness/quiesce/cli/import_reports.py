@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from quiesce import shell
-from quiesce.cli.arguments import report_folder
+from quiesce.cli.arguments import nonempty, report_folder
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
@@ -25,7 +25,11 @@ from quiesce.traces.native_leaks import UnreadableReport
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="Valgrind's XML, or a log with a report of LeakSanitizer or MSVC's CRT"
+        "files",
+        nargs="+",
+        type=nonempty,
+        metavar="FILE",
+        help="Valgrind's XML, or a log with a report of LeakSanitizer or MSVC's CRT",
     )
     parser.add_argument(
         "--format",

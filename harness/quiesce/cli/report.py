@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.file_errors import explain
@@ -17,7 +17,7 @@ from quiesce.reporting.terminal import render_summary
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="folder that holds results.jsonl")
+    parser.add_argument("directory", type=nonempty_path, metavar="DIR", help="folder that holds results.jsonl")
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

@@ -11,7 +11,7 @@ from quiesce import shell
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
-from quiesce.cli.arguments import report_folder, whole_number
+from quiesce.cli.arguments import nonempty, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.interruption import describe_interruption
@@ -48,7 +48,9 @@ class Plan:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+    parser.add_argument(
+        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
+    )
     parser.add_argument(
         "--backend",
         action="append",
@@ -64,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write report.html, report.json, junit.xml and results.jsonl here",
     )
     parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="seed that the report names (default: 0)"
+        "--seed", type=seed_number, default=0, metavar="N", help="seed that the report names (default: 0)"
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from quiesce.cases.parser import parse_case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder
+from quiesce.cli.arguments import Once, folder, nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.saved_cases import save_or_complain
@@ -21,7 +20,7 @@ from quiesce.reporting.text import clean_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("file", type=Path, metavar="CASE", help="the case file")
+    parser.add_argument("file", type=nonempty_path, metavar="CASE", help="the case file")
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend that it fails on")
     parser.add_argument("--save", type=folder, metavar="DIR", help="write the shorter case here (default: show it)")
 

@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quiesce.cli.arguments import report_folder
+from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.version import version
-from quiesce.errors import ConfigurationError
 from quiesce.generation.saving import FOLDER
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import plural
@@ -28,7 +27,9 @@ from quiesce.subjects.schedule import Ended, Unready, run_rows
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a subject, or a folder that holds one (default: all)")
+    parser.add_argument(
+        "names", nargs="*", type=nonempty, metavar="NAME", help="a subject, or a folder that holds one (default: all)"
+    )
     parser.add_argument(
         "--version",
         action="append",
@@ -42,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case", action="append", default=[], metavar="PATTERN", help="only results that are named so, such as pool/*"
     )
     parser.add_argument(
-        "--jobs", type=_jobs, default=os.cpu_count() or 1, metavar="N", help="how many at a time (default: processors)"
+        "--jobs",
+        type=job_count,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="how many at a time (default: processors)",
     )
     parser.add_argument("--list", action="store_true", help="say which subjects there are, and run nothing")
     parser.add_argument(
@@ -130,12 +135,6 @@ def _save_found(matrix: Matrix, directory: Path, console: Console) -> None:
             folder = directory / FOLDER / each.row.name.replace("/", "-").replace(" ", "-")
             if path := save_or_complain(case, folder, console):
                 console.complain(f"saved as {path}")
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"--jobs {text} runs nothing; write at least 1")
-    return int(text)
 
 
 def _listed(subject: Subject) -> str:
