@@ -133,6 +133,44 @@ def test_a_closed_pipe_ends_the_program_quietly(tmp_path: Path) -> None:
     assert (tmp_path / "report.json").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_verdict(closed: str, tmp_path: Path) -> None:
+    with Journal(tmp_path / "results.jsonl", seed=0, run={}) as journal:
+        journal.add(Result("a/b", "T", "a.case", "host", Verdict.BROKEN_CASE))
+    finished = subprocess.run(
+        ["sh", "-c", f'"$0" -m quiesce.cli.main report "$1" {closed}', sys.executable, str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    assert finished.returncode == ExitCode.FINDINGS
+    assert b"Traceback" not in finished.stderr
+    assert b"a/b" in (tmp_path / "report.json").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [["run", "nosuch"], ["run", "--nosuch"]], ids=" ".join)
+def test_what_cannot_be_complained_of_keeps_its_code(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "quiesce.cli.main", *words], stdout=subprocess.PIPE, stderr=full, check=False
+        )
+    assert finished.returncode == ExitCode.COULD_NOT_RUN
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_does_not_fit_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "quiesce.cli.main", "doctor", "reference"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert finished.returncode == ExitCode.COULD_NOT_RUN
+    assert finished.stderr == b"quiesce: 'standard output': No space left on device\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX locale")
 def test_an_ascii_terminal_does_not_end_the_program(tmp_path: Path) -> None:
     with Journal(tmp_path / "results.jsonl", seed=0, run={}) as journal:

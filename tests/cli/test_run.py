@@ -153,6 +153,16 @@ def test_a_file_that_cannot_be_read_hides_no_other(
     assert "unreadable cases/pool/wrong.case" in read(corpus / "out" / "report.json")["run"]
 
 
+def test_nothing_but_a_file_that_cannot_be_read_is_one_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (corpus / "bin.case").write_bytes(b"\x7fELF\xff")
+    assert main(["run", "bin.case", "--report", "out"]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("quiesce: bin.case:1: ")
+    assert captured.err.count("\n") == 1
+    assert "unreadable bin.case" in read(corpus / "out" / "report.json")["run"]
+
+
 def test_an_interrupt_keeps_what_was_finished(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import stat
+from pathlib import Path
 
 from quiesce import shell
 from quiesce.cli.arguments import nonempty, report_folder
@@ -63,11 +65,19 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         is_reported = write_reports(arguments.report, results, console, seed=0, run=run)
         if note := why_unavailable():
             console.complain(note)
-    console.write(render_summary(results, palette=console.palette))
+    if results:
+        console.write(render_summary(results, palette=console.palette))
     return exit_code(results, incomplete=unread or not is_reported)
 
 
+def _refuse_special(path: str) -> None:
+    """Raise :class:`UnreadableReport` for what may never end or can be read only once, and :class:`OSError`."""
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise UnreadableReport(path, None, "this is not a regular file", "name a file that a leak checker wrote")
+
+
 def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> Result:
+    _refuse_special(path)
     chosen = FORMATS[tool] if tool else detect(path)
     judgement = judge_report(chosen.records(path), at_exit)
     for note in judgement.notes:

@@ -36,6 +36,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     catalogue = select_cases(arguments.targets, arguments.topic)
     for error in catalogue.errors:
         console.complain(str(error))
+    if not catalogue.cases and not arguments.json:
+        return ExitCode.COULD_NOT_RUN
     try:
         matrix = prove(catalogue.cases, lambda done, total: console.progress(done, total, "proved"))
     finally:

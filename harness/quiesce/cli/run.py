@@ -75,7 +75,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     catalogue = select_cases(arguments.targets, arguments.topic)
     plan = Plan(catalogue.cases, choose_backends(arguments.backend), arguments.seed)
     complain_about(catalogue.errors, console)
-    console.write(opening_line(plan))
+    if catalogue.cases:
+        console.write(opening_line(plan))
     results: list[Result] = []
     interruption: KeyboardInterrupt | None = None
     facts = describe_run(plan.size, plan.backends, catalogue.errors)
@@ -87,9 +88,10 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         interruption = error
     finally:
         console.end_progress()
-    names = [usable.name for usable in plan.backends.usable]
-    skipped = plan.backends.skipped
-    console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
+    if catalogue.cases:
+        names = [usable.name for usable in plan.backends.usable]
+        skipped = plan.backends.skipped
+        console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     if interruption is not None:

@@ -99,7 +99,7 @@ def _header(path: Path, line: bytes) -> tuple[int, dict[str, str]]:
 def _parse(path: Path, number: int, line: bytes) -> object:
     try:
         parsed: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _wrong(path, number, "this is not JSON", "delete the line if it was edited by hand") from None
     return parsed
 
