@@ -24,7 +24,8 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract errors flavour findings results requests request_format versions"
+    "operations outcomes observations gauges contract errors flavour findings results requests request_format "
+    "shell versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -34,6 +35,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "gauges": _rooms(""),
     "contract": _rooms(""),
     "errors": _rooms(""),
+    "shell": _rooms(""),
+    "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms(""),
     "versions": _rooms(""),
@@ -61,18 +64,18 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
-    "generation": VALUES | _rooms("backend cases lockstep"),
+    "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases"),
-    "reporting": VALUES | _rooms("oracle"),
+    "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
     "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
-        "backend backends.registry cases conformance execution generation oracle reference reporting simulator "
-        "subjects traces"
+        "answers backend backends.registry cases conformance execution files generation oracle reference "
+        "reporting simulator subjects traces"
     ),
     "pytest_plugin": VALUES
     | _rooms(

@@ -53,8 +53,13 @@ _READING_KEYS: Final = frozenset((gauge, source) for gauge in Gauge for source i
 def describe_backend(backend: Backend) -> Description:
     """Return what a backend says about itself. Raises :class:`BackendUnavailable` and :class:`BackendFault`."""
     description = _ask(backend.describe, "describe()", may_be_unavailable=True)
-    _ask(lambda: _check_description(description), "describe()")
+    check_description(description)
     return description
+
+
+def check_description(description: object) -> None:
+    """Raise :class:`BackendFault` for what ``describe()`` may not return."""
+    _ask(lambda: _check_description(description), "describe()")
 
 
 def open_context(backend: Backend, profile: DeviceProfile) -> AnsweringContext:

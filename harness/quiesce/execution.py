@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from quiesce import shell
 from quiesce.answers import describe_backend
 from quiesce.backend import Backend, BackendFault, Capability, Description
 from quiesce.backends.reference import backend as reference_backend
@@ -96,7 +96,7 @@ def _result(case: Case, backend: str, verdict: Verdict, *, reason: str = "", tri
         operations=trial.operations if trial else 0,
         skipped=trial.skipped if trial else 0,
         upstream=case.upstream,
-        reproduce=shlex.join(["quiesce", "run", case.path, "--backend", backend]),
+        reproduce=shell.join(["quiesce", "run", shell.operand(case.path), "--backend", backend]),
         timeline=trial.timeline if trial else (),
     )
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,20 @@ def test_two_cases_of_one_identifier_are_told_apart_or_refused(corpus: Path, tmp
     assert [error.what for error in loaded.errors] == [
         f"the case is called 'pool/a' like the one in {(corpus / 'pool' / 'a.case').as_posix()}"
     ]
+
+
+def test_a_folder_that_may_not_be_read_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "locked").mkdir(parents=True)
+    (tmp_path / "a" / "b.case").write_text("", encoding="utf-8")
+    scandir = os.scandir
+
+    def refuse(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(ConfigurationError, match=r"the folder '.*locked' cannot be read \(Permission denied\); name"):
+        find_cases([tmp_path / "a"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.arguments import folder, operation_count, output_file, whole_number
+from quiesce.cli.arguments import folder, job_count, operation_count, output_file, seed_number, whole_number
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 
@@ -27,6 +27,15 @@ SAVED: list[list[str]] = [
     [
         (whole_number, "100,000", "'100,000' is no whole number; write digits, such as 100000"),
         (whole_number, "1e5", "'1e5' is no whole number; write digits, such as 100000"),
+        (whole_number, "1_0", "'1_0' is no whole number; write digits, such as 100000"),
+        (whole_number, "٣", "'٣' is no whole number; write digits, such as 100000"),
+        (operation_count, f"1{'0' * 26}", f"1{'0' * 26} would take years; write at most 1000000000000"),
+        (job_count, "0", "0 runs nothing; write at least 1"),
+        (job_count, "x", "'x' is no whole number; write digits, such as 100000"),
+        *(
+            (seed_number, text, f"'{text}' is no seed; write a whole number from 0 to 18446744073709551615")
+            for text in ("-1", str(1 << 64), f"1{'0' * 26}", "1_0", "٣", "")
+        ),
         (operation_count, "0", "0 performs nothing; write at least 1"),
         (operation_count, "-5", "-5 performs nothing; write at least 1"),
         (operation_count, "many", "'many' is no whole number; write digits, such as 100000"),
@@ -40,6 +49,39 @@ def test_what_is_no_number_is_told_with_one_that_is(convert: Callable[[str], int
 
 def test_numbers_are_taken() -> None:
     assert (whole_number("-1"), operation_count("100000")) == (-1, 100_000)
+    assert (seed_number("0"), seed_number(str((1 << 64) - 1))) == (0, (1 << 64) - 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", ""],
+        ["prove", ""],
+        ["lint", ""],
+        ["report", ""],
+        ["import", ""],
+        ["subjects", ""],
+        ["shrink", "", "--backend", "alpha"],
+        ["run", "--report", ""],
+        ["explore", "--backend", "alpha", "--save", ""],
+        ["explore", "--backend", "alpha", "--coverage-json", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_name_is_not_the_current_folder(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == ExitCode.COULD_NOT_RUN
+    said = capsys.readouterr().err
+    assert f"'' names nothing; write a name, '.' for the current folder; see 'quiesce {words[0]} --help'\n" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "explore", "conformance", "exec"])
+def test_every_command_knows_the_same_seeds(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--seed", "-1"])
+    assert "argument --seed: '-1' is no seed; write a whole number from 0 to " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", SAVED, ids=lambda words: words[0])

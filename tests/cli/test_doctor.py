@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from quiesce.backend import Context, Description, DeviceProfile
+from quiesce.backends.registry import Usable
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
+
+CASE = "cases/pool/trim.case"
 
 GOLDEN = """\
 alpha: works
@@ -29,6 +35,32 @@ def test_every_backend_is_examined_and_a_missing_one_is_no_error(capsys: pytest.
 def test_a_named_backend_must_work(name: str, code: ExitCode, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", name]) == code
     assert capsys.readouterr().out == (GOLDEN if name == "alpha" else CUPY)
+
+
+@pytest.mark.parametrize(
+    "words", [["doctor", "liar"], ["explore", "--backend", "liar"], ["shrink", "--backend", "liar", CASE]]
+)
+def test_a_wrong_description_is_the_backends_error(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], corpus: Path
+) -> None:
+    class Liar:
+        def describe(self) -> Description:
+            return "liar 1.0"  # type: ignore[return-value]
+
+        def open(self, profile: DeviceProfile) -> Context:
+            raise NotImplementedError
+
+    backend = Liar()
+    for module in ("selection", "doctor"):
+        monkeypatch.setattr(
+            f"quiesce.cli.{module}.probe_backend", lambda name: Usable(name, backend, backend.describe())
+        )
+    assert main(words) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert "describe() returned str, not a Description" in captured.out + captured.err
+    assert "Traceback" not in captured.err
+    assert main(["run", CASE, "--report", "out"]) == ExitCode.FINDINGS
+    assert "describe() returned str, not a Description" in capsys.readouterr().out
 
 
 def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,24 @@ def test_where_it_is_saved_is_a_choice(tmp_path: Path) -> None:
     assert quiesce(*words, cwd=tmp_path).returncode == 1
 
 
+def test_what_cannot_be_saved_is_shown_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "found" / "invalid_requests_are_refused_seed_0.case").mkdir(parents=True)
+    explored = quiesce("explore", "--backend", FAULTY, "--hostile", cwd=tmp_path)
+    assert explored.returncode == 1
+    assert "finds:    invalid_requests_are_refused\n" in explored.stdout
+    taken = "'found/invalid_requests_are_refused_seed_0.case'"
+    assert explored.stderr == f"quiesce: a case is not saved: {taken}: Is a directory\n"
+    assert len(list((tmp_path / "found").iterdir())) == 1, "a temporary file is left"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_coverage_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    words = ("explore", "--backend", "reference", "--operations", "50", "--coverage-json", "/dev/full")
+    explored = quiesce(*words, cwd=tmp_path)
+    assert explored.returncode == 2
+    assert explored.stderr == "quiesce: the coverage is not written: '/dev/full': No space left on device\n"
+
+
 def test_nothing_found_saves_nothing(tmp_path: Path) -> None:
     assert quiesce("explore", "--backend", "reference", "--operations", "300", cwd=tmp_path).returncode == 0
     assert list(tmp_path.iterdir()) == []

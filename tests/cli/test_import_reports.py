@@ -59,6 +59,15 @@ def test_a_file_that_cannot_be_read_leaves_the_others_their_verdict(
     assert main(["import", LEAKY, str(broken)]) == ExitCode.FINDINGS
 
 
+@pytest.mark.parametrize("name", ["none", "/dev/null", "."])
+def test_what_is_no_file_is_one_line_and_no_table(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", name]) == ExitCode.COULD_NOT_RUN
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.endswith("; name a file that a leak checker wrote\n")
+
+
 def test_an_unclear_block_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report.xml"
     path.write_text(DOUBTFUL, encoding="utf-8")

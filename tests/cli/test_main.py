@@ -63,7 +63,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         (["shrink", "a.case", "b.case", "--backend", "alpha"], "quiesce shrink: unrecognized arguments: b.case; see "),
         (
             ["run", "--seed", "x"],
-            "quiesce run: argument --seed: 'x' is no whole number; write digits, such as 100000; ",
+            "quiesce run: argument --seed: 'x' is no seed; write a whole number from 0 to 18446744073709551615; see ",
         ),
         (["explore"], "quiesce explore: the following arguments are required: --backend; see 'quiesce explore --help'"),
         (["prove", "--matrix", "--json"], "quiesce prove: argument --json: not allowed with argument --matrix; see "),
@@ -95,7 +95,8 @@ def _interrupted_at(where: str) -> KeyboardInterrupt:
             130,
             f"quiesce: interrupted; it was at operation 3: free a; {HINT}\n",
         ),
-        (PermissionError(13, "Permission denied", "out"), 2, "quiesce: [Errno 13] Permission denied: 'out'\n"),
+        (OSError(28, "No space left on device"), 2, "quiesce: No space left on device\n"),
+        (PermissionError(13, "Permission denied", "out"), 2, "quiesce: 'out': Permission denied\n"),
     ],
 )
 def test_every_ending_has_its_code_and_one_line(
@@ -130,6 +131,44 @@ def test_a_closed_pipe_ends_the_program_quietly(tmp_path: Path) -> None:
     assert finished.returncode == ExitCode.OUTPUT_CLOSED
     assert finished.stderr == b""
     assert (tmp_path / "report.json").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_verdict(closed: str, tmp_path: Path) -> None:
+    with Journal(tmp_path / "results.jsonl", seed=0, run={}) as journal:
+        journal.add(Result("a/b", "T", "a.case", "host", Verdict.BROKEN_CASE))
+    finished = subprocess.run(
+        ["sh", "-c", f'"$0" -m quiesce.cli.main report "$1" {closed}', sys.executable, str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    assert finished.returncode == ExitCode.FINDINGS
+    assert b"Traceback" not in finished.stderr
+    assert b"a/b" in (tmp_path / "report.json").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [["run", "nosuch"], ["run", "--nosuch"]], ids=" ".join)
+def test_what_cannot_be_complained_of_keeps_its_code(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "quiesce.cli.main", *words], stdout=subprocess.PIPE, stderr=full, check=False
+        )
+    assert finished.returncode == ExitCode.COULD_NOT_RUN
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_does_not_fit_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "quiesce.cli.main", "doctor", "reference"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert finished.returncode == ExitCode.COULD_NOT_RUN
+    assert finished.stderr == b"quiesce: 'standard output': No space left on device\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX locale")

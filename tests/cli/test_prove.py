@@ -142,3 +142,7 @@ def test_a_file_that_cannot_be_read_is_not_proved(
     proved(monkeypatch, ProofMatrix((), (proof("pool/legal", ""),)))
     assert main(["prove", "cases"]) == ExitCode.COULD_NOT_RUN
     assert "cases/wrong.case:1: " in capsys.readouterr().err
+    assert main(["prove", "cases/wrong.case"]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.err.startswith("quiesce: cases/wrong.case:1: ")
+    assert captured.out == "", "nothing was proved"

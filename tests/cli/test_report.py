@@ -32,6 +32,15 @@ def test_an_incomplete_journal_is_not_green(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == "quiesce: the run did not complete: the journal holds 1 of 12 results\n"
 
 
+def test_a_report_that_cannot_be_written_hides_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal(tmp_path, {PLANNED: "1"})
+    (tmp_path / "report.json").mkdir()
+    assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out.endswith("1 result from 1 backend: no failures\n")
+    assert captured.err == f"quiesce: the reports are not complete: '{tmp_path / 'report.json'}': Is a directory\n"
+
+
 def test_unreadable_files_are_not_forgotten(tmp_path: Path) -> None:
     journal(tmp_path, {PLANNED: "1", f"{UNREADABLE}x.case": "why"})
     assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +71,31 @@ def test_a_failure_is_shown_with_the_command_that_repeats_it(
     assert f"  reproduce: {again}\n" in text
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+@pytest.mark.parametrize("name", [b"ca \xfe's;e.case", "turned \u202e round.case".encode(), b"-x.case"])
+def test_the_command_that_repeats_it_names_the_file_exactly(
+    name: bytes, corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(os.fsdecode(name))
+    (corpus / "cases" / "pool" / "trim.case").rename(path)
+    judge(monkeypatch, lambda case, backend: Verdict.FAILED)
+    assert main(["run", f"./{path}", "--backend", "alpha"]) == ExitCode.FINDINGS
+    command = next(line for line in capsys.readouterr().out.splitlines() if "reproduce:" in line)
+    assert command.isprintable()
+    words = words_of(command.partition("reproduce: ")[2])
+    assert words[:2] == ["quiesce", "run"]
+    assert main(words[1:]) == ExitCode.FINDINGS
+
+
+def words_of(command: str) -> list[str]:
+    """Return what a shell makes of a command."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash")
+    told = subprocess.run([bash, "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
+    return [os.fsdecode(word) for word in told.stdout.split(b"\0")[:-1]]
+
+
 def test_reports_are_equal_apart_from_the_run(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge(monkeypatch, lambda case, backend: Verdict.FAILED if backend == "beta" else Verdict.PASSED)
     assert main(["run", "cases", "--report", "first"]) == ExitCode.FINDINGS
@@ -123,6 +153,16 @@ def test_a_file_that_cannot_be_read_hides_no_other(
     assert "unreadable cases/pool/wrong.case" in read(corpus / "out" / "report.json")["run"]
 
 
+def test_nothing_but_a_file_that_cannot_be_read_is_one_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (corpus / "bin.case").write_bytes(b"\x7fELF\xff")
+    assert main(["run", "bin.case", "--report", "out"]) == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("quiesce: bin.case:1: ")
+    assert captured.err.count("\n") == 1
+    assert "unreadable bin.case" in read(corpus / "out" / "report.json")["run"]
+
+
 def test_an_interrupt_keeps_what_was_finished(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,10 +209,43 @@ def test_results_are_in_the_journal_before_the_next_case_begins(corpus: Path, mo
     assert seen == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_report_that_cannot_be_written_could_not_run(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["report.json", "report.html", "junit.xml", "results.jsonl"])
+@pytest.mark.parametrize(
+    "words", [["run", "cases"], ["import", "log"], ["exec", "--", "program"]], ids=lambda each: each[0]
+)
+def test_a_report_that_is_a_folder_is_refused_before_anything_runs(
+    words: list[str], name: str, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge(monkeypatch, lambda case, backend: Verdict.PASSED)
-    (corpus / "out" / "report.json").mkdir(parents=True)
-    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
-    assert "out" in capsys.readouterr().err
+    (corpus / "out" / name).mkdir(parents=True)
+    with pytest.raises(SystemExit) as ended:
+        main([words[0], "--report", "out", *words[1:]])
+    assert ended.value.code == ExitCode.COULD_NOT_RUN
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    refused = f"argument --report: '{Path('out', name)}' is a folder, so no report can be written; name another; see "
+    assert refused in captured.err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(Verdict.FAILED, ExitCode.FINDINGS), (Verdict.PASSED, ExitCode.COULD_NOT_RUN)]
+)
+@pytest.mark.parametrize(("where", "name"), [("Journal.add", "results.jsonl"), ("folder.write_json", "report.json")])
+def test_a_full_disk_is_one_line_and_takes_no_finding_away(
+    where: str,
+    name: str,
+    verdict: Verdict,
+    code: ExitCode,
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def disk_full(*unused: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", f"out/{name}")
+
+    judge(monkeypatch, lambda case, backend: verdict)
+    monkeypatch.setattr(f"quiesce.reporting.{where.replace('Journal', 'journal.Journal')}", disk_full)
+    assert main(["run", "cases", "--report", "out"]) == code
+    captured = capsys.readouterr()
+    assert captured.err == f"quiesce: the reports are not complete: 'out/{name}': No space left on device\n"
+    assert captured.out.count("  reproduce: ") == (6 if verdict is Verdict.FAILED else 0)
+    assert "6 results from 2 backends: " in captured.out

@@ -73,6 +73,5 @@ def test_nothing_to_run_is_no_success(capsys: pytest.CaptureFixture[str]) -> Non
     write()
     assert main(["subjects", "--case", "pool/nothing*"]) == ExitCode.COULD_NOT_RUN
     assert "nothing was executed: no verdict" in capsys.readouterr().out
-    assert main(["subjects", "--jobs", "0"]) == ExitCode.COULD_NOT_RUN
     assert main(["subjects", "elsewhere"]) == ExitCode.COULD_NOT_RUN
     assert "there is no subject 'elsewhere'" in capsys.readouterr().err

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quiesce.reporting.folder import ReportFolder, rebuild_reports
-from quiesce.results import Report
+from quiesce.reporting.folder import ReportFolder, read_folder, write_reports
+from quiesce.reporting.journal import Journal
+from quiesce.results import Report, Result
 
 
 def run(directory: Path, report: Report, error: type[BaseException] | None = None) -> None:
@@ -18,6 +20,12 @@ def run(directory: Path, report: Report, error: type[BaseException] | None = Non
             raise error
         for result in report.results[3:]:
             folder.add(result)
+
+
+def rebuild(directory: Path) -> Report:
+    report = read_folder(directory)
+    write_reports(report, directory)
+    return report
 
 
 def written(directory: Path) -> Any:
@@ -63,7 +71,7 @@ def test_reports_are_rebuilt_from_the_journal(report: Report, tmp_path: Path) ->
         (tmp_path / name).unlink()
     with (tmp_path / "results.jsonl").open("ab") as stream:
         stream.write(b'{"backend": "refer')
-    assert rebuild_reports(tmp_path).run["ended"] == "completed"
+    assert rebuild(tmp_path).run["ended"] == "completed"
     assert written(tmp_path) == before
     assert (tmp_path / "junit.xml").read_bytes() == junit
 
@@ -74,5 +82,30 @@ def test_a_journal_without_an_end_is_that_of_a_killed_run(report: Report, tmp_pa
     *lines, end = journal.read_bytes().splitlines(keepends=True)
     assert json.loads(end) == {"ended": "completed"}
     journal.write_bytes(b"".join(lines))
-    assert rebuild_reports(tmp_path).run["ended"] == "killed"
+    assert rebuild(tmp_path).run["ended"] == "killed"
     assert len(written(tmp_path)["results"]) == len(report.results)
+
+
+def test_a_journal_that_cannot_be_written_leaves_the_reports_every_result(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk_full(journal: Journal, result: Result) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "results.jsonl")
+
+    with ReportFolder(tmp_path, seed=report.seed, run=report.run) as folder:
+        folder.add(report.results[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "add", disk_full)
+            with pytest.raises(OSError, match="No space left"):
+                folder.add(report.results[1])
+        for result in report.results[2:]:
+            folder.add(result)
+    assert len(written(tmp_path)["results"]) == len(report.results)
+    assert (tmp_path / "results.jsonl").read_bytes().count(b"\n") == 2, "what follows a torn line cannot be read"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_journal_on_a_full_disk_names_itself(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: '.*/results\.jsonl'"):
+        ReportFolder(tmp_path, seed=0, run={}).__enter__()

@@ -99,6 +99,7 @@ def test_a_killed_process_loses_nothing_that_was_added(report: Report, tmp_path:
         (b"", ":1: the header is missing"),
         (b'{"format": "quiesce-jour', ":1: the header is missing"),
         (b"not json\n", ":1: this is not JSON"),
+        (b"[" * 100_000 + b"\n", ":1: this is not JSON"),
         (b'{"format": "other"}\n', ":1: this is not a quiesce-journal of version 1"),
         (b'{"format": "quiesce-journal", "version": 1, "run": {}}\n', ":1: this is not a quiesce-journal"),
         (b'{"format": "quiesce-journal", "version": 1, "seed": 0, "run": {}}\n{"case": 1}\n', ":2: 'case' is not"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def find_cases(paths: Sequence[Path]) -> tuple[Path, ...]:
 
     A path is a case file, a folder of them, or, where nothing of that name exists here, an identifier or a topic
     of the corpus (``pool/squeeze_before_oom``, ``pool``). Raises :class:`ConfigurationError` for a path that
-    exists neither here nor in the corpus, and for one that holds no case.
+    exists neither here nor in the corpus, and for one that holds no case or a folder that may not be read.
     """
     found: dict[Path, Path] = {}
     for path in paths or (corpus_directory(),):
@@ -89,7 +90,7 @@ def _files_of(path: Path) -> list[Path]:
     if place is None:
         raise ConfigurationError(f"there is no case or folder '{path.as_posix()}'; {_advice(path)}")
     if place.is_dir():
-        files = [file for file in place.rglob(f"*{CASE_SUFFIX}") if file.is_file()]
+        files = list(_files_below(place))
         if not files:
             raise ConfigurationError(
                 f"the folder '{path.as_posix()}' holds no case; name a folder of files that end in {CASE_SUFFIX}"
@@ -100,6 +101,17 @@ def _files_of(path: Path) -> list[Path]:
             f"'{path.as_posix()}' is not a case; name a file that ends in {CASE_SUFFIX}, a folder or an identifier"
         )
     return [place]
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise ConfigurationError(
+            f"the folder '{error.filename}' cannot be read ({error.strerror}); name one whose folders you may read"
+        )
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        files = (Path(place, name) for name in names if name.endswith(CASE_SUFFIX))
+        yield from (file for file in files if file.is_file())
 
 
 def _in_corpus(path: Path) -> Path | None:

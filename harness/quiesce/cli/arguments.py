@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.reporting.text import clean_line
+
+SEED_MAX: Final = (1 << 64) - 1
+"""The largest seed: what fits the 64 bits of every random generator that a driver program may use."""
+OPERATIONS_MAX: Final = 10**12
+"""What is more ends in nobody's lifetime: it is a slip."""
+
+_DIGITS: Final = re.compile(r"-?[0-9]{1,30}\Z")
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -39,18 +47,49 @@ class Once(argparse.Action):
 
 def whole_number(text: str) -> int:
     """Return the number. Raises :class:`argparse.ArgumentTypeError` for anything else."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number; write digits, such as 100000") from None
+    if not _DIGITS.match(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number; write digits, such as 100000")
+    return int(text)
+
+
+def seed_number(text: str) -> int:
+    """Return a seed. Raises :class:`argparse.ArgumentTypeError` for what is none."""
+    if not _DIGITS.match(text) or not 0 <= int(text) <= SEED_MAX:
+        raise argparse.ArgumentTypeError(f"'{text}' is no seed; write a whole number from 0 to {SEED_MAX}")
+    return int(text)
 
 
 def operation_count(text: str) -> int:
-    """Return how many operations to perform. Raises :class:`argparse.ArgumentTypeError` for none."""
+    """Return how many operations to perform. Raises :class:`argparse.ArgumentTypeError` for none and far too many."""
     operations = whole_number(text)
     if operations < 1:
         raise argparse.ArgumentTypeError(f"{operations} performs nothing; write at least 1")
+    if operations > OPERATIONS_MAX:
+        raise argparse.ArgumentTypeError(f"{operations} would take years; write at most {OPERATIONS_MAX}")
     return operations
+
+
+def job_count(text: str) -> int:
+    """Return how many to run at a time. Raises :class:`argparse.ArgumentTypeError` for none."""
+    jobs = whole_number(text)
+    if jobs < 1:
+        raise argparse.ArgumentTypeError(f"{jobs} runs nothing; write at least 1")
+    return jobs
+
+
+def nonempty(text: str) -> str:
+    """Return a name or a path; an empty one would mean the current folder, where a shell's variable is not set.
+
+    Raises :class:`argparse.ArgumentTypeError`.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("'' names nothing; write a name, '.' for the current folder")
+    return text
+
+
+def nonempty_path(text: str) -> Path:
+    """Return a path. Raises :class:`argparse.ArgumentTypeError` for an empty one."""
+    return Path(nonempty(text))
 
 
 def folder(text: str) -> Path:
@@ -58,7 +97,7 @@ def folder(text: str) -> Path:
 
     Whether it can is tried: rights alone do not tell. Raises :class:`argparse.ArgumentTypeError` where it cannot.
     """
-    path = Path(text)
+    path = nonempty_path(text)
     missing = [each for each in (path, *path.parents) if not each.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -74,9 +113,20 @@ def folder(text: str) -> Path:
     return path
 
 
+def report_folder(text: str) -> Path:
+    """Return a folder that reports can be written to. Raises :class:`argparse.ArgumentTypeError` where they cannot."""
+    from quiesce.reporting.folder import FILE_NAMES
+
+    path = folder(text)
+    for name in FILE_NAMES:
+        if (path / name).is_dir():
+            raise argparse.ArgumentTypeError(f"'{path / name}' is a folder, so no report can be written; name another")
+    return path
+
+
 def output_file(text: str) -> Path:
     """Return a file that can be written. Raises :class:`argparse.ArgumentTypeError` where it cannot."""
-    path = Path(text)
+    path = nonempty_path(text)
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"'{text}' is a folder; name a file")
     folder(str(path.parent))

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder, operation_count, whole_number
+from quiesce.cli.arguments import Once, operation_count, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.interruption import describe_interruption
+from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
-from quiesce.cli.selection import Choice, choose_backends, select_cases
+from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.conformance import Conformance, Standing, run_conformance
 from quiesce.conformance.run import OPERATIONS_DEFAULT
-from quiesce.generation.saving import FOLDER, save
-from quiesce.reporting.folder import ReportFolder
+from quiesce.generation.saving import FOLDER
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result
@@ -34,7 +33,7 @@ _EXIT_CODES: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to examine")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
         type=operation_count,
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--report",
-        type=folder,
+        type=report_folder,
         metavar="DIR",
         help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
@@ -57,8 +56,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     complain_about(catalogue.errors, console)
     usable = choice.usable[0]
     results: list[Result] = []
+    reports = ReportWriting(arguments.report, console, seed=arguments.seed, run=describe_run(None, choice, ()))
+
+    def keep(result: Result) -> None:
+        results.append(result)
+        reports.add(result)
+
     try:
-        with _folder(arguments.report, arguments.seed, choice) as folder:
+        with reports:
             conformance = run_conformance(
                 usable.backend,
                 seed=arguments.seed,
@@ -66,11 +71,11 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 cases=catalogue.cases,
                 name=usable.name,
                 progress=console.progress,
-                report=_both(results.append, folder.add if folder is not None else None),
+                report=keep,
             )
     except KeyboardInterrupt as interruption:
         console.end_progress()
-        kept = f"; they are in {arguments.report}" if arguments.report else ""
+        kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
         where = describe_interruption(interruption)
         console.complain(f"interrupted: {len(results)} results finished{kept}{where}")
         return ExitCode.INTERRUPTED
@@ -81,28 +86,15 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     code = _EXIT_CODES[conformance.standing]
-    return ExitCode.COULD_NOT_RUN if catalogue.errors and code is ExitCode.NOTHING_FOUND else code
-
-
-def _folder(directory: Path | None, seed: int, choice: Choice) -> AbstractContextManager[ReportFolder | None]:
-    if directory is None:
-        return nullcontext()
-    return ReportFolder(directory, seed=seed, run=describe_run(None, choice, ()))
-
-
-def _both(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
-    def keep(result: Result) -> None:
-        first(result)
-        if second is not None:
-            second(result)
-
-    return keep
+    is_incomplete = bool(catalogue.errors) or reports.failed
+    return ExitCode.COULD_NOT_RUN if is_incomplete and code is ExitCode.NOTHING_FOUND else code
 
 
 def _show_found(conformance: Conformance, directory: Path | None, console: Console) -> None:
     """Save the failing sequences, or show them."""
     for case in conformance.found:
-        if directory is not None:
-            console.write(f"saved as {clean_line(save(case, directory / FOLDER).as_posix())}\n")
+        path = None if directory is None else save_or_complain(case, directory / FOLDER, console)
+        if path is not None:
+            console.write(f"saved as {clean_line(path.as_posix())}\n")
         else:
             console.write("\n" + write_case(case))

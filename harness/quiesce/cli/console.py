@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -15,8 +17,19 @@ def choose_palette(stream: TextIO, environment: Mapping[str, str]) -> Palette:
     return COLOURED if wanted else PLAIN
 
 
+def discard(stream: TextIO) -> None:
+    """Send what a stream still holds nowhere: the interpreter writes it again at exit, and complains."""
+    with contextlib.suppress(OSError):  # a stream without a file, which nobody flushes at exit
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 class Console:
-    """Where a command writes. Progress is one line that is rewritten, and only where a person watches it."""
+    """Where a command writes. Progress is one line that is rewritten, and only where a person watches it.
+
+    What standard error does not take is lost, and the command goes on: its verdict does not depend on who listens.
+    """
 
     def __init__(self, output: TextIO, errors: TextIO, environment: Mapping[str, str]) -> None:
         self._output = output
@@ -25,23 +38,38 @@ class Console:
         self.palette = choose_palette(output, environment)
 
     def write(self, text: str) -> None:
-        """Write ``text``, which ends in a line feed, to standard output. Raises :class:`BrokenPipeError`."""
-        self._output.write(text)
-        self._output.flush()
+        """Write ``text``, which ends in a line feed, to standard output. Raises :class:`OSError`, which names it."""
+        try:
+            self._output.write(text)
+            self._output.flush()
+        except BrokenPipeError:
+            discard(self._output)
+            raise
+        except OSError as error:
+            discard(self._output)
+            raise OSError(error.errno, error.strerror, "standard output") from error
 
     def complain(self, text: str) -> None:
         """Write one line to standard error, cleaned, behind the program's name."""
-        self._errors.write(f"quiesce: {clean_line(text)}\n")
-        self._errors.flush()
+        self._tell(f"quiesce: {clean_line(text)}\n")
 
     def progress(self, done: int, total: int, what: str) -> None:
         """Show how far a command is; nothing where standard error is no terminal."""
         if self._watched:
-            self._errors.write(f"\r\x1b[K{done}/{total} {clean_line(what)}"[:100])
-            self._errors.flush()
+            self._tell(f"\r\x1b[K{done}/{total} {clean_line(what)}"[:100])
 
     def end_progress(self) -> None:
         """Take the progress line away."""
         if self._watched:
-            self._errors.write("\r\x1b[K")
+            self._tell("\r\x1b[K")
+
+    def settle(self) -> None:
+        """Leave nothing in standard error's buffer that the interpreter could fail on at exit."""
+        self._tell("")
+
+    def _tell(self, text: str) -> None:
+        try:
+            self._errors.write(text)
             self._errors.flush()
+        except OSError:
+            discard(self._errors)

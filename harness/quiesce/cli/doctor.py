@@ -9,6 +9,7 @@ from quiesce.backend import Description
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.selection import check_described
 from quiesce.errors import ConfigurationError
 from quiesce.reporting.palette import Palette
 from quiesce.reporting.text import clean_line
@@ -32,12 +33,13 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
 def _examine(name: str, *, explicit: bool) -> Usable | Unusable:
     try:
-        return probe_backend(name)
+        probe = probe_backend(name)
     except ConfigurationError as error:
         if explicit:
             raise
         what, _, instead = str(error).rpartition("; ")
         return Unusable(name, what, instead)
+    return check_described(probe) if isinstance(probe, Usable) else probe
 
 
 def render_probe(probe: Usable | Unusable, palette: Palette) -> str:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
 from pathlib import Path
 
-from quiesce.cli.arguments import folder, whole_number
+from quiesce import shell
+from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.errors import ConfigurationError
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
@@ -34,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
     )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="seed of the schedule and of failures"
-    )
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures")
     parser.add_argument(
         "--recycle", choices=("eager", "never"), default="eager", help="whether addresses and handles are used again"
     )
@@ -56,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ring", type=whole_number, default=1 << 20, metavar="N", help="how many observations are kept"
     )
     parser.add_argument(
-        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
     )
 
 
@@ -72,7 +69,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"stacks": 1} if arguments.stacks else {}),
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
-    command_line = shlex.join(arguments.words)
+    command_line = shell.join(arguments.words)
     with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
         names = _names(command_line, len(ended.ledgers))
         end = _bad_end(ended.status)
@@ -80,18 +77,21 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             _result(path, simulated, arguments.at_exit, name, end, console)
             for path, name in zip(ended.ledgers, names, strict=True)
         ]
-    if arguments.report:
-        from quiesce.cli.version import version
-        from quiesce.reporting.folder import ReportFolder
-
-        with ReportFolder(arguments.report, seed=arguments.seed, run={"version": version()}) as folder:
-            for result in results:
-                folder.add(result)
+    is_reported = not arguments.report or _report(arguments, results, console)
     if results:
         from quiesce.reporting.terminal import render_summary
 
         console.write(render_summary(results, palette=console.palette))
-    return _exit_code(results, end, console)
+    code = _exit_code(results, end, console)
+    return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
+
+
+def _report(arguments: argparse.Namespace, results: list[Result], console: Console) -> bool:
+    """Write the reports, and return whether they could be written."""
+    from quiesce.cli.report_writing import write_reports
+    from quiesce.cli.version import version
+
+    return write_reports(arguments.report, results, console, seed=arguments.seed, run={"version": version()})
 
 
 def _import_judges() -> None:
@@ -104,8 +104,8 @@ def _capacity(text: str) -> int:
 
     try:
         return evaluate_size(text, {})
-    except RequestError as error:
-        raise ConfigurationError(f"--capacity: {error}") from None
+    except RequestError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; write bytes, such as 64MiB") from None
 
 
 def _names(command_line: str, count: int) -> list[str]:

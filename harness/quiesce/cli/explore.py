@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import shlex
 from pathlib import Path
 from typing import Final
 
+from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder, operation_count, output_file, whole_number
+from quiesce.cli.arguments import Once, folder, operation_count, output_file, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.selection import choose_backends
+from quiesce.cli.file_errors import explain
+from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.selection import choose_described
+from quiesce.files import naming
 from quiesce.generation.campaign import CampaignResult, run_campaign
 from quiesce.generation.coverage import STATES
 from quiesce.generation.saving import FOLDER, save
@@ -25,7 +29,7 @@ OPERATIONS_DEFAULT: Final = 100_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to explore")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
     parser.add_argument(
         "--operations",
         type=operation_count,
@@ -49,10 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    usable = choose_backends([arguments.backend]).usable[0]
+    usable = choose_described(arguments.backend)
 
     def keep(case: Case) -> None:
-        save(case, arguments.save)
+        with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either
+            save(case, arguments.save)
 
     try:
         result = run_campaign(
@@ -69,15 +74,25 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     console.write(render(result))
     if arguments.coverage:
         console.write("\n" + result.coverage.table())
-    if arguments.coverage_json is not None:
-        write_coverage(result, arguments.coverage_json)
+    is_written = arguments.coverage_json is None or _try_coverage(result, arguments.coverage_json, console)
     if result.discovery is not None:
         case = result.discovery.case
-        path = save(case, arguments.save).as_posix()
-        console.write(f"\n{write_case(case)}\nsaved as {clean_line(path)}; it fails again with\n")
-        console.write(f"  {shlex.join(['quiesce', 'run', path, '--backend', usable.name])}\n")
+        console.write(f"\n{write_case(case)}\n")
+        if saved := save_or_complain(case, arguments.save, console):
+            path = saved.as_posix()
+            console.write(f"saved as {clean_line(path)}; it fails again with\n")
+            console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n")
         return ExitCode.FINDINGS
-    return ExitCode.NOTHING_FOUND if result.operations else ExitCode.COULD_NOT_RUN
+    return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+
+
+def _try_coverage(result: CampaignResult, path: Path, console: Console) -> bool:
+    try:
+        write_coverage(result, path)
+    except OSError as error:
+        console.complain(f"the coverage is not written: {explain(error)}")
+        return False
+    return True
 
 
 def write_coverage(result: CampaignResult, path: Path) -> None:
@@ -91,7 +106,8 @@ def write_coverage(result: CampaignResult, path: Path) -> None:
         "reached": result.coverage.counts(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8", newline="\n")
+    with naming(path):
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def render(result: CampaignResult) -> str:

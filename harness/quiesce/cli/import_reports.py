@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import shlex
+import stat
+from pathlib import Path
 
-from quiesce.cli.arguments import folder
+from quiesce import shell
+from quiesce.cli.arguments import nonempty, report_folder
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.report_writing import write_reports
 from quiesce.cli.version import version
 from quiesce.findings import Finding, Grade
-from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
@@ -25,7 +27,11 @@ from quiesce.traces.native_leaks import UnreadableReport
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="Valgrind's XML, or a log with a report of LeakSanitizer or MSVC's CRT"
+        "files",
+        nargs="+",
+        type=nonempty,
+        metavar="FILE",
+        help="Valgrind's XML, or a log with a report of LeakSanitizer or MSVC's CRT",
     )
     parser.add_argument(
         "--format",
@@ -34,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_at_exit(parser)
     parser.add_argument(
-        "--report", type=folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
     )
 
 
@@ -42,6 +48,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Read, judge and report each file; one that can't be read leaves the others their results."""
     results: list[Result] = []
     unread = False
+    is_reported = True
     for path in arguments.files:
         try:
             results.append(_result(path, arguments.format, arguments.at_exit, console))
@@ -54,16 +61,23 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             unread = True
             console.complain(str(error))
     if arguments.report:
-        with ReportFolder(arguments.report, seed=0, run={"version of quiesce": version()}) as folder:
-            for result in results:
-                folder.add(result)
+        run = {"version of quiesce": version()}
+        is_reported = write_reports(arguments.report, results, console, seed=0, run=run)
         if note := why_unavailable():
             console.complain(note)
-    console.write(render_summary(results, palette=console.palette))
-    return exit_code(results, incomplete=unread)
+    if results:
+        console.write(render_summary(results, palette=console.palette))
+    return exit_code(results, incomplete=unread or not is_reported)
+
+
+def _refuse_special(path: str) -> None:
+    """Raise :class:`UnreadableReport` for what may never end or can be read only once, and :class:`OSError`."""
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise UnreadableReport(path, None, "this is not a regular file", "name a file that a leak checker wrote")
 
 
 def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> Result:
+    _refuse_special(path)
     chosen = FORMATS[tool] if tool else detect(path)
     judgement = judge_report(chosen.records(path), at_exit)
     for note in judgement.notes:
@@ -78,7 +92,9 @@ def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> R
         verdict=verdict,
         reason="only a pointer into the middle of each block is left" if verdict is Verdict.INCONCLUSIVE else "",
         findings=judgement.findings,
-        reproduce=shlex.join([*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), path]),
+        reproduce=shell.join(
+            [*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), shell.operand(path)]
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from quiesce.cases.lint import lint_cases
+from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
@@ -15,7 +16,9 @@ from quiesce.reporting.text import clean_line, plural
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+    parser.add_argument(
+        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

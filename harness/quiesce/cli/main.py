@@ -15,6 +15,7 @@ from typing import Final
 from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.file_errors import explain
 from quiesce.cli.interruption import describe_interruption
 from quiesce.errors import QuiesceError
 
@@ -70,6 +71,7 @@ def build_parser(command: str | None = None) -> OneLineParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises :class:`SystemExit` for usage errors, help and the version."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end the run
             stream.reconfigure(errors="backslashreplace")
@@ -77,26 +79,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words, console)
     except BrokenPipeError:
-        _discard_output()
         return ExitCode.OUTPUT_CLOSED
     except KeyboardInterrupt as interruption:
         console.complain(f"interrupted{describe_interruption(interruption)}")
         return ExitCode.INTERRUPTED
-    except (QuiesceError, OSError) as error:
+    except QuiesceError as error:
         console.complain(str(error))
         return ExitCode.COULD_NOT_RUN
+    except OSError as error:
+        console.complain(explain(error))
+        return ExitCode.COULD_NOT_RUN
     except Exception:  # the interpreter's own exit code for it is 1, which would say that something was found
-        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
         console.complain("this is an error in quiesce itself, not a finding; please report it with the lines above")
         return ExitCode.COULD_NOT_RUN
+    finally:
+        console.settle()
 
 
-def _discard_output() -> None:
-    """Send what standard output still holds nowhere: the interpreter writes it again at exit, and complains."""
-    with contextlib.suppress(OSError):  # a stream without a file, which nobody flushes at exit
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+def _open_closed_streams() -> None:
+    """Open what the caller closed (``>&-``): else a report or a driver program may get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def _run(words: Sequence[str], console: Console) -> ExitCode:

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any, Final
 
+from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
@@ -21,7 +22,9 @@ LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothin
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+    parser.add_argument(
+        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
+    )
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--matrix", action="store_true", help="show every case against every fault")
@@ -33,6 +36,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     catalogue = select_cases(arguments.targets, arguments.topic)
     for error in catalogue.errors:
         console.complain(str(error))
+    if not catalogue.cases and not arguments.json:
+        return ExitCode.COULD_NOT_RUN
     try:
         matrix = prove(catalogue.cases, lambda done, total: console.progress(done, total, "proved"))
     finally:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.file_errors import explain
 from quiesce.cli.run_record import has_unreadable, is_finished
-from quiesce.reporting.folder import rebuild_reports
+from quiesce.reporting.folder import read_folder, write_reports
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.run_keys import PLANNED
 from quiesce.reporting.terminal import render_summary
@@ -16,7 +17,7 @@ from quiesce.reporting.terminal import render_summary
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="folder that holds results.jsonl")
+    parser.add_argument("directory", type=nonempty_path, metavar="DIR", help="folder that holds results.jsonl")
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -24,7 +25,13 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
     Raises :class:`quiesce.errors.ConfigurationError` for a journal that is none.
     """
-    report = rebuild_reports(arguments.directory)
+    report = read_folder(arguments.directory)
+    is_written = True
+    try:
+        write_reports(report, arguments.directory)
+    except OSError as error:
+        is_written = False
+        console.complain(f"the reports are not complete: {explain(error)}")
     console.write(render_summary(report.results, palette=console.palette))
     if note := why_unavailable():
         console.complain(note)
@@ -32,4 +39,4 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if not finished:
         planned = report.run.get(PLANNED, "an unknown number of")
         console.complain(f"the run did not complete: the journal holds {len(report.results)} of {planned} results")
-    return exit_code(report.results, incomplete=not finished or has_unreadable(report))
+    return exit_code(report.results, incomplete=not (finished and is_written) or has_unreadable(report))

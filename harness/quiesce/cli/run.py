@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
+from quiesce import shell
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
-from quiesce.cli.arguments import folder, whole_number
+from quiesce.cli.arguments import nonempty, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.interruption import describe_interruption
+from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
 from quiesce.execution import run_case
-from quiesce.reporting.folder import ReportFolder
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import plural
@@ -50,7 +48,9 @@ class Plan:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("targets", nargs="*", metavar="CASE", help="case file, folder or identifier (default: all)")
+    parser.add_argument(
+        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
+    )
     parser.add_argument(
         "--backend",
         action="append",
@@ -60,10 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
     parser.add_argument(
-        "--report", type=folder, metavar="DIR", help="write report.html, report.json, junit.xml and results.jsonl here"
+        "--report",
+        type=report_folder,
+        metavar="DIR",
+        help="write report.html, report.json, junit.xml and results.jsonl here",
     )
     parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="seed that the report names (default: 0)"
+        "--seed", type=seed_number, default=0, metavar="N", help="seed that the report names (default: 0)"
     )
 
 
@@ -72,27 +75,31 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     catalogue = select_cases(arguments.targets, arguments.topic)
     plan = Plan(catalogue.cases, choose_backends(arguments.backend), arguments.seed)
     complain_about(catalogue.errors, console)
-    console.write(opening_line(plan))
+    if catalogue.cases:
+        console.write(opening_line(plan))
     results: list[Result] = []
     interruption: KeyboardInterrupt | None = None
+    facts = describe_run(plan.size, plan.backends, catalogue.errors)
+    reports = ReportWriting(arguments.report, console, seed=plan.seed, run=facts)
     try:
-        with open_folder(arguments.report, plan, catalogue.errors) as folder:
-            perform(plan, run_case, console, [results.append, *([folder.add] if folder else [])])
+        with reports:
+            perform(plan, run_case, console, [results.append, reports.add])
     except KeyboardInterrupt as error:
         interruption = error
     finally:
         console.end_progress()
-    names = [usable.name for usable in plan.backends.usable]
-    skipped = plan.backends.skipped
-    console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
+    if catalogue.cases:
+        names = [usable.name for usable in plan.backends.usable]
+        skipped = plan.backends.skipped
+        console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     if interruption is not None:
-        kept = f"; they are in {arguments.report}" if arguments.report else ""
+        kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
         where = describe_interruption(interruption)
         console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}{where}")
         return ExitCode.INTERRUPTED
-    return exit_code(results, incomplete=bool(catalogue.errors))
+    return exit_code(results, incomplete=bool(catalogue.errors) or reports.failed)
 
 
 def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[[Result], None]]) -> None:
@@ -112,8 +119,8 @@ def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[
 
 def reproduce_command(case: Case, backend: str, seed: int) -> str:
     """Return the command line that runs one case on one backend again, quoted for a POSIX shell."""
-    words = ["quiesce", "run", case.path, "--backend", backend]
-    return shlex.join(words if seed == 0 else [*words, "--seed", str(seed)])
+    words = ["quiesce", "run", shell.operand(case.path), "--backend", backend]
+    return shell.join(words if seed == 0 else [*words, "--seed", str(seed)])
 
 
 def opening_line(plan: Plan) -> str:
@@ -126,12 +133,3 @@ def complain_about(errors: Iterable[CaseError], console: Console) -> None:
     """Name the case files that cannot be read; the others still run."""
     for error in errors:
         console.complain(str(error))
-
-
-def open_folder(
-    directory: Path | None, plan: Plan, errors: Iterable[CaseError]
-) -> AbstractContextManager[ReportFolder | None]:
-    """Return the folder to report to, or nothing."""
-    if directory is None:
-        return nullcontext()
-    return ReportFolder(directory, seed=plan.seed, run=describe_run(plan.size, plan.backends, errors))

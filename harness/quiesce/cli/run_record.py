@@ -6,7 +6,8 @@ import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from quiesce.cli.selection import Choice
+from quiesce.backends.registry import Usable
+from quiesce.cli.selection import Choice, check_described
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
 from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
@@ -18,7 +19,8 @@ def describe_run(planned: int | None, backends: Choice, errors: Iterable[CaseErr
 
     ``planned`` is how many results a complete run has, or None where nobody knows yet.
     """
-    versions = {f"version of {each.name}": each.description.version for each in backends.usable}
+    described = [each for each in backends.usable if isinstance(check_described(each), Usable)]
+    versions = {f"version of {each.name}": each.description.version for each in described}
     skipped = {f"{SKIPPED}{name}": why for name, why in backends.skipped.items()}
     unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
     return {

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from quiesce.answers import check_description
+from quiesce.backend import BackendFault
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
@@ -46,6 +48,27 @@ def choose_backends(requested: Sequence[str]) -> Choice:
     if not usable:
         raise ConfigurationError("no backend works here, so nothing can run; write 'quiesce doctor' to see why")
     return Choice(tuple(usable), skipped)
+
+
+def choose_described(name: str) -> Usable:
+    """Return the one backend that a command works with, whose description it relies on.
+
+    Raises :class:`BackendUnavailable` where it cannot work or describes itself wrongly, and
+    :class:`ConfigurationError` where it is unknown.
+    """
+    described = check_described(choose_backends([name]).usable[0])
+    if isinstance(described, Usable):
+        return described
+    raise BackendUnavailable(described.name, described.reason, described.remedy)
+
+
+def check_described(usable: Usable) -> Usable | Unusable:
+    """Return the backend, or what is wrong with its description."""
+    try:
+        check_description(usable.description)
+    except BackendFault as fault:
+        return Unusable(usable.name, fault.observed, "repair describe(): it raises BackendUnavailable or answers")
+    return usable
 
 
 def explain(unusable: Unusable) -> str:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from quiesce.cases.parser import parse_case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder
+from quiesce.cli.arguments import Once, folder, nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.selection import choose_backends
+from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.selection import choose_described
 from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
-from quiesce.generation.saving import named_case, save
+from quiesce.generation.saving import named_case
 from quiesce.generation.shrinking import TRIALS_MAX, shrink
 from quiesce.reporting.text import clean_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("file", type=Path, metavar="CASE", help="the case file")
+    parser.add_argument("file", type=nonempty_path, metavar="CASE", help="the case file")
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend that it fails on")
     parser.add_argument("--save", type=folder, metavar="DIR", help="write the shorter case here (default: show it)")
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
     case = parse_case(arguments.file)
-    usable = choose_backends([arguments.backend]).usable[0]
+    usable = choose_described(arguments.backend)
     try:
         shrunk = shrink(
             usable.backend,
@@ -50,8 +50,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.complain("shrinking was interrupted; this is the best so far")
     name = f"{case.identifier.rpartition('/')[2]}_shrunk"
     short = named_case(shrunk.case, shrunk.finding, usable.description, found_by=f"shrinking {case.path}", name=name)
-    if arguments.save is None:
+    path = None if arguments.save is None else save_or_complain(short, arguments.save, console)
+    if path is None:
         console.write(write_case(short))
     else:
-        console.write(f"saved as {clean_line(save(short, arguments.save).as_posix())}\n")
+        console.write(f"saved as {clean_line(path.as_posix())}\n")
     return ExitCode.FINDINGS

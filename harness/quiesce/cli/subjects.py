@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quiesce.cli.arguments import folder
+from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.report_writing import ReportWriting
+from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.version import version
-from quiesce.errors import ConfigurationError
-from quiesce.generation.saving import FOLDER, save
-from quiesce.reporting.folder import ReportFolder
+from quiesce.generation.saving import FOLDER
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import plural
 from quiesce.subjects import catalogue
@@ -28,7 +27,9 @@ from quiesce.subjects.schedule import Ended, Unready, run_rows
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a subject, or a folder that holds one (default: all)")
+    parser.add_argument(
+        "names", nargs="*", type=nonempty, metavar="NAME", help="a subject, or a folder that holds one (default: all)"
+    )
     parser.add_argument(
         "--version",
         action="append",
@@ -42,12 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case", action="append", default=[], metavar="PATTERN", help="only results that are named so, such as pool/*"
     )
     parser.add_argument(
-        "--jobs", type=_jobs, default=os.cpu_count() or 1, metavar="N", help="how many at a time (default: processors)"
+        "--jobs",
+        type=job_count,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="how many at a time (default: processors)",
     )
     parser.add_argument("--list", action="store_true", help="say which subjects there are, and run nothing")
     parser.add_argument(
         "--report",
-        type=folder,
+        type=report_folder,
         metavar="DIR",
         help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
@@ -67,10 +72,11 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         for row in rows_of(subject, arguments.version, arguments.variant, all_versions=arguments.all_versions)
     ]
     run = _Run(console, len(rows))
+    reports = ReportWriting(arguments.report, console, seed=0, run=_facts())
     try:
-        with _folder(arguments.report) as folder:
+        with reports:
             for ended in run_rows(rows, arguments.case, arguments.jobs, run.say):
-                run.keep(ended, folder)
+                run.keep(ended, reports)
     except KeyboardInterrupt:
         console.end_progress()
         console.write(run.matrix(rows).text(console.palette))
@@ -83,7 +89,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         _save_found(matrix, arguments.report, console)
         if note := why_unavailable():
             console.complain(note)
-    return exit_code(matrix.results, incomplete=bool(subjects.errors or matrix.unbuilt))
+    return exit_code(matrix.results, incomplete=bool(subjects.errors or matrix.unbuilt or reports.failed))
 
 
 class _Run:
@@ -94,16 +100,15 @@ class _Run:
         self._planned = planned
         self.ended: dict[str, Ended] = {}
 
-    def keep(self, ended: Ended, folder: ReportFolder | None) -> None:
+    def keep(self, ended: Ended, reports: ReportWriting) -> None:
         """Keep a row that ended, in the report as well."""
         name, outcome = ended.row.name, ended.outcome
         self.ended[name] = ended
         if isinstance(outcome, Unready):
             self.say(name, "skipped" if outcome.is_skip else "did not run")
         else:
-            if folder is not None:
-                for each in outcome.results:
-                    folder.add(each)
+            for each in outcome.results:
+                reports.add(each)
             failures = sum(each.verdict.is_failure for each in outcome.results)
             self.say(name, f"{failures} not as expected" if failures else "as expected")
 
@@ -128,13 +133,8 @@ def _save_found(matrix: Matrix, directory: Path, console: Console) -> None:
     for each in matrix.rows:
         for case in each.found:
             folder = directory / FOLDER / each.row.name.replace("/", "-").replace(" ", "-")
-            console.complain(f"saved as {save(case, folder)}")
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigurationError(f"--jobs {text} runs nothing; write at least 1")
-    return int(text)
+            if path := save_or_complain(case, folder, console):
+                console.complain(f"saved as {path}")
 
 
 def _listed(subject: Subject) -> str:
@@ -153,13 +153,10 @@ def _listed(subject: Subject) -> str:
     return "\n".join([f"{subject.name}:", *(f"  {f'{name}:':<10}{text}" for name, text in details)]) + "\n"
 
 
-def _folder(directory: Path | None) -> AbstractContextManager[ReportFolder | None]:
-    if directory is None:
-        return nullcontext()
-    run: Mapping[str, str] = {
+def _facts() -> dict[str, str]:
+    return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "version of quiesce": version(),
     }
-    return ReportFolder(directory, seed=0, run=run)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from quiesce import shell
 from quiesce.answers import describe_backend
 from quiesce.backend import Backend, BackendFault, Capability, Description
 from quiesce.cases.case import Case
@@ -191,7 +191,7 @@ class _Run:
 
     def _command(self) -> str:
         words = ["quiesce", "conformance", "--backend", self._name]
-        return shlex.join(words if self._seed == 0 else [*words, "--seed", str(self._seed)])
+        return shell.join(words if self._seed == 0 else [*words, "--seed", str(self._seed)])
 
     # -- the contract ----------------------------------------------------------------------------------------------
 
@@ -255,7 +255,9 @@ class _Run:
             self._progress(number, len(cases), f"corpus: {case.identifier}")
             self._notebook.place = case.identifier
             result = run_case(case, self._watched)
-            yield replace(result, reproduce=shlex.join(["quiesce", "run", case.path, "--backend", self._name]))
+            yield replace(
+                result, reproduce=shell.join(["quiesce", "run", shell.operand(case.path), "--backend", self._name])
+            )
 
     def _sweep(self) -> Iterator[Result]:
         self._notebook.place = "the sweep"

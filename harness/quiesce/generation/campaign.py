@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
+from quiesce import shell
 from quiesce.backend import Backend, Description
 from quiesce.cases.case import Case
 from quiesce.findings import Finding
@@ -177,4 +177,4 @@ def _shrinking(progress: Progress | None) -> Callable[[int, int], None] | None:
 def reproduce_command(backend: str, seed: int, *, hostile: bool, operations: int) -> str:
     """Return the command line that finds the same again, quoted for a POSIX shell."""
     words = ["quiesce", "explore", "--backend", backend, "--seed", str(seed), "--operations", str(operations)]
-    return shlex.join([*words, "--hostile"] if hostile else words)
+    return shell.join([*words, "--hostile"] if hostile else words)

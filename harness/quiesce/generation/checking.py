@@ -5,10 +5,10 @@ Hypothesis runs the shortest failing example last, so the file that is left is t
 
 from __future__ import annotations
 
-import shlex
 from functools import lru_cache
 from pathlib import Path
 
+from quiesce import shell
 from quiesce.backend import Backend
 from quiesce.cases.writer import write_case
 from quiesce.findings import Finding
@@ -56,6 +56,8 @@ def _text(
     lines = [f"{finding.invariant} is broken", *write_case(case).splitlines()]
     if save_to is not None:
         path = save(case, save_to)
-        command = shlex.join(["quiesce", "shrink", path.as_posix(), "--backend", name or description.name])
+        command = shell.join(
+            ["quiesce", "shrink", shell.operand(path.as_posix()), "--backend", name or description.name]
+        )
         lines += [f"saved as {path.as_posix()}", f"a shorter one: {command}"]
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from quiesce.cases.case import Case, CaseKind
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.parser import CASE_SUFFIX, parse_text
 from quiesce.cases.writer import write_case
+from quiesce.files import write_atomically
 from quiesce.findings import Finding
 from quiesce.generation.editing import leaves, makings, numbered, with_short_names
 from quiesce.generation.legality import Legality, worst_legality
@@ -142,10 +143,11 @@ def _relies_on(promise: Promise, description: Description, device: DeviceProfile
 
 
 def save(case: Case, directory: Path) -> Path:
-    """Write a case below ``directory`` and return where. A file of the same name is replaced, at once and whole."""
+    """Write a case below ``directory`` and return where. A file of the same name is replaced, at once and whole.
+
+    Raises :class:`OSError`, which names the file or the folder.
+    """
     path = directory / f"{case.identifier.rpartition('/')[2]}{CASE_SUFFIX}"
     directory.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")  # a kill leaves the old file or the new one, and never half of it
-    part.write_text(write_case(replace(case, path=path.as_posix())), encoding="utf-8", newline="\n")
-    part.replace(path)
+    write_atomically(path, write_case(replace(case, path=path.as_posix())))
     return path

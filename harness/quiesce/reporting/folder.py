@@ -19,13 +19,15 @@ JSON_NAME: Final = "report.json"
 JUNIT_NAME: Final = "junit.xml"
 HTML_NAME: Final = "report.html"
 JOURNAL_NAME: Final = "results.jsonl"
+FILE_NAMES: Final = (JSON_NAME, JUNIT_NAME, HTML_NAME, JOURNAL_NAME)
 
 
 class ReportFolder:
     """A context manager: results go to the journal as they come in, the reports are written on leaving.
 
     Entering removes the reports of an earlier run, so that a killed run never leaves an old green report behind.
-    Every method raises :class:`OSError` where the folder cannot be written.
+    Every method raises :class:`OSError`, which names the file, where the folder cannot be written. A journal that could
+    not be written to is not written to again: its last line may be torn. The reports still hold every result.
     """
 
     def __init__(self, directory: Path, *, seed: int, run: Mapping[str, str]) -> None:
@@ -33,6 +35,7 @@ class ReportFolder:
         self._seed = seed
         self._run = dict(run)
         self._results: list[Result] = []
+        self._is_torn = False
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -44,16 +47,25 @@ class ReportFolder:
     def add(self, result: Result) -> None:
         """Keep one result; it survives a kill from here on."""
         self._results.append(result)
-        self._journal.add(result)
+        if self._is_torn:
+            return
+        try:
+            self._journal.add(result)
+        except OSError:
+            self._is_torn = True
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         ended = _how_it_ended(kind)
-        with self._journal:
-            self._journal.end(ended)
         run = {**self._run, ENDED: ended}
-        write_reports(Report(seed=self._seed, results=tuple(self._results), run=run), self._directory)
+        try:
+            with self._journal:
+                if not self._is_torn:
+                    self._journal.end(ended)
+        finally:
+            write_reports(Report(seed=self._seed, results=tuple(self._results), run=run), self._directory)
 
 
 def _how_it_ended(kind: type[BaseException] | None) -> str:
@@ -73,17 +85,14 @@ def write_reports(report: Report, directory: Path) -> None:
         write_html(report, directory / HTML_NAME)
 
 
-def rebuild_reports(directory: Path) -> Report:
-    """Write the reports of a run anew from its journal, also of one that was killed, and return the report.
+def read_folder(directory: Path) -> Report:
+    """Return what a run's journal holds, also that of a run that was killed.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read, and
-    :class:`OSError` for one that cannot be written.
+    Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read.
     """
     journal = directory / JOURNAL_NAME
     if not journal.is_file():
         raise ConfigurationError(
             f"'{directory}' holds no {JOURNAL_NAME}; name a folder that 'quiesce run --report' wrote"
         )
-    report = read_journal(journal)
-    write_reports(report, directory)
-    return report
+    return read_journal(journal)

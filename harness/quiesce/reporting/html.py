@@ -21,8 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quiesce.files import write_atomically
 from quiesce.reporting.counts import count_by_backend
-from quiesce.reporting.files import write_atomically
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.page.cards import anchors, make_cards
 from quiesce.reporting.page.glossary import VERDICTS, invariants_in_order

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quiesce.errors import ConfigurationError
+from quiesce.files import naming
 from quiesce.reporting.record import RecordError, result_from_record, result_record
 from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
@@ -26,8 +27,13 @@ class Journal:
     """An open journal; :meth:`add` may be called until :meth:`end`. An older file of that name is replaced."""
 
     def __init__(self, path: Path, *, seed: int, run: Mapping[str, str]) -> None:
+        self._path = path
         self._stream = path.open("wb", buffering=0)
-        self._write({"format": FORMAT, "run": dict(run), "seed": seed, "version": VERSION})
+        try:
+            self._write({"format": FORMAT, "run": dict(run), "seed": seed, "version": VERSION})
+        except OSError:
+            self.close()
+            raise
 
     def add(self, result: Result) -> None:
         """Append one result. Raises :class:`OSError` where the disk is full or gone."""
@@ -35,8 +41,9 @@ class Journal:
 
     def _write(self, record: Mapping[str, Any]) -> None:
         remaining = memoryview(json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
-        while remaining:
-            remaining = remaining[self._stream.write(remaining) :]
+        with naming(self._path):
+            while remaining:
+                remaining = remaining[self._stream.write(remaining) :]
 
     def end(self, how: str) -> None:
         """Write the last line, which says how the run ended. Raises :class:`OSError` as :meth:`add` does."""
@@ -92,7 +99,7 @@ def _header(path: Path, line: bytes) -> tuple[int, dict[str, str]]:
 def _parse(path: Path, number: int, line: bytes) -> object:
     try:
         parsed: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _wrong(path, number, "this is not JSON", "delete the line if it was edited by hand") from None
     return parsed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from quiesce.reporting.files import write_atomically
+from quiesce.files import write_atomically
 from quiesce.reporting.record import report_record
 from quiesce.results import Report
 

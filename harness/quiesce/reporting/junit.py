@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET
 from itertools import groupby
 from pathlib import Path
 
+from quiesce.files import write_atomically
 from quiesce.reporting.counts import BackendCounts, count_by_backend
-from quiesce.reporting.files import write_atomically
 from quiesce.reporting.names import split_case
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.text import clean_line, failure_text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from quiesce import shell
 from quiesce.errors import SubjectNotBuilt
 
 _SHOWN_LINES: Final = 16
@@ -18,7 +18,7 @@ def perform(command: Sequence[str], log: Path, folder: Path, environment: Mappin
 
     Raises :class:`SubjectNotBuilt` where it cannot be started or fails.
     """
-    text = shlex.join(command)
+    text = shell.join(command)
     with log.open("ab") as file:
         file.write(f"$ {text}\n".encode(errors="backslashreplace"))
         file.flush()

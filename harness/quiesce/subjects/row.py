@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import below_here, find_cases, load
 from quiesce.conformance import run_conformance
@@ -131,7 +131,7 @@ def reproduce_command(row: Row, result: Result) -> str:
         words += ["--variant", row.variant.name]
     if result.path or result.case.startswith(f"{TOPIC}/"):
         words += ["--case", result.case]
-    return shlex.join(words)
+    return shell.join(words)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

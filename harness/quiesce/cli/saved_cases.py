@@ -1,0 +1,20 @@
+"""Cases that a command found, as files: one that cannot be written takes nothing else away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quiesce.cases.case import Case
+from quiesce.cli.console import Console
+from quiesce.cli.file_errors import explain
+from quiesce.generation.saving import save
+
+
+def save_or_complain(case: Case, directory: Path, console: Console) -> Path | None:
+    """Save a case and return where, or say in one line why it is not saved and return None."""
+    try:
+        return save(case, directory)
+    except OSError as error:
+        console.end_progress()
+        console.complain(f"a case is not saved: {explain(error)}")
+        return None
