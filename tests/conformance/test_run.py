@@ -150,6 +150,12 @@ def test_a_fault_of_the_allocator_is_no_breach_of_the_contract(few: tuple[Case, 
     assert {case.finds for case in conformance.found} == {"request_fits_but_out_of_memory"}
 
 
+def test_one_sequence_is_not_several(few: tuple[Case, ...]) -> None:
+    text = run_conformance(reference(), operations=1, cases=few).text()
+    assert " in 1 valid sequence, " in text
+    assert " in 1 hostile sequence, " in text
+
+
 def test_a_seed_reproduces_a_run(few: tuple[Case, ...]) -> None:
     first, second = (examine(faulty("reuse.ignores_guards"), few) for _ in range(2))
     assert first.results == second.results

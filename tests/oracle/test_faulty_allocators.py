@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +18,8 @@ from quiesce.generation.bulk import generate_one
 from quiesce.generation.campaign import run_campaign
 from quiesce.generation.sequence import GeneratedSequence
 from quiesce.lockstep import run_lockstep
+from quiesce.oracle.invariants.memory import live_blocks_do_not_overlap
+from quiesce.outcomes import Allocated
 from quiesce.results import Verdict
 
 from .allocators.faulty import FAULTY, Faulty
@@ -58,6 +62,20 @@ def test_a_block_at_null_is_not_taken_for_one_that_overlaps() -> None:
     steps = [PerformStep(ops.Allocate("a", 1), None, 1), PerformStep(ops.Allocate("b", 1 << 50), None, 2)]
     trial = run_lockstep(null.backend, DeviceProfile(), steps)
     assert [finding.invariant for finding in trial.findings] == ["blocks_lie_in_the_address_space"]
+
+
+@pytest.mark.parametrize(
+    ("size", "address", "observed"),
+    [(1, 64, "1 byte that begins at its first"), (2, 65, "2 bytes that begin 1 byte behind its first")],
+)
+def test_what_overlaps_is_counted_in_bytes_or_is_one(size: int, address: int, observed: str) -> None:
+    other = SimpleNamespace(slot="a", address=64, size_bytes=size, made_by=0)
+    change = SimpleNamespace(
+        overlapped=(other,), outcome=Allocated(address), made=SimpleNamespace(size_bytes=size), operation_index=1
+    )
+    (finding,) = live_blocks_do_not_overlap(cast(Any, None), cast(Any, change))
+    assert finding.observed == observed
+    assert finding.expected == f"memory outside the {'1 byte' if size == 1 else '2 bytes'} of 'a'"
 
 
 @pytest.mark.parametrize("faulty", [each for each in FAULTY if each.name in SHRUNK], ids=lambda faulty: faulty.name)

@@ -15,7 +15,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
 from quiesce.generation.saving import named_case
 from quiesce.generation.shrinking import TRIALS_MAX, shrink
-from quiesce.reporting.text import clean_line
+from quiesce.reporting.text import clean_line, plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         shrunk = shrink(
             usable.backend,
             case,
-            progress=lambda trials, lines: console.progress(trials, TRIALS_MAX, f"{lines} lines left"),
+            progress=lambda trials, lines: console.progress(trials, TRIALS_MAX, f"{plural(lines, 'line')} left"),
         )
     finally:
         console.end_progress()

@@ -37,6 +37,7 @@ from quiesce.execution import run_case
 from quiesce.findings import Finding
 from quiesce.generation.campaign import CampaignResult, reproduce_command, run_campaign
 from quiesce.lockstep import finding_of, run_lockstep
+from quiesce.reporting.text import plural
 from quiesce.results import Result, Verdict
 from quiesce.sweep import RESULTS_MAX, sweep
 
@@ -302,7 +303,9 @@ class _Run:
         findings: tuple[Finding, ...] = ()
         if discovery is not None:
             verdict, findings = Verdict.FAILED, (discovery.shrunk,)
-            again = f"shrunk to {len(discovery.case.body)} lines" if discovery.trials else "it did not fail again"
+            again = (
+                f"shrunk to {plural(len(discovery.case.body), 'line')}" if discovery.trials else "it did not fail again"
+            )
             reason = f"sequence {discovery.number}, {again}"
         elif not campaign.operations:
             verdict, reason = Verdict.UNSUPPORTED, "nothing could be performed"

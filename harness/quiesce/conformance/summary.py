@@ -24,7 +24,8 @@ def summarize(conformance: Conformance) -> str:
         kind = "hostile" if campaign.hostile else "valid"
         reached = len(campaign.coverage.pairs)
         lines.append(
-            f"  generated:  {campaign.operations:,} operations in {campaign.sequences:,} {kind} sequences, "
+            f"  generated:  {campaign.operations:,} operation{'' if campaign.operations == 1 else 's'} in "
+            f"{campaign.sequences:,} {kind} sequence{'' if campaign.sequences == 1 else 's'}, "
             f"{plural(len(campaign.coverage.rules()), 'kind')} of request in {plural(reached, 'situation')}"
         )
     if conformance.not_exercised:

@@ -25,8 +25,8 @@ def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding
         size = change.made.size_bytes if change.made else 0
         yield found(
             "live_blocks_do_not_overlap",
-            f"memory outside the {other.size_bytes} bytes of '{other.slot}'",
-            f"{size} bytes that begin {_distance(address - other.address)} its first",
+            f"memory outside the {_bytes(other.size_bytes)} of '{other.slot}'",
+            f"{_bytes(size)} that {'begins' if size == 1 else 'begin'} {_distance(address - other.address)} its first",
             other.made_by,
         )
 
@@ -35,7 +35,11 @@ def _distance(offset: int) -> str:
     """Say where a byte lies beside another without its address, which differs from run to run."""
     if offset == 0:
         return "at"
-    return f"{abs(offset)} bytes {'behind' if offset > 0 else 'before'}"
+    return f"{_bytes(abs(offset))} {'behind' if offset > 0 else 'before'}"
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
 
 
 def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Finding]:
@@ -43,10 +47,10 @@ def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Fi
     made = change.made
     if made is None or (made.address > 0 and made.end <= ADDRESS_SPACE_END):
         return ()
-    beyond = f"a block that ends {made.end - ADDRESS_SPACE_END} bytes beyond it"
+    beyond = f"a block that ends {_bytes(made.end - ADDRESS_SPACE_END)} beyond it"
     below = "a block at null" if made.address == 0 else f"a block at the negative address {made.address}"
     observed = below if made.address <= 0 else beyond
-    return [found("blocks_lie_in_the_address_space", f"{made.size_bytes} bytes above 0 and below 2^64", observed)]
+    return [found("blocks_lie_in_the_address_space", f"{_bytes(made.size_bytes)} above 0 and below 2^64", observed)]
 
 
 def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
@@ -72,7 +76,7 @@ def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterable[
     reached = holding[-1].address + holding[-1].size_bytes if holding else made.address
     if reached < made.end:
         where = f"{reached - made.address} of them" if holding else "none of them"
-        expected = f"{made.size_bytes} bytes inside upstream memory"
+        expected = f"{_bytes(made.size_bytes)} inside upstream memory"
         return [found("blocks_lie_within_upstream_memory", expected, f"{where} are inside")]
     for held in holding:
         if not _may_carry(held, made):
