@@ -8,6 +8,7 @@ from quiesce.observations import (
     CopyEnqueued,
     EventCompleted,
     EventRecorded,
+    EventWaited,
     Observation,
     UpstreamAllocated,
     UpstreamFreed,
@@ -79,3 +80,18 @@ def test_padding_is_nobodys_content() -> None:
 def test_where_no_order_is_told_nobody_knows_what_was_waited_for() -> None:
     exchanges = (*HOST, staged("a", "h", held(PINNED)), staged("b", "k"))
     assert findings(*exchanges, description=ORDER_UNTOLD) == ()
+
+
+def test_a_copy_on_a_stream_of_the_librarys_own_waits_for_earlier_work() -> None:
+    device = UpstreamAllocated(3 << 30, 4096)
+    freed: tuple[Exchange, ...] = (
+        *HOST,
+        ("a = allocate 256 on s", Allocated(3 << 30), (device,)),
+        ("launch on s writes=a", DONE),
+        ("free a", DONE),
+    )
+    copied = CopyEnqueued(BUFFER, 3 << 30, 256, "internal:copy")
+    waited = (EventRecorded("internal:2", "s"), EventWaited("internal:2", "internal:copy"))
+    (finding,) = findings(*freed, ("b = stage h on s", Allocated(3 << 30), (copied,)))
+    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert findings(*freed, ("b = stage h on s", Allocated(3 << 30), (*waited, copied))) == ()

@@ -47,8 +47,13 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
     ):
         return
     for seen in change.observations:
-        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream):
+        if not isinstance(seen, CopyEnqueued):
+            continue
+        copying = tuple(facts.observed_streams(seen.stream))
+        if stream in copying:
             _read_buffer(facts, source, made, seen, stream, change)
+        elif len(copying) == 1 and made.address <= seen.destination_address < made.end:
+            meet(facts, made, copying[0], change)  # the copy is the library's: nobody else orders its stream
 
 
 def _read_buffer(
