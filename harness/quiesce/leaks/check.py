@@ -25,6 +25,7 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, PYTHON, THREADS, Meter, Quantity, leading
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
+from quiesce.leaks.system_calls import SystemCalls
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing, sites_text
 
 REST_WINDOW: Final = 2
@@ -373,7 +374,7 @@ class LeakCheck:
             if not any(quantity.family in (DESCRIPTORS, THREADS) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:
-                time.sleep(ENDING_SECONDS)
+                SystemCalls.sleep(ENDING_SECONDS)
         return left
 
     def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:

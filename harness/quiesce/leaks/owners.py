@@ -12,6 +12,8 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from quiesce.leaks.system_calls import SystemCalls
+
 Frame: TypeAlias = tuple[str, int]
 """File and line."""
 
@@ -21,8 +23,8 @@ RUNNER: Final = "runner"
 LIBRARY: Final = "library"
 
 TYPED: Final = ("<doctest ", "<stdin>", "<console>", "<python-input-", "<ipython-input-")
-"""How the file name begins of code that a person wrote without a file. Other names in angle brackets are of code that was
-made at run time, as for a named tuple or a data class: that does what its caller asks, like the standard library."""
+"""How the file name begins of code that a person wrote without a file. Other names in angle brackets are of code that
+was made at run time, as for a named tuple or a data class: it does what its caller asks, like the standard library."""
 
 
 class Owners:
@@ -81,7 +83,7 @@ def frame_text(frame: Frame) -> str:
 
 
 def _normal(name: str) -> str:
-    return os.path.normcase(os.path.realpath(name))
+    return os.path.normcase(SystemCalls.real_path(name))
 
 
 def _below(path: str, places: tuple[str, ...]) -> bool:

@@ -86,10 +86,16 @@ class LeakChecks:
         self._in_round = True
         try:
             judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners).judge()
+            if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
+                self._contexts.close_new()
+        except pytest.exit.Exception:
+            raise
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+            # From here it would keep pytest's own setup from running, and spoil the next test as well.
+            why = f"the check could not be done: {type(error).__name__}: {error}"
+            judgement = Judgement(Outcome.OVER, 0, inconclusive=why)
         finally:
             self._in_round = False
-        if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
-            self._contexts.close_new()
         self._failure = rounds.failure
         return judgement
 
