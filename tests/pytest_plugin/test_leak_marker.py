@@ -77,7 +77,7 @@ class TestIt:
     @pytest.mark.leak(rounds=12, gauges=["descriptors"])
     def test_keeps(self, replaced): os.open("/dev/null", 0)
 
-@pytest.mark.leak
+@pytest.mark.leak(gauges=["descriptors"])
 def test_next(): pass
 
 def test_last(): pass
@@ -129,6 +129,16 @@ def test_a_test_that_cannot_run_twice_says_so(project: Project) -> None:
     result = project.run("test_it.py")
     result.assert_outcomes(failed=2)
     assert str(result.stdout).count("It passed before, while it was repeated") == 1
+
+
+def test_a_failure_of_a_round_does_not_say_that_the_test_passed_before(project: Project) -> None:
+    project.write(
+        "test_it.py", "ROUNDS = []\n\ndef test_it(leak_check):\n    ROUNDS.append(1)\n    assert len(ROUNDS) != 2\n"
+    )
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=1)
+    assert "the test passes now and failed while it was repeated" in str(result.stdout)
+    assert "It passed before" not in str(result.stdout)
 
 
 SYSTEMS = """[
