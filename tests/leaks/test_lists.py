@@ -67,6 +67,26 @@ def test_nothing_is_held_on_to_once_it_is_forgotten() -> None:
     assert sys.getrefcount(held) == references - 1
 
 
+def test_a_list_that_nobody_else_has_is_let_go_of() -> None:
+    inner: list[Any] = [None] * 100
+    outer = [inner]
+    old = OldObjects()
+    old.freeze()
+    try:
+        old.collect()
+        before = old.lists.held_bytes()
+        inner = []
+        old.collect()
+        assert old.lists.held_bytes() == before
+        outer.clear()
+        old.collect()
+        assert old.lists.held_bytes() == before - 101 * REFERENCE_BYTES
+        assert inner == outer
+    finally:
+        old.thaw()
+        old.lists.forget()
+
+
 def test_what_is_hidden_no_more_counts_once() -> None:
     old = OldObjects()
     old.freeze()

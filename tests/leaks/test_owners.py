@@ -5,6 +5,8 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from quiesce.leaks.owners import Owners, frame_text
 
 STDLIB = (str(Path(sysconfig.get_paths()["stdlib"]) / "json" / "decoder.py"), 10)
@@ -20,6 +22,20 @@ def test_the_standard_library_only_does_what_it_is_asked() -> None:
     assert OWNERS.owner([STDLIB, TEST, RUNNER]) == TEST
     assert OWNERS.owner([FROZEN, STDLIB, TEST]) == TEST
     assert OWNERS.owner([STDLIB, RUNNER, TEST]) is None
+
+
+@pytest.mark.parametrize("name", ["<string>", "<sqlalchemy generated __init__ of Row>", "<unknown>"])
+def test_code_made_at_run_time_only_does_what_it_is_asked(name: str) -> None:
+    generated = (name, 1)
+    assert OWNERS.owner([generated, STDLIB, TEST, RUNNER]) == TEST
+    assert OWNERS.owner([generated, INSTALLED, RUNNER]) == INSTALLED
+    assert OWNERS.owner([generated, RUNNER, TEST]) is None
+    assert OWNERS.owner([generated, generated]) == generated
+
+
+@pytest.mark.parametrize("name", ["<doctest guide.txt[0]>", "<stdin>", "<console>", "<ipython-input-3-5f1b>"])
+def test_code_that_is_written_without_a_file_is_tested(name: str) -> None:
+    assert OWNERS.owner([(name, 1), STDLIB, RUNNER]) == (name, 1)
 
 
 def test_what_runs_the_tests_keeps_for_itself() -> None:

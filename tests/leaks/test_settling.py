@@ -6,6 +6,8 @@ import functools
 import gc
 from collections import deque
 
+import pytest
+
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.start import FROZEN_AT_START
 
@@ -32,6 +34,15 @@ def test_garbage_is_collected_until_none_is_left() -> None:
     assert Chained.gone == 4
 
 
+def test_old_objects_may_stay() -> None:
+    old = OldObjects()
+    old.freeze()
+    old.stay()
+    old.freeze()
+    assert not old.are_frozen
+    assert gc.get_freeze_count() == 0
+
+
 def test_old_objects_are_left_out_and_come_back() -> None:
     before = gc.get_freeze_count()
     old = OldObjects()
@@ -56,6 +67,22 @@ def test_a_program_that_freezes_itself_is_left_alone() -> None:
         assert gc.get_freeze_count() == count
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize(("cycles", "hides"), [(9, False), (10, True)])
+def test_old_cycles_that_nobody_has_are_found(cycles: int, hides: bool) -> None:
+    kept = [Chained(0) for _ in range(cycles)]
+    old = OldObjects()
+    old.freeze()
+    try:
+        kept.clear()
+        old.collect()
+        Chained.gone = 0
+        assert old.hides_garbage(10) == hides
+        assert Chained.gone == cycles
+    finally:
+        old.thaw()
+        old.lists.forget()
 
 
 @functools.lru_cache(maxsize=10)

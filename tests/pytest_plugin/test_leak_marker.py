@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,27 @@ def test_reads_to_the_end(stream): assert stream.read() == "text"
 def test_is_wrong_every_time(): assert "text" == ""
 """
 
+REPLACED = """
+import gc, os, pathlib, pytest, time
+
+@pytest.fixture(scope="class")
+def replaced(request):
+    def refuse(*_): {refusal}
+    with pytest.MonkeyPatch.context() as patch:
+        for place, name in {names}:
+            patch.setattr(place, name, refuse)
+        yield
+
+class TestIt:
+    @pytest.mark.leak(rounds=12, gauges=["descriptors"])
+    def test_keeps(self, replaced): os.open("/dev/null", 0)
+
+@pytest.mark.leak(gauges=["descriptors"])
+def test_next(): pass
+
+def test_last(): pass
+"""
+
 
 def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     project.write("test_it.py", SUITE)
@@ -107,3 +129,39 @@ def test_a_test_that_cannot_run_twice_says_so(project: Project) -> None:
     result = project.run("test_it.py")
     result.assert_outcomes(failed=2)
     assert str(result.stdout).count("It passed before, while it was repeated") == 1
+
+
+def test_a_failure_of_a_round_does_not_say_that_the_test_passed_before(project: Project) -> None:
+    project.write(
+        "test_it.py", "ROUNDS = []\n\ndef test_it(leak_check):\n    ROUNDS.append(1)\n    assert len(ROUNDS) != 2\n"
+    )
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=1)
+    assert "the test passes now and failed while it was repeated" in str(result.stdout)
+    assert "It passed before" not in str(result.stdout)
+
+
+SYSTEMS = """[
+    (time, "sleep"), (os, "listdir"), (os, "scandir"), (os, "readlink"), (os.path, "realpath"),
+    (pathlib.Path, "is_dir"), (pathlib.Path, "iterdir"), (pathlib.Path, "read_text"),
+]"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere descriptors have other names")
+def test_what_a_wide_fixture_replaces_the_check_has_still(project: Project) -> None:
+    project.write("test_it.py", REPLACED.format(names=SYSTEMS, refusal="raise AssertionError('no system here')"))
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines(["  allocated: descriptor * on /dev/null"])
+
+
+@pytest.mark.parametrize("refusal", ["raise AssertionError('never')", "pytest.fail('never')", "pytest.skip('never')"])
+def test_a_check_that_cannot_be_done_says_so_and_spoils_no_other(project: Project, refusal: str) -> None:
+    project.write("test_it.py", REPLACED.format(names='[(gc, "get_objects")]', refusal=refusal))
+    result = project.run("test_it.py", "--quiesce-report=out")
+    result.assert_outcomes(passed=3)
+    report = json.loads((project.path / "out" / "report.json").read_text(encoding="utf-8"))
+    first, second = report["results"]
+    assert (first["verdict"], second["verdict"]) == ("inconclusive", "passed")
+    assert first["reason"].startswith("the check could not be done: ")
+    assert first["reason"].endswith(": never")

@@ -25,6 +25,7 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, PYTHON, THREADS, Meter, Quantity, leading
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
+from quiesce.leaks.system_calls import SystemCalls
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing, sites_text
 
 REST_WINDOW: Final = 2
@@ -97,7 +98,7 @@ class LeakCheck:
         self._owners = owners
         self._clock = clock
         self._old = OldObjects()
-        self._readings = Readings([*meters, ListMeter(self._old.lists)], plan)
+        self._readings = Readings([*meters, ListMeter(self._old.lists)], plan, self._old.collect)
         self._tracing = Tracing(owners)
         self._other_threads = OtherThreads()
         self._is_disturbed = False
@@ -205,9 +206,13 @@ class LeakCheck:
         """Return what leaks."""
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
+        longer = self._old.lists.grown()
+        if self._moving() and self._replaces_old_cycles():
+            self._old.stay()
+            caches = self._watch(suspects)
+            self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
         growing = [each for each in moving if self._seems_to_leak(each)]
-        longer = self._old.lists.grown() if IN_LISTS in growing else ()
         gone = set(growing).difference(self._still_there(growing, caches))  # before traces leave garbage of their own
         if not self._is_large:
             gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
@@ -264,6 +269,16 @@ class LeakCheck:
             self._readings.take()
             self._watched += 1
         self._endured = self._rounds
+
+    def _replaces_old_cycles(self) -> bool:
+        """Whether rounds leave cycles behind that are older, round by round: what is replaced once says nothing."""
+        if not self._old.hides_garbage(self._watched):
+            return False
+        self._old.freeze()
+        for _ in range(ENDURANCE_WINDOW):
+            self._round()
+            self._old.collect()
+        return self._old.hides_garbage(ENDURANCE_WINDOW)
 
     def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
         """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""
@@ -373,7 +388,7 @@ class LeakCheck:
             if not any(quantity.family in (DESCRIPTORS, THREADS) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:
-                time.sleep(ENDING_SECONDS)
+                SystemCalls.sleep(ENDING_SECONDS)
         return left
 
     def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:

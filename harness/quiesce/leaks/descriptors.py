@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from quiesce.leaks.quantities import DESCRIPTORS, Quantity
+from quiesce.leaks.system_calls import SystemCalls
 
 OPEN: Final = Quantity(DESCRIPTORS, "open file descriptors", "descriptors")
 
@@ -20,7 +19,7 @@ class DescriptorMeter:
     family = DESCRIPTORS
 
     def __init__(self, folders: tuple[str, ...] = ("/proc/self/fd", "/dev/fd")) -> None:
-        self._folder = next((name for name in folders if Path(name).is_dir()), "")
+        self._folder = next((name for name in folders if SystemCalls.is_folder(name)), "")
         self._known: frozenset[str] = frozenset()
 
     def absent(self) -> str:
@@ -32,11 +31,11 @@ class DescriptorMeter:
 
     def read(self) -> Mapping[Quantity, int]:
         """Count; the descriptor of the listing itself is always among them."""
-        return {OPEN: len(os.listdir(self._folder))}  # noqa: PTH208 - a Path for each would cost more than the count
+        return {OPEN: len(SystemCalls.list_folder(self._folder))}
 
     def observe(self) -> None:
         """Remember which are open."""
-        self._known = frozenset(os.listdir(self._folder))  # noqa: PTH208
+        self._known = frozenset(SystemCalls.list_folder(self._folder))
 
     def rest(self) -> None:
         """Forget them."""
@@ -52,9 +51,9 @@ class DescriptorMeter:
 
     def _opened(self) -> list[str]:
         found = []
-        for name in sorted(set(os.listdir(self._folder)) - self._known, key=int):  # noqa: PTH208
+        for name in sorted(set(SystemCalls.list_folder(self._folder)) - self._known, key=int):
             try:
-                found.append(f"descriptor {name} on {os.readlink(f'{self._folder}/{name}')}")  # noqa: PTH115
+                found.append(f"descriptor {name} on {SystemCalls.read_link(f'{self._folder}/{name}')}")
             except OSError:
                 continue  # the listing's own, closed by now
         return found

@@ -1,7 +1,8 @@
 """Lists that grow in place: one that gets an object which exists anyway takes no block until its room is used up.
 
 So the references that lists and deques hold are counted. To find them takes a walk over all objects, milliseconds; it
-is done once, and what was found is held on to while it is watched: nothing of it goes before :meth:`Lists.forget`.
+is done once, and what was found is held on to while it is watched. What nobody else refers to any more is let go of
+after each round: it would be memory that the check itself keeps.
 
 Dictionaries and sets are left aside, of which there are ten times as many: what goes on growing takes new keys, and
 those are objects of their own, which are counted as blocks.
@@ -14,7 +15,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, count
 from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.quantities import PYTHON, Quantity
@@ -28,17 +29,29 @@ _KINDS: Final = frozenset({list, deque})
 Listed: TypeAlias = list[Any] | deque[Any]
 
 
+_GONE: Final[Listed] = deque()
+"""Stands where a list was, so that what holds the others stays as large as it is."""
+
+
+class _Held(list[Listed]):
+    """What holds on to lists, and is none of those that count."""
+
+
+_ALONE: Final = next(map(sys.getrefcount, _Held([[]])))
+"""What :func:`sys.getrefcount` says here of a list that only this module refers to."""
+
+
 class Lists:
     """All lists and deques of the process, but for rings: they have a bound."""
 
     def __init__(self) -> None:
-        self._old: Sequence[Listed] = ()
+        self._old = _Held()
         self._lengths: Sequence[int] = ()
         self._is_hidden = False
 
     def remember(self) -> None:
         """Find what exists now and hold on to it; it may then be hidden from the garbage collector."""
-        self._old = tuple(_listed())
+        self._old = _Held(_listed())
         self._lengths = tuple(map(len, self._old))
         self._is_hidden = True
 
@@ -48,8 +61,14 @@ class Lists:
 
     def forget(self) -> None:
         """Hold on to nothing; idempotent."""
-        self._old = self._lengths = ()
+        self._old, self._lengths = _Held(), ()
         self._is_hidden = False
+
+    def let_go(self) -> None:
+        """Hold on to nothing that nobody else refers to; a list that goes may be the last to refer to another."""
+        while _ALONE in map(sys.getrefcount, self._old):
+            for index in compress(count(), map(_ALONE.__eq__, map(sys.getrefcount, self._old))):
+                self._old[index] = _GONE
 
     def held_bytes(self) -> int:
         """Return what the references take: of what is remembered, and of what the garbage collector finds besides."""

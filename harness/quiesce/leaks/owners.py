@@ -12,6 +12,8 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from quiesce.leaks.system_calls import SystemCalls
+
 Frame: TypeAlias = tuple[str, int]
 """File and line."""
 
@@ -20,7 +22,9 @@ DEPENDENCY: Final = "dependency"
 RUNNER: Final = "runner"
 LIBRARY: Final = "library"
 
-_UNKNOWN: Final = "<unknown>"
+TYPED: Final = ("<doctest ", "<stdin>", "<console>", "<python-input-", "<ipython-input-")
+"""How the file name begins of code that a person wrote without a file. Other names in angle brackets are of code that
+was made at run time, as for a named tuple or a data class: it does what its caller asks, like the standard library."""
 
 
 class Owners:
@@ -36,9 +40,9 @@ class Owners:
     def owner(self, frames: Sequence[Frame]) -> Frame | None:
         """Return the frame of the code under test that asked for memory, or None if what runs the tests did.
 
-        ``frames`` begins with the innermost. What counts is the first frame outside the standard library, which only
-        does what it is asked. Where there is none the code under test is assumed, for a trace is only so deep. Of an
-        installed package the caller outside of it is returned, where the trace reaches that far.
+        ``frames`` begins with the innermost. What counts is the first frame outside the standard library and code made
+        at run time, which only do what they are asked. Where there is none the code under test is assumed, for a trace
+        is only so deep. Of an installed package the caller outside of it is returned, where the trace reaches that far.
         """
         installed = None
         for frame in frames:
@@ -61,8 +65,8 @@ class Owners:
         return self._kinds[filename]
 
     def _find_kind(self, filename: str) -> str:
-        if filename == _UNKNOWN or filename.startswith("<frozen "):
-            return LIBRARY
+        if filename.startswith("<") and filename.endswith(">"):
+            return TESTED if filename.startswith(TYPED) else LIBRARY
         path = _normal(filename)
         if _below(path, self._runner):
             return RUNNER
@@ -79,7 +83,7 @@ def frame_text(frame: Frame) -> str:
 
 
 def _normal(name: str) -> str:
-    return os.path.normcase(os.path.realpath(name))
+    return os.path.normcase(SystemCalls.real_path(name))
 
 
 def _below(path: str, places: tuple[str, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
@@ -12,11 +12,12 @@ from quiesce.leaks.settling import collect_garbage
 
 
 class Readings:
-    """Settles and reads meters. One that cannot be read is left out from then on."""
+    """Settles and reads meters. One that cannot be read is left out from then on. ``collect`` collects garbage."""
 
-    def __init__(self, meters: Iterable[Meter], plan: Plan) -> None:
+    def __init__(self, meters: Iterable[Meter], plan: Plan, collect: Callable[[], None] = collect_garbage) -> None:
         self._meters = [meter for meter in meters if plan.reads(meter.family)]
         self._plan = plan
+        self._collect = collect
         self._series: dict[Quantity, Series] = {}
         self._broken: dict[str, str] = {}
         self._watched: frozenset[str] | None = None
@@ -51,14 +52,14 @@ class Readings:
 
     def take(self) -> None:
         """Settle and read."""
-        collect_garbage()
+        self._collect()
         for meter in self._watched_meters():
             for quantity, value in self._read(meter).items():
                 self._add(quantity, value)
 
     def now(self) -> Mapping[Quantity, int]:
         """Settle and read, and remember nothing of it."""
-        collect_garbage()
+        self._collect()
         return {quantity: value for meter in self._watched_meters() for quantity, value in self._read(meter).items()}
 
     def _read(self, meter: Meter) -> Mapping[Quantity, int]:

@@ -51,6 +51,25 @@ class OldObjects:
             gc.freeze()
             self.are_frozen = True
 
+    def collect(self) -> None:
+        """Collect garbage, but for cycles that are left out, and let go of lists that nobody has."""
+        collect_garbage()
+        self.lists.let_go()
+
+    def hides_garbage(self, least: int) -> bool:
+        """Look at everything again, and say whether so many old objects are found that nobody has any more.
+
+        An old cycle that the code replaces cannot be collected while it is left out, so it would seem to be kept.
+        """
+        was_frozen = self.are_frozen
+        self.thaw()
+        return was_frozen and gc.collect() >= least
+
+    def stay(self) -> None:
+        """Leave out nothing from now on."""
+        self.thaw()
+        self._can = False
+
     def thaw(self) -> None:
         """Look at everything again; idempotent."""
         if self.are_frozen:

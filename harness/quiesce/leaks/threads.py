@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from quiesce.leaks.quantities import THREADS, Quantity
+from quiesce.leaks.system_calls import SystemCalls
 
 ALIVE: Final = Quantity(THREADS, "threads", "threads")
 
@@ -25,7 +23,7 @@ class ThreadMeter:
     family = THREADS
 
     def __init__(self, folder: str = "/proc/self/task") -> None:
-        self._folder = folder if Path(folder).is_dir() else ""
+        self._folder = folder if SystemCalls.is_folder(folder) else ""
         self._count = 0
         self._known: frozenset[int | None] = frozenset()
 
@@ -38,7 +36,7 @@ class ThreadMeter:
         for _ in range(ENDING_STEPS):
             if self._alive() <= self._count:
                 return
-            time.sleep(ENDING_SECONDS)
+            SystemCalls.sleep(ENDING_SECONDS)
 
     def read(self) -> Mapping[Quantity, int]:
         """Count."""
@@ -46,7 +44,7 @@ class ThreadMeter:
         return {ALIVE: self._count}
 
     def _alive(self) -> int:
-        return len(os.listdir(self._folder)) if self._folder else threading.active_count()  # noqa: PTH208
+        return len(SystemCalls.list_folder(self._folder)) if self._folder else threading.active_count()
 
     def observe(self) -> None:
         """Remember which are alive."""

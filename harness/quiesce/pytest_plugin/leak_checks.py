@@ -64,6 +64,7 @@ class LeakChecks:
         self._in_round = False
         self._in_call = False
         self._accused = False
+        self._differs = False
         self._judgement: Judgement | None = None
         self._failure = ""
 
@@ -76,7 +77,7 @@ class LeakChecks:
         """Run the rounds and judge them, then let the test run."""
         if not self._in_round and LEAK_TEST in item.stash:
             self._judgement = None
-            self._accused = False
+            self._accused = self._differs = False
             self._judgement = self._check(item)
         return (yield)
 
@@ -86,10 +87,16 @@ class LeakChecks:
         self._in_round = True
         try:
             judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners).judge()
+            if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
+                self._contexts.close_new()
+        except pytest.exit.Exception:
+            raise
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+            # From here it would keep pytest's own setup from running, and spoil the next test as well.
+            why = f"the check could not be done: {type(error).__name__}: {error}"
+            judgement = Judgement(Outcome.OVER, 0, inconclusive=why)
         finally:
             self._in_round = False
-        if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
-            self._contexts.close_new()
         self._failure = rounds.failure
         return judgement
 
@@ -114,6 +121,7 @@ class LeakChecks:
         if unread := dict(judgement.absent).get(OWN):
             pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
         if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
+            self._differs = True
             pytest.fail(f"the test passes now and failed while it was repeated; its {self._failure}", pytrace=False)
         return result
 
@@ -133,7 +141,11 @@ class LeakChecks:
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
         if judgement.growths and not self._accused:
             report.sections.append(("leak check", self._text(item, judgement)))
-        if report.failed and not self._accused and (judgement.unstable or judgement.outcome is Outcome.PASSED):
+        if (
+            report.failed
+            and not (self._accused or self._differs)
+            and (judgement.unstable or judgement.outcome is Outcome.PASSED)
+        ):
             report.sections.append(("leak check", DIFFERS))
         return report
 
