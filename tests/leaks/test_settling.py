@@ -34,15 +34,6 @@ def test_garbage_is_collected_until_none_is_left() -> None:
     assert Chained.gone == 4
 
 
-def test_old_objects_may_stay() -> None:
-    old = OldObjects()
-    old.freeze()
-    old.stay()
-    old.freeze()
-    assert not old.are_frozen
-    assert gc.get_freeze_count() == 0
-
-
 def test_old_objects_are_left_out_and_come_back() -> None:
     before = gc.get_freeze_count()
     old = OldObjects()
@@ -69,20 +60,26 @@ def test_a_program_that_freezes_itself_is_left_alone() -> None:
         gc.unfreeze()
 
 
-@pytest.mark.parametrize(("cycles", "hides"), [(9, False), (10, True)])
-def test_old_cycles_that_nobody_has_are_found(cycles: int, hides: bool) -> None:
-    kept = [Chained(0) for _ in range(cycles)]
+@pytest.mark.parametrize(("replaced", "are_replaced"), [(0, False), (10, False), (100, True)])
+def test_old_cycles_that_every_round_replaces_are_looked_at(replaced: int, are_replaced: bool) -> None:
+    ring = deque((Chained(0) for _ in range(100)), maxlen=100)
+    left = iter(range(replaced))
+
+    def run_round() -> None:
+        if next(left, None) is not None:
+            ring.append(Chained(0))
+
     old = OldObjects()
     old.freeze()
     try:
-        kept.clear()
-        old.collect()
-        Chained.gone = 0
-        assert old.hides_garbage(10) == hides
-        assert Chained.gone == cycles
+        for _ in range(10):
+            run_round()
+            old.collect()
+        assert old.are_replaced(10, run_round) == are_replaced
+        old.freeze()
+        assert old.are_frozen != are_replaced
     finally:
-        old.thaw()
-        old.lists.forget()
+        old.release()
 
 
 @functools.lru_cache(maxsize=10)

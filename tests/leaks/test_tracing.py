@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -112,8 +113,9 @@ print(*(frame[0].rpartition("/")[2] for frame in (site.frame for site in traces.
 """
 
 
-@pytest.mark.parametrize(("kept", "first"), [("bytearray(300)", "<string>"), ("object()", "queue.py")])
-def test_lines_of_tested_code_that_matter_come_before_those_of_a_library(kept: str, first: str) -> None:
-    program = OF_A_LIBRARY.format(library=queue.__file__, kept=kept)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(("kept", "first"), [("bytearray(300)", "program.py"), ("object()", "queue.py")])
+def test_lines_of_tested_code_that_matter_come_before_those_of_a_library(tmp_path: Path, kept: str, first: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(OF_A_LIBRARY.format(library=queue.__file__, kept=kept), encoding="utf-8")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     assert done.stdout.split()[0] == first

@@ -152,16 +152,14 @@ class LeakCheck:
         """Run the first round. Where it fails it may be for lack of the old objects, so it is run again with them."""
         self._outcome = self._run()
         if self._outcome is Outcome.FAILED and self._old.are_frozen:
-            self._old.thaw()
-            self._old.lists.forget()
+            self._old.release()
             self._outcome = self._run()
             if self._outcome is Outcome.FAILED:
                 self._old.freeze()
 
     def _explain(self, outcome: Outcome) -> None:
         """Find out whether a round went another way only because it was watched, and stop in any case."""
-        first = self._outcome
-        number = self._rounds
+        first, number = self._outcome, self._rounds
         if self._is_disturbed or self._old.are_frozen:
             self._end()
             if self._run() is first:
@@ -207,8 +205,7 @@ class LeakCheck:
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         longer = self._old.lists.grown()
-        if self._moving() and self._replaces_old_cycles():
-            self._old.stay()
+        if self._moving() and self._old.are_replaced(self._watched, self._round):
             caches = self._watch(suspects)
             self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
@@ -249,8 +246,7 @@ class LeakCheck:
 
     def _watch(self, families: frozenset[str]) -> BoundedCaches:
         """From now on look at these only, closely."""
-        self._old.thaw()
-        self._old.lists.forget()
+        self._old.release()
         collect_garbage()
         caches = BoundedCaches()
         self._readings.watch(families)
@@ -269,16 +265,6 @@ class LeakCheck:
             self._readings.take()
             self._watched += 1
         self._endured = self._rounds
-
-    def _replaces_old_cycles(self) -> bool:
-        """Whether rounds leave cycles behind that are older, round by round: what is replaced once says nothing."""
-        if not self._old.hides_garbage(self._watched):
-            return False
-        self._old.freeze()
-        for _ in range(ENDURANCE_WINDOW):
-            self._round()
-            self._old.collect()
-        return self._old.hides_garbage(ENDURANCE_WINDOW)
 
     def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
         """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""

@@ -16,6 +16,9 @@ from quiesce.leaks.start import FROZEN_AT_START
 COLLECTIONS_MAX: Final = 5
 """How often garbage is collected at one point: a finaliser may free what keeps the next piece of garbage."""
 
+REPLACING_ROUNDS: Final = 6
+"""How many rounds tell what each of them replaces from what was replaced once."""
+
 
 _clear_internal_caches: Final[Callable[[], None]] = next(
     (getattr(sys, name) for name in ("_clear_internal_caches", "_clear_type_cache") if hasattr(sys, name)), lambda: None
@@ -52,9 +55,9 @@ class OldObjects:
             self.are_frozen = True
 
     def collect(self) -> None:
-        """Collect garbage, but for cycles that are left out, and let go of lists that nobody has."""
-        collect_garbage()
+        """Let go of lists that nobody has any more, and collect garbage, but for cycles that are left out."""
         self.lists.let_go()
+        collect_garbage()  # behind it: CPython keeps lists that are gone at hand, as blocks in use, until it collects
 
     def hides_garbage(self, least: int) -> bool:
         """Look at everything again, and say whether so many old objects are found that nobody has any more.
@@ -65,10 +68,24 @@ class OldObjects:
         self.thaw()
         return was_frozen and gc.collect() >= least
 
-    def stay(self) -> None:
-        """Leave out nothing from now on."""
+    def are_replaced(self, rounds: int, run_round: Callable[[], object]) -> bool:
+        """Whether each round replaces old cycles, as the last ``rounds`` may have; then nothing is left out any more.
+
+        What was replaced once says nothing, so a few more rounds are run.
+        """
+        if not self.hides_garbage(rounds):
+            return False
+        self.freeze()
+        for _ in range(REPLACING_ROUNDS):
+            run_round()
+            self.collect()
+        self._can = not self.hides_garbage(REPLACING_ROUNDS)
+        return not self._can
+
+    def release(self) -> None:
+        """Look at everything again, and hold on to nothing."""
         self.thaw()
-        self._can = False
+        self.lists.forget()
 
     def thaw(self) -> None:
         """Look at everything again; idempotent."""
