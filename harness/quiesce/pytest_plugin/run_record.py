@@ -63,8 +63,12 @@ class RunRecord:
         try:
             self._folder = folder.__enter__()
         except OSError as error:
+            from quiesce.reporting.text import clean_line
+
+            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror or str(error)
+            where = clean_line(str(error.filename or self._settings.report))
             raise pytest.UsageError(
-                f"no report can be written: {error}; name another folder with --quiesce-report or quiesce_report"
+                f"{self._settings.report_from}: no report can be written to '{where}': {why}; name another folder"
             ) from None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
