@@ -87,6 +87,21 @@ def test_an_interrupted_run_reports_what_was_finished(project: Project) -> None:
     assert report["run"]["ended"] == "interrupted"
 
 
+def test_a_run_that_is_interrupted_twice_before_anything_was_collected_is_not_complete(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        "import pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_collection(): raise KeyboardInterrupt\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_keyboard_interrupt(): raise KeyboardInterrupt\n",
+    )
+    project.run_apart("--quiesce-report=out", "--quiesce-backend=host")
+    journal = (project.path / "out/results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(journal[-1]) == {"ended": "interrupted"}
+    assert read(project.path / "out/report.json")["run"]["ended"] == "interrupted"
+
+
 def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Project) -> None:
     for number in range(3):
         project.write(f"cases/pool/more_{number}.case", GOOD)

@@ -21,6 +21,8 @@ from quiesce.pytest_plugin.keys import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from quiesce.reporting.folder import ReportFolder
     from quiesce.results import Report, Result
 
@@ -41,6 +43,7 @@ class RunRecord:
         self._write_error = ""
         self._facts: dict[str, str] = {}
         self._devices: dict[str, str] = {}
+        self._went_through = False
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -70,6 +73,13 @@ class RunRecord:
             raise pytest.UsageError(
                 f"{self._settings.report_from}: no report can be written to '{where}': {why}; name another folder"
             ) from None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Note that the loop came to its end: an interruption of an interruption leaves no other trace."""
+        result = yield
+        self._went_through = True
+        return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries; it is on disk before the next one is waited for."""
@@ -136,8 +146,9 @@ class RunRecord:
         is_cut_short = len(self._reported) < session.testscollected
         if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop or is_cut_short:
             return KeyboardInterrupt
-        ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-        return None if exitstatus in ordinary else RuntimeError
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return RuntimeError
+        return None if self._went_through else KeyboardInterrupt
 
     def _report(self) -> Report:
         from quiesce.pytest_plugin.run_facts import run_facts
