@@ -6,6 +6,7 @@ It is there in every run of every project, so it imports when it must.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,7 +96,8 @@ class RunRecord:
             return
         from quiesce.reporting.record import result_from_record
 
-        result = result_from_record(json.loads(text))
+        # pytest-rerunfailures counts its repetitions there
+        result = replace(result_from_record(json.loads(text)), attempt=getattr(report, "rerun", 0) + 1)
         self._results.append(result)
         if self._folder is not None and not self._write_error:
             try:
@@ -132,6 +134,7 @@ class RunRecord:
                 self._folder.__exit__(self._what_ended(session, exitstatus), None, None)
             except OSError as error:
                 self._write_error = self._write_error or str(error)
+        self._drop_earlier_attempts()
         hook = self._config.hook.pytest_quiesce_report
         if self._results and hook.get_hookimpls():
             hook(report=self._report())
@@ -149,6 +152,12 @@ class RunRecord:
         if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
             return RuntimeError
         return None if self._went_through else KeyboardInterrupt
+
+    def _drop_earlier_attempts(self) -> None:
+        if self._results:
+            from quiesce.reporting.attempts import last_attempts
+
+            self._results = last_attempts(self._results)
 
     def _report(self) -> Report:
         from quiesce.pytest_plugin.run_facts import run_facts
