@@ -16,6 +16,7 @@ from quiesce.pytest_plugin.keys import (
     FOREIGN_FILES,
     NOTES,
     OWN_DEVICES,
+    REFUSED,
     RESULT_ATTRIBUTE,
     SELECTION,
     SETTINGS,
@@ -45,6 +46,7 @@ class RunRecord:
         self._facts: dict[str, str] = {}
         self._devices: dict[str, str] = {}
         self._went_through = False
+        self._refused = ""
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -77,8 +79,16 @@ class RunRecord:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Note that the loop came to its end: an interruption of an interruption leaves no other trace."""
-        result = yield
+        """Note that the loop came to its end: an interruption of an interruption leaves no other trace.
+
+        Where a worker refused what it collected, pytest-xdist calls that an interruption once all workers have ended.
+        """
+        try:
+            result = yield
+        except KeyboardInterrupt:
+            if self._refused:
+                raise pytest.UsageError(self._refused) from None
+            raise
         self._went_through = True
         return result
 
@@ -113,6 +123,7 @@ class RunRecord:
             self._unavailable.update(notes["unavailable"])
             self._foreign.update(notes["foreign"])
             self._devices.update(notes["devices"])
+        self._refused = self._refused or getattr(node, "workeroutput", {}).get(REFUSED, "")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
