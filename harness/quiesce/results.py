@@ -49,6 +49,7 @@ class Result:
 
     ``reason`` says why it is unsupported, not promised, broken or inconclusive. ``operations`` counts those
     performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
+    ``attempt`` counts from 1: a test that failed may have been run again.
     """
 
     case: str
@@ -62,6 +63,7 @@ class Result:
     skipped: int = 0
     upstream: tuple[str, ...] = ()
     reproduce: str = ""
+    attempt: int = 1
     timeline: tuple[Sample, ...] = field(default=(), repr=False)
 
 

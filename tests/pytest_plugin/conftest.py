@@ -125,6 +125,11 @@ class Project:
         """Run pytest in this process; fast, and good for all that imports no vendor library."""
         return self.pytester.runpytest_inprocess(*self.plugin_arguments, *arguments)
 
+    def run_beside(self, neighbour: str, *arguments: str) -> pytest.RunResult:
+        """Run pytest in a process of its own, beside a plugin that other runs leave out."""
+        kept = [argument for argument in self.plugin_arguments if argument != f"-pno:{neighbour}"]
+        return self.pytester.runpytest_subprocess(*kept, *arguments)
+
     def run_apart(self, *arguments: str) -> pytest.RunResult:
         """Run pytest in a process of its own."""
         return self.pytester.runpytest_subprocess(*self.plugin_arguments, *arguments)

@@ -26,6 +26,7 @@ TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
     ("argument", "line"),
     [
         ("--quiesce-leak-rounds=abc", "*--quiesce-leak-rounds: rounds is 'abc'; write a whole number from 3 to *"),
+        ("--quiesce-leak-rounds=-1", "*rounds is '-1'; write a whole number from 3 to 100000, or 0 for no checks"),
         ("--quiesce-leak-rounds=2", "*--quiesce-leak-rounds: rounds is 2; write a whole number from 3 to *"),
         ("--quiesce-leak-rounds=", "*--quiesce-leak-rounds: rounds is ''; write a whole number from 3 to *"),
         ("--quiesce-leak-limit-bytes=-1", "*--quiesce-leak-limit-bytes: limit_bytes is '-1'; write a whole number *"),
@@ -71,7 +72,7 @@ def test_a_bad_marker_is_one_line_where_workers_run_the_tests(project: Project, 
     project.write("test_it.py", TEST.format(marker=f"@pytest.mark.{marker}") + "def test_other(): pass\n")
     result = project.run_apart("test_it.py", "-n", "2")
     result.assert_outcomes()
-    result.stdout.fnmatch_lines(["*Interrupted: test_it.py::test_it: *; write *"])
+    pytest.LineMatcher([error_of(result)]).fnmatch_lines(["ERROR: test_it.py::test_it: *; write *"])
     result.stdout.no_fnmatch_line("INTERNALERROR*")
 
 

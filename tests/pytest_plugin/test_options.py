@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -99,15 +101,19 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
         ),
         (
             "--quiesce-report=tox.ini",
-            "ERROR: --quiesce-report: 'tox.ini' is a file, so no report can be written; name a folder",
-        ),
-        (
-            f"--quiesce-report={'x' * 300}",
-            f"ERROR: --quiesce-report: '{'x' * 300}' cannot be a folder: File name too long; name another folder",
+            "ERROR: --quiesce-report: no report can be written to '*tox.ini': it is a file; name another folder",
         ),
         (
             "--quiesce-report=tox.ini/below",
-            "ERROR: no report can be written: *; name another folder with --quiesce-report or quiesce_report",
+            "ERROR: --quiesce-report: no report can be written to '*below': *; name another folder",
+        ),
+        (
+            f"--quiesce-report={300 * 'x'}",
+            "ERROR: --quiesce-report: no report can be written to '*xxx': *; name another folder",
+        ),
+        (
+            "--override-ini=quiesce_report=tox.ini",
+            "ERROR: ini key quiesce_report: no report can be written to '*tox.ini': it is a file; name another folder",
         ),
         (
             "--override-ini=quiesce_corpus=perhaps",
@@ -188,7 +194,7 @@ def test_a_bad_value_is_one_clear_line_before_any_test(project: Project, argumen
         ),
         (
             ["--quiesce-report=tox.ini/below", "--quiesce-backend=host"],
-            "ERROR: no report can be written: *; name another folder with --quiesce-report or quiesce_report",
+            "ERROR: --quiesce-report: no report can be written to '*below': *; name another folder",
         ),
         (["-o", "quiesce_worker_devices=two"], "ERROR: ini key quiesce_worker_devices: 'two' is no choice; *"),
     ],
@@ -202,7 +208,27 @@ def test_a_folder_that_may_not_be_written_ends_the_run(project: Project) -> None
     folder = project.pytester.mkdir("sealed")
     folder.chmod(0o500)
     line = error_of(project.run("--quiesce-report=sealed", "--quiesce-backend=host"))
-    assert line.startswith("ERROR: no report can be written: ")
+    assert line.startswith("ERROR: --quiesce-report: no report can be written to ")
+
+
+def test_a_report_below_a_folder_that_may_not_be_entered_ends_the_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = Path.stat
+
+    def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent.name == "sealed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return really(path, follow_symlinks=follow_symlinks)
+
+    def made(path: Path, *arguments: object, **keywords: object) -> None:
+        refused(path)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    monkeypatch.setattr(Path, "mkdir", made)
+    line = error_of(project.run("--quiesce-report=sealed/out", "--quiesce-backend=host"))
+    expected = "ERROR: --quiesce-report: no report can be written to '*out': Permission denied; name another folder"
+    pytest.LineMatcher([line]).fnmatch_lines([expected])
 
 
 def test_a_backend_that_is_asked_for_twice_runs_once(project: Project) -> None:

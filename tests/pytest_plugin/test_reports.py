@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from quiesce.reporting.folder import read_folder, write_reports
+
 from .conftest import BAD, GOOD, MALFORMED, Project
 
 BACKENDS = ("--quiesce-backend=reference", "--quiesce-backend=host", "--quiesce-backend=bare")
@@ -87,6 +89,21 @@ def test_an_interrupted_run_reports_what_was_finished(project: Project) -> None:
     assert report["run"]["ended"] == "interrupted"
 
 
+def test_a_run_that_is_interrupted_twice_before_anything_was_collected_is_not_complete(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        "import pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_collection(): raise KeyboardInterrupt\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_keyboard_interrupt(): raise KeyboardInterrupt\n",
+    )
+    project.run_apart("--quiesce-report=out", "--quiesce-backend=host")
+    journal = (project.path / "out/results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(journal[-1]) == {"ended": "interrupted"}
+    assert read(project.path / "out/report.json")["run"]["ended"] == "interrupted"
+
+
 def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Project) -> None:
     for number in range(3):
         project.write(f"cases/pool/more_{number}.case", GOOD)
@@ -125,6 +142,47 @@ def test_the_report_says_how_the_run_ended(project: Project, arguments: tuple[st
     project.write("cases/aaa/refused.case", BAD)
     project.run("--quiesce-report=out", "--quiesce-backend=host", *arguments)
     assert read(project.path / "out/report.json")["run"]["ended"] == ended
+
+
+FAILS_AT_FIRST = """\
+import dataclasses
+from quiesce.results import Verdict
+
+SEEN = []
+
+def pytest_quiesce_adjust_result(result):
+    if "later" not in result.path or SEEN:
+        return None
+    SEEN.append(result.path)
+    return dataclasses.replace(result, verdict=Verdict.FAILED)
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_of_several_attempts_the_last_one_is_the_result(project: Project, workers: str) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    project.write("conftest.py", FAILS_AT_FIRST)
+    project.write("cases/pool/later.case", GOOD)
+    project.write("cases/pool/refused.case", BAD)
+    project.write("test_it.py", "import pytest\n@pytest.mark.leak\ndef test_never(): assert False\n")
+    arguments = ("--reruns=2", "--quiesce-report=out", "--quiesce-backend=host", "--quiesce-leak-rounds=3")
+    result = project.run_beside("rerunfailures", "-n", workers, *arguments, "test_it.py", "cases")
+    result.assert_outcomes(failed=2, passed=2)
+    result.stdout.fnmatch_lines(["4 results from 2 backends: 2 failures*"])
+    report = read(project.path / "out/report.json")
+    assert {each["case"]: (each["verdict"], each.get("attempt")) for each in report["results"]} == {
+        "pool/good": ("passed", None),
+        "pool/later": ("passed", 2),
+        "pool/refused": ("failed", 3),
+        "test_it.py::test_never": ("failed", 3),
+    }
+    junit = (project.path / "out/junit.xml").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(junit).get("tests") == "4"
+    assert junit.count('"attempt 3; attempts 1 and 2 failed"') == 2
+    assert junit.count('"attempt 2; attempt 1 failed"') == 1
+    write_reports(read_folder(project.path / "out"), project.path / "out")
+    assert read(project.path / "out/report.json") == report
+    assert (project.path / "out/junit.xml").read_text(encoding="utf-8") == junit
 
 
 def test_the_page_is_written_where_its_libraries_are(project: Project) -> None:

@@ -43,6 +43,9 @@ BACKEND_PROPERTY: Final = "quiesce_backend"
 NOTES: Final = "quiesce_notes"
 """The key of ``config.workeroutput`` under which a worker of pytest-xdist sends what it left out."""
 
+REFUSED: Final = "quiesce_refused"
+"""The key of ``config.workeroutput`` under which a worker says why the run is to end before any test."""
+
 OWN_DEVICES: Final[pytest.StashKey[dict[str, str]]] = pytest.StashKey()
 """In ``config.stash`` of a worker of pytest-xdist: its name and the devices that it keeps to, once it does."""
 

@@ -41,7 +41,8 @@ class LeakSettings:
             try:
                 plan = adjusted(plan, {key: value}, source)
             except ConfigurationError as error:
-                raise pytest.UsageError(str(error)) from None
+                off = ", or 0 for no checks" if key == "rounds" else ""
+                raise pytest.UsageError(f"{error}{off}") from None
         return plan
 
 

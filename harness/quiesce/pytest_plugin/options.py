@@ -19,7 +19,8 @@ _SEED = re.compile(r"[0-9]{1,20}\Z")
 class Settings:
     """What the user asked for.
 
-    ``backends`` None means every backend that works here; ``backends_from`` names where they were asked for.
+    ``backends`` None means every backend that works here; ``backends_from`` and ``report_from`` name where they were
+    asked for.
     ``asked`` says whether anything of quiesce was asked for on the command line or in the ini file, and
     ``shares_devices`` that every worker of pytest-xdist is to see all of the GPUs.
     """
@@ -28,6 +29,7 @@ class Settings:
     backends_from: str
     seed: int
     report: Path | None
+    report_from: str
     corpus: bool
     asked: bool
     shares_devices: bool
@@ -53,7 +55,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--quiesce-report",
         default=None,
         metavar="DIR",
-        help="write DIR/report.json at the end, and DIR/results.jsonl as results arrive",
+        help="write DIR/results.jsonl as results arrive, and at the end DIR/report.json, DIR/junit.xml and, with the "
+        "extra 'report', DIR/report.html",
     )
     group.addoption(
         "--quiesce-corpus",
@@ -84,6 +87,7 @@ def read_settings(config: pytest.Config) -> Settings:
         backends_from=backends_from,
         seed=_seed(*seed),
         report=_report(config, report, from_option),
+        report_from=_source("report", from_option),
         corpus=bool(corpus),
         asked=any(value is not None for value in (backends, seed[0], report)) or bool(corpus),
         shares_devices=_shares_devices(config),
@@ -143,16 +147,7 @@ def _seed(text: str | None, from_option: bool) -> int:
 def _report(config: pytest.Config, text: str | None, from_option: bool) -> Path | None:
     if text is None:
         return None
-    source = _source("report", from_option)
     if not text:
-        raise pytest.UsageError(f"{source} names no folder; write one, such as reports/out")
+        raise pytest.UsageError(f"{_source('report', from_option)} names no folder; write one, such as reports/out")
     base = config.invocation_params.dir if from_option else (config.inipath or config.rootpath / "_").parent
-    folder = base / text
-    try:
-        is_taken = folder.exists() and not folder.is_dir()
-    except OSError as error:  # a name too long, or a folder above that may not be entered
-        reason = error.strerror or type(error).__name__
-        raise pytest.UsageError(f"{source}: '{text}' cannot be a folder: {reason}; name another folder") from None
-    if is_taken:
-        raise pytest.UsageError(f"{source}: '{text}' is a file, so no report can be written; name a folder")
-    return folder
+    return base / text

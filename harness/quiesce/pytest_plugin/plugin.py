@@ -135,12 +135,11 @@ def _check_simulated_devices(session: pytest.Session) -> None:
     if items:
         from quiesce.errors import ConfigurationError
         from quiesce.pytest_plugin.refusing import refuse
-        from quiesce.pytest_plugin.simulated_device import asked_of
+        from quiesce.pytest_plugin.simulated_device import check_markers
         from quiesce.reporting.text import clean_line
 
         try:
-            for item in items:
-                asked_of(item)
+            check_markers(items)
         except ConfigurationError as error:
             refuse(session, clean_line(str(error)))
 

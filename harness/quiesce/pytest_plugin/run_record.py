@@ -6,6 +6,7 @@ It is there in every run of every project, so it imports when it must.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,12 +16,15 @@ from quiesce.pytest_plugin.keys import (
     FOREIGN_FILES,
     NOTES,
     OWN_DEVICES,
+    REFUSED,
     RESULT_ATTRIBUTE,
     SELECTION,
     SETTINGS,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from quiesce.reporting.folder import ReportFolder
     from quiesce.results import Report, Result
 
@@ -41,6 +45,8 @@ class RunRecord:
         self._write_error = ""
         self._facts: dict[str, str] = {}
         self._devices: dict[str, str] = {}
+        self._went_through = False
+        self._refused = ""
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -63,9 +69,28 @@ class RunRecord:
         try:
             self._folder = folder.__enter__()
         except OSError as error:
+            from quiesce.reporting.text import clean_line
+
+            why = "it is a file" if isinstance(error, FileExistsError) else error.strerror or str(error)
+            where = clean_line(str(error.filename or self._settings.report))
             raise pytest.UsageError(
-                f"no report can be written: {error}; name another folder with --quiesce-report or quiesce_report"
+                f"{self._settings.report_from}: no report can be written to '{where}': {why}; name another folder"
             ) from None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Note that the loop came to its end: an interruption of an interruption leaves no other trace.
+
+        Where a worker refused what it collected, pytest-xdist calls that an interruption once all workers have ended.
+        """
+        try:
+            result = yield
+        except KeyboardInterrupt:
+            if self._refused:
+                raise pytest.UsageError(self._refused) from None
+            raise
+        self._went_through = True
+        return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries; it is on disk before the next one is waited for."""
@@ -81,7 +106,8 @@ class RunRecord:
             return
         from quiesce.reporting.record import result_from_record
 
-        result = result_from_record(json.loads(text))
+        # pytest-rerunfailures counts its repetitions there
+        result = replace(result_from_record(json.loads(text)), attempt=getattr(report, "rerun", 0) + 1)
         self._results.append(result)
         if self._folder is not None and not self._write_error:
             try:
@@ -97,6 +123,7 @@ class RunRecord:
             self._unavailable.update(notes["unavailable"])
             self._foreign.update(notes["foreign"])
             self._devices.update(notes["devices"])
+        self._refused = self._refused or getattr(node, "workeroutput", {}).get(REFUSED, "")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -118,6 +145,7 @@ class RunRecord:
                 self._folder.__exit__(self._what_ended(session, exitstatus), None, None)
             except OSError as error:
                 self._write_error = self._write_error or str(error)
+        self._drop_earlier_attempts()
         hook = self._config.hook.pytest_quiesce_report
         if self._results and hook.get_hookimpls():
             hook(report=self._report())
@@ -130,12 +158,17 @@ class RunRecord:
         A run whose workers died and may not be replaced ends as if it had been through.
         """
         is_cut_short = len(self._reported) < session.testscollected
-        # One that is interrupted before the workers of pytest-xdist have collected ends as if all had passed.
-        is_cut_short |= exitstatus == pytest.ExitCode.OK and not self._reported
         if exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or session.shouldstop or is_cut_short:
             return KeyboardInterrupt
-        ordinary = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
-        return None if exitstatus in ordinary else RuntimeError
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return RuntimeError
+        return None if self._went_through else KeyboardInterrupt
+
+    def _drop_earlier_attempts(self) -> None:
+        if self._results:
+            from quiesce.reporting.attempts import last_attempts
+
+            self._results = last_attempts(self._results)
 
     def _report(self) -> Report:
         from quiesce.pytest_plugin.run_facts import run_facts

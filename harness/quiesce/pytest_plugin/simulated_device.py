@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,13 +24,15 @@ from quiesce.reporting.text import finding_text
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
+from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
 
 _OPTIONS: Final = ("capacity", "devices", "fail", "pinned", "recycle", "stacks")
 _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)
+_LEAST: Final = {"devices": 1, "seed": 0}
+"""The least of each number; the most of it only the library knows."""
 _CHOICES: Final = {
     "schedule": ("eager", "lazy", "seeded"),
     "recycle": ("eager", "never"),
@@ -114,13 +116,37 @@ def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice
             yield device
 
 
+def check_markers(items: Iterable[pytest.Item]) -> None:
+    """Check what tests' markers ask for. Raises :class:`ConfigurationError` where that makes no sense.
+
+    What only the library knows is left out where there can be none: such tests are skipped.
+    """
+    text = os.environ.get(SETTINGS_VARIABLE)
+    library = None if text is None else _given(text)[0].libraries[0]
+    checked: set[str] = set()
+    for item in items:
+        settings = _settings(asked_of(item))
+        try:
+            if settings.text() not in checked:
+                checked.add(settings.text())
+                check_settings(settings, library)
+        except ConfigurationError as error:
+            raise _wrong(item, error) from None
+        except BackendUnavailable:
+            continue
+
+
 def asked_of(item: pytest.Item) -> dict[str, Any]:
     """Return what a test's marker asks for. Raises :class:`ConfigurationError` where that makes no sense."""
     marker = item.get_closest_marker(SIMULATED_MARKER)
     try:
         return {} if marker is None else _asked(marker)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{item.nodeid}: @pytest.mark.{SIMULATED_MARKER}: {error}") from None
+        raise _wrong(item, error) from None
+
+
+def _wrong(item: pytest.Item, error: ConfigurationError) -> ConfigurationError:
+    return ConfigurationError(f"{item.nodeid}: @pytest.mark.{SIMULATED_MARKER}: {error}")
 
 
 def _asked(marker: pytest.Mark) -> dict[str, Any]:
@@ -134,9 +160,15 @@ def _asked(marker: pytest.Mark) -> dict[str, Any]:
     for name, words in _CHOICES.items():
         if asked.get(name, words[0]) not in words:
             raise ConfigurationError(f"{name}={asked[name]!r}; write {', '.join(words[:-1])} or {words[-1]}")
-    for name in ("devices", "seed", "stacks"):
+    for name, least in _LEAST.items():
         if name in asked:
-            asked[name] = _number(name, asked[name])
+            asked[name] = _number(name, asked[name], least)
+    if "stacks" in asked:
+        if asked["stacks"] not in (True, False):
+            raise ConfigurationError(f"stacks={asked['stacks']!r}; write True or False")
+        asked["stacks"] = int(asked["stacks"])
+    if not isinstance(asked.get("fail", ""), str):
+        raise ConfigurationError(f"fail={asked['fail']!r}; write a text such as 'device:1' or 'device:1,copy:2+'")
     for name in ("capacity", "pinned"):
         if name in asked:
             try:
@@ -146,35 +178,44 @@ def _asked(marker: pytest.Mark) -> dict[str, Any]:
     return asked
 
 
-def _number(name: str, value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"{name}={value!r}; write a whole number of at least 0")
-    return int(value)
+def _number(name: str, value: object, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigurationError(f"{name}={value!r}; write a whole number of at least {least}")
+    return value
+
+
+def _settings(asked: Mapping[str, Any]) -> MachineSettings:
+    options = {name: asked[name] for name in _OPTIONS if name in asked}
+    simulated = parse_flavour(str(asked.get("flavour", "cuda:12")))
+    return MachineSettings(simulated, asked.get("schedule", "eager"), asked.get("seed", 0), options)
 
 
 @contextmanager
 def _machine_of_its_own(asked: Mapping[str, Any]) -> Iterator[SimulatedDevice]:
-    options = {name: asked[name] for name in _OPTIONS if name in asked}
+    settings = _settings(asked)
     try:
-        simulated = parse_flavour(str(asked.get("flavour", "cuda:12")))
-        settings = MachineSettings(simulated, asked.get("schedule", "eager"), asked.get("seed", 0), options)
         machine = Machine(settings)
     except BackendUnavailable as error:
         pytest.skip(f"no simulated device here: {error}")
     except ConfigurationError as error:
-        pytest.fail(f"@pytest.mark.{SIMULATED_MARKER}: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"@pytest.mark.{SIMULATED_MARKER}: {error}", pytrace=False) from None
     watch = Watch(machine.ledger, machine.stacks)
     try:
-        yield SimulatedDevice(simulated, machine.library, watch, AtExit(asked.get("left", "all")))
+        yield SimulatedDevice(settings.simulated, machine.library, watch, AtExit(asked.get("left", "all")))
     finally:
         machine.close()
 
 
-@contextmanager
-def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], text: str) -> Iterator[SimulatedDevice]:
+def _given(text: str) -> tuple[Simulated, dict[str, str]]:
+    """Return the flavour and the settings of the machine that ``quiesce exec`` gave this process."""
     given = dict(word.split("=", 1) for word in text.split(";") if word)
     simulated = parse_flavour(f"{given['flavour']}:{given['version']}")
-    given["flavour"] = str(simulated)
+    return simulated, {**given, "flavour": str(simulated)}
+
+
+@contextmanager
+def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], text: str) -> Iterator[SimulatedDevice]:
+    simulated, given = _given(text)
     for name, value in asked.items():
         if name != "left" and given.get(name) != str(value):
             pytest.skip(

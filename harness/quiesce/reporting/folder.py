@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from quiesce.errors import ConfigurationError
+from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.html import why_unavailable, write_html
 from quiesce.reporting.journal import Journal, read_journal
 from quiesce.reporting.json_report import write_json
@@ -65,7 +66,9 @@ class ReportFolder:
                 if not self._is_torn:
                     self._journal.end(ended)
         finally:
-            write_reports(Report(seed=self._seed, results=tuple(self._results), run=run), self._directory)
+            write_reports(
+                Report(seed=self._seed, results=tuple(last_attempts(self._results)), run=run), self._directory
+            )
 
 
 def _how_it_ended(kind: type[BaseException] | None) -> str:

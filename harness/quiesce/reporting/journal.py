@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 from quiesce.errors import ConfigurationError
 from quiesce.files import naming
+from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.record import RecordError, result_from_record, result_record
 from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
@@ -65,7 +66,7 @@ class Journal:
 def read_journal(path: Path) -> Report:
     """Return the report that a journal holds; its run was ``killed`` if the journal has no end.
 
-    A torn last line is left out: its result was never complete.
+    A torn last line is left out: its result was never complete. Of several attempts the last one is in the report.
     Raises :class:`quiesce.errors.ConfigurationError` for a file that is not a journal, naming the line, and
     :class:`OSError` where it cannot be read.
     """
@@ -86,7 +87,7 @@ def read_journal(path: Path) -> Report:
             results.append(result_from_record(record))
         except RecordError as error:
             raise _wrong(path, number, str(error), "delete the line if it was edited by hand") from None
-    return Report(seed=seed, results=tuple(results), run={**run, ENDED: ended})
+    return Report(seed=seed, results=tuple(last_attempts(results)), run={**run, ENDED: ended})
 
 
 def _header(path: Path, line: bytes) -> tuple[int, dict[str, str]]:

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from quiesce.files import write_atomically
+from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.names import split_case
 from quiesce.reporting.ordering import ordered
@@ -58,6 +59,8 @@ def _add_case(suite: ET.Element, result: Result) -> None:
         _add_property(properties, "upstream", number)
     for invariant in dict.fromkeys(finding.invariant for finding in result.findings):
         _add_property(properties, "invariant", invariant)
+    if note := attempt_note(result):
+        _add_property(properties, "attempt", note)
     if result.reproduce:
         _add_property(properties, "reproduce", result.reproduce)
     _add_verdict(case, result)

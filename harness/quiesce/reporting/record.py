@@ -39,6 +39,8 @@ def result_record(result: Result) -> dict[str, Any]:
         "upstream": [_encodable(text) for text in result.upstream],
         "verdict": str(result.verdict),
     }
+    if result.attempt > 1:
+        record["attempt"] = result.attempt
     if result.verdict in TIMELINE_VERDICTS and result.timeline:
         record["timeline"] = [_sample_record(sample) for sample in result.timeline]
     return record
@@ -124,6 +126,7 @@ def result_from_record(record: object) -> Result:
             skipped=_number(fields, "skipped"),
             upstream=tuple(str(item) for item in _items(fields, "upstream")),
             reproduce=_text(fields, "reproduce"),
+            attempt=_number(fields, "attempt") if "attempt" in fields else 1,
             timeline=tuple(_sample_from(item) for item in _items(fields, "timeline")) if "timeline" in fields else (),
         )
     except ValueError as error:

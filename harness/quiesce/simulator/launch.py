@@ -116,19 +116,24 @@ def run_program(
     Raises what :func:`prepare` raises, and :class:`quiesce.errors.ConfigurationError` for settings that the library
     does not take.
     """
-    _check(settings)
+    check_settings(settings)
     with prepare(words, settings.simulated, environment) as prepared:
         status = _run(words, prepared.program, prepared.environment(settings), meanwhile)
         yield Ended(status, prepared.ledgers())
 
 
-def _check(settings: MachineSettings) -> None:
-    """Ask the library itself, which alone knows what it takes, before anything is started."""
+def check_settings(settings: MachineSettings, library: str | None = None) -> None:
+    """Ask the library itself, which alone knows what it takes, before anything is started.
+
+    ``library`` is its name in a process that ``quiesce exec`` started. Raises
+    :class:`quiesce.errors.ConfigurationError` for settings that it does not take, and
+    :class:`quiesce.errors.BackendUnavailable` where it can't be compiled.
+    """
     import ctypes
 
-    library = ctypes.CDLL(str(build_library()))
-    library.quiesce_check.restype = ctypes.c_char_p
-    wrong: bytes | None = library.quiesce_check(settings.text().encode())
+    loaded = ctypes.CDLL(library or str(build_library()))
+    loaded.quiesce_check.restype = ctypes.c_char_p
+    wrong: bytes | None = loaded.quiesce_check(settings.text().encode("utf-8", "surrogateescape"))
     if wrong is not None:
         raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quiesce.findings import Finding
+from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.names import split_case
 from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
 from quiesce.reporting.page.glossary import sentence_of
@@ -129,7 +130,7 @@ def _card(anchor: str, result: Result, is_whole: bool) -> Card:
         backend=clean_line(result.backend),
         where=place(result),
         upstream=tuple(map(clean_line, result.upstream)),
-        reason=clean_line(result.reason),
+        reason="; ".join(filter(None, (clean_line(result.reason), attempt_note(result)))),
         operations=result.operations,
         skipped=result.skipped,
         reproduce=clean_line(result.reproduce),

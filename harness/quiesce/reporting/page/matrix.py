@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.names import shorten_middle, split_case
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
@@ -95,5 +96,6 @@ def _cell(results: Sequence[Result], positions: Iterable[int], cards: Mapping[in
 
 def _note(result: Result, count: int) -> str:
     why = clean_line(result.reason) or ", ".join(dict.fromkeys(clean_line(each.invariant) for each in result.findings))
+    why = "; ".join(filter(None, (why, attempt_note(result))))
     several = f" (the worst of {count} results)" if count > 1 else ""
     return f"{result.verdict}{several}" + (f": {why}" if why else "") if several or why else ""
