@@ -115,7 +115,7 @@ class ClumsyContext:
     [
         ("wrong word", "upstream_out_of_memory", "errors_are_the_documented_ones"),
         ("gives up", "upstream_foreign_error", "request_fits_but_out_of_memory"),
-        ("pretends", "upstream_foreign_error", "invalid_requests_are_refused"),
+        ("pretends", "upstream_foreign_error", "blocks_lie_within_upstream_memory"),
     ],
 )
 def test_a_wrong_answer_to_a_failure_is_found(mistake: str, kind: str, invariant: str) -> None:
