@@ -27,5 +27,12 @@ def test_what_cannot_be_printed_is_written_in_escapes(word: str, quoted: str) ->
     assert shell.join(["run", word]) == f"run {quoted}"
 
 
+def test_the_name_of_a_test_is_quoted_in_any_case() -> None:
+    assert shell.pytest_command("test_a.py::test_b") == "pytest 'test_a.py::test_b'"
+    assert shlex.split(shell.pytest_command("it's.py::test_b[a b]")) == ["pytest", "it's.py::test_b[a b]"]
+    assert shell.pytest_command("a\u202eb.case::host") == r"pytest $'a\342\200\256b.case::host'"
+    assert shell.pytest_command("-x.case::host") == "pytest './-x.case::host'"
+
+
 def test_a_path_is_no_option() -> None:
     assert (shell.operand("-x.case"), shell.operand("a/-x.case")) == ("./-x.case", "a/-x.case")

@@ -24,6 +24,13 @@ def operand(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
+def pytest_command(nodeid: str) -> str:
+    """Return the command that runs one test again; its name is quoted in any case."""
+    word = operand(nodeid)
+    quoted = quote(word)
+    return f"pytest {quoted}" if quoted != word else f"pytest '{word}'"
+
+
 def _escape(character: str) -> str:
     if character in "'\\":
         return f"\\{character}"

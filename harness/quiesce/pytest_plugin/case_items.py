@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from quiesce import shell
 from quiesce.cases.header import KEYS
 from quiesce.cases.parser import identify, parse_case
 from quiesce.errors import CaseError
@@ -149,12 +149,7 @@ class MalformedCase(ResultItem):
 
 def reproduce(path: str, backend: str) -> str:
     """Return the command that runs one case again, for a POSIX shell; the path is quoted in any case."""
-    return f"{reproduce_test(path)} --quiesce-backend={shlex.quote(backend)}"
-
-
-def reproduce_test(nodeid: str) -> str:
-    """Return the command that runs one test again, for a POSIX shell."""
-    return "pytest '" + nodeid.replace("'", "'\\''") + "'"
+    return f"{shell.pytest_command(path)} --quiesce-backend={shell.quote(backend)}"
 
 
 def failed_result(case: Case, backend: str, reason: str) -> Result:

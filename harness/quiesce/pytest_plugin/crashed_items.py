@@ -7,10 +7,11 @@ from typing import Final
 
 import pytest
 
+from quiesce import shell
 from quiesce.cases.parser import identify
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
-from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce, reproduce_test
+from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce
 from quiesce.results import Result, Verdict
 
 SURVIVES: Final = "process_survives_every_request"
@@ -44,5 +45,5 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
         backend=BACKEND,
         verdict=Verdict.FAILED,
         findings=(Finding(SURVIVES, expected, observed, line=None if line is None else line + 1),),
-        reproduce=reproduce_test(nodeid),
+        reproduce=shell.pytest_command(nodeid),
     )

@@ -13,6 +13,7 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import Result, Verdict
+from quiesce.shell import pytest_command
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The invariant that a leaking test breaks."""
@@ -35,12 +36,8 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
             _finding(growth, plan, None if line is None else line + 1, item.config.rootpath.as_posix())
             for growth in judgement.growths
         ),
-        reproduce=_reproduce(item.nodeid),
+        reproduce=pytest_command(item.nodeid),
     )
-
-
-def _reproduce(nodeid: str) -> str:
-    return "pytest '" + nodeid.replace("'", "'\\''") + "'"
 
 
 def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict, str]:
