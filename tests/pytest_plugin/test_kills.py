@@ -32,14 +32,6 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Killer())
 """
-INTERRUPTED_TWICE = """
-def pytest_collection(session):
-    raise KeyboardInterrupt
-
-
-def pytest_keyboard_interrupt(excinfo):
-    raise KeyboardInterrupt  # pytest has not noted the first by then
-"""
 KILLS_IN_REPORT = """\
 import os, signal
 import quiesce.reporting.folder as folder
@@ -107,13 +99,6 @@ def test_a_kill_while_reports_are_written_loses_nothing(several: Project) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     assert (len(report["results"]), report["run"]["ended"]) == (CASES, "completed")
     assert (several.path / "out/junit.xml").read_text(encoding="utf-8").count("<testcase ") == CASES
-
-
-def test_a_second_interrupt_before_anything_was_collected_is_one(several: Project) -> None:
-    several.write("conftest.py", INTERRUPTED_TWICE)
-    several.run_apart("--quiesce-report=out", "--quiesce-backend=host")
-    last = (several.path / "out/results.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-    assert json.loads(last)["ended"] == "interrupted"
 
 
 def test_a_killed_worker_costs_its_case_alone(several: Project) -> None:

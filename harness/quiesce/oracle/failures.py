@@ -57,8 +57,7 @@ def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: 
     if any(isinstance(seen, UpstreamFreed) for seen in change.observations):
         return False
     held = [held.size_bytes for _, _, held in memory.upstream]
-    needed_bytes = refused[0] + (change.operation.alignment_bytes or 0)  # wherever the hole begins
-    return needed_bytes <= (capacity_bytes - sum(held)) // (len(held) + 1)
+    return _had_a_hole(change.operation, refused[0], capacity_bytes - sum(held), len(held))
 
 
 def _was_first_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: int) -> bool:
@@ -69,8 +68,13 @@ def _was_first_refused_with_room(change: Change, memory: MemoryModel, capacity_b
     if not isinstance(change.operation, ops.Allocate) or not seen or not isinstance(seen[0], UpstreamRefused):
         return False
     ranges = len(memory.upstream) + sum(isinstance(each, UpstreamFreed) for each in seen)
-    needed_bytes = seen[0].size_bytes + (change.operation.alignment_bytes or 0)
-    return needed_bytes <= (capacity_bytes - change.asks[0].held_bytes) // (ranges + 1)
+    return _had_a_hole(change.operation, seen[0].size_bytes, capacity_bytes - change.asks[0].held_bytes, ranges)
+
+
+def _had_a_hole(operation: ops.Allocate, size_bytes: int, room_bytes: int, ranges: int) -> bool:
+    """Whether ``size_bytes`` fit somewhere, however the ranges that are held divide the room."""
+    needed_bytes = size_bytes + (operation.alignment_bytes or 0)  # wherever the hole begins
+    return needed_bytes <= room_bytes // (ranges + 1)
 
 
 def _certain_calls(change: Change) -> int:
