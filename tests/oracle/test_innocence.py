@@ -155,6 +155,13 @@ e = create event
 record event e on s
 trim
 """
+STAGED_IN_VAIN = """\
+s = create stream
+stall s
+a = allocate 67108864 pageable
+b = stage a on s
+trim
+"""
 FREED_IN_A_DEAD_CAPTURE = """\
 s = create stream
 a = allocate 1 on s
@@ -307,6 +314,11 @@ INNOCENT = (
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),
     ("returns in the order of the queue", "memory may go back in the order of its stream", RETURNED_IN_TURN),
     ("returns in the order of the queue", "where its stream is gone, in the default one's", RETURNED_ON_THE_DEFAULT),
+    (
+        "returns in the order of the queue",
+        "what a failed request had goes back in the order of its stream",
+        STAGED_IN_VAIN,
+    ),
     ("deferred batches", "a free may outlive the capture that it was in", FREED_IN_A_DEAD_CAPTURE),
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),

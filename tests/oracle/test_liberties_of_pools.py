@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from quiesce.backend import Promise
+from quiesce.backend import Description, Promise
 from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
 from quiesce.outcomes import ILLEGAL_STATE, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
 
-from .test_liberties import BLOCK, DESCRIPTION, DONE, OUT_OF_MEMORY, Exchange, findings
+from .test_liberties import BLOCK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
 
 ILLEGAL = Rejected(ILLEGAL_STATE)
 
@@ -34,6 +35,41 @@ def test_a_pool_may_have_made_a_place_for_what_a_graph_did_not_get() -> None:
     captured = (*OF_A_GRAPH[:3], ("a = allocate 1GiB on s pool=p", OutOfMemory()), ("g = end capture on s", DONE))
     assert findings(*captured, ("destroy pool p", ILLEGAL)) == ()
     assert findings(*captured, ("destroy graph g", DONE), ("destroy pool p", ILLEGAL))
+
+
+@pytest.mark.parametrize("description", [DESCRIPTION, UNTOLD])
+def test_what_a_failed_request_took_in_a_capture_may_stay_for_the_graph(description: Description) -> None:
+    taken: Exchange = ("a = allocate 1GiB on s", OutOfMemory(), (UpstreamAllocated(1 << 30, 1 << 20),))
+    if description is UNTOLD:
+        taken = ("a = allocate 1GiB on s", OutOfMemory(), 1 << 20)
+    captured = (("mark m", DONE, 0), *OF_A_GRAPH[1:3], taken, ("g = end capture on s", DONE))
+    trim = partial(findings, *captured, promises=TRIMS, description=description)
+    assert trim(("trim", DONE)) == ()
+    assert trim(("destroy graph g", DONE), ("trim", DONE))
+    assert findings(
+        *captured[:3], taken, ("destroy stream s", DONE), ("trim", DONE), promises=TRIMS, description=description
+    )
+
+
+@pytest.mark.parametrize("request_line", ["a = allocate 1GiB on s", "a = stage h on s"])
+@pytest.mark.parametrize("description", [DESCRIPTION, UNTOLD])
+def test_what_a_failed_request_had_may_go_back_in_the_order_of_its_stream(
+    description: Description, request_line: str
+) -> None:
+    stalled: tuple[Exchange, ...] = (("s = create stream", DONE), ("stall s", DONE))
+    host: Exchange = ("h = allocate 1 pageable", Allocated(1 << 32), 0)
+    taken: Exchange = (request_line, OUT_OF_MEMORY, (UpstreamAllocated(1 << 30, 1 << 20),))
+    failed = (host, *stalled, (request_line, OUT_OF_MEMORY, 1 << 20) if description is UNTOLD else taken)
+    judged = partial(findings, *failed, promises=TRIMS, description=description)
+    assert judged(("trim", DONE)) == ()
+    assert judged(("synchronize device", DONE), ("trim", DONE))
+
+
+def test_what_was_cached_before_a_request_failed_goes_back_at_once() -> None:
+    block: Exchange = ("b = allocate 1", BLOCK, (UpstreamAllocated(1 << 20, 1 << 20),))
+    cached: tuple[Exchange, ...] = (block, ("free b", DONE), ("s = create stream nonblocking", DONE), ("stall s", DONE))
+    failed = (*cached, ("a = allocate 1GiB on s", OUT_OF_MEMORY))
+    assert findings(*failed, ("trim", DONE), promises=TRIMS)
 
 
 def test_a_pool_of_which_no_graph_has_memory_goes() -> None:

@@ -13,12 +13,11 @@ from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline
 from quiesce.oracle.intact import IntactBlocks
-from quiesce.oracle.memory import SOME_POOL, BlockState, UpstreamRange
+from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, BlockState, UpstreamRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20
 """Above this, ``exact-footprint`` holds: no pool of the catalogue that promises it cuts a chunk for such a request."""
-_ON_THE_DEVICE: Final = (MemoryKind.DEVICE, MemoryKind.MANAGED)
 
 
 def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_bytes: int = 0) -> int:
@@ -29,7 +28,7 @@ def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_b
     rounded = _round(model, size_bytes)
     if alignment_bytes > max(model.description.alignment_bytes, model.profile.alignment_bytes):
         rounded += _round(model, alignment_bytes)
-    exact = model.promises(Promise.EXACT_FOOTPRINT) and kind in _ON_THE_DEVICE
+    exact = model.promises(Promise.EXACT_FOOTPRINT) and kind in ON_THE_DEVICE
     if exact and size_bytes > LARGE_REQUEST_BYTES:
         return rounded
     return _scale(model, rounded) + model.description.chunk_bytes
@@ -84,7 +83,7 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
         return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_UPSTREAM)
     must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
-    kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
+    kinds = ON_THE_DEVICE if kind in ON_THE_DEVICE else (kind,)
     limited = _limit(model, pool) is not None
     pinned = count = by_pool = 0
     for start, end, held in model.memory.upstream:
@@ -111,7 +110,7 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
 
     The device's memory alone: a library may put buffers of its own into the host's. Blocks of no bytes may be anywhere.
     """
-    if request.kind not in _ON_THE_DEVICE or model.empty_blocks or not model.memory.is_upstream_seen(request.kind):
+    if request.kind not in ON_THE_DEVICE or model.empty_blocks or not model.memory.is_upstream_seen(request.kind):
         return None
     waits = model.promises(Promise.WAITS_BEFORE_OOM)
     stream = model.stream(request.stream)
@@ -189,7 +188,7 @@ def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | N
 
     A small block may hold all that a larger one left, which goes back as a whole or not at all.
     """
-    kinds = _ON_THE_DEVICE if kind in _ON_THE_DEVICE else (kind,)
+    kinds = ON_THE_DEVICE if kind in ON_THE_DEVICE else (kind,)
     if model.kept_unseen:
         return None
     if model.empty_blocks or _is_anything_unwaited(model) or len(model.kinds_used.intersection(kinds) - {kind}):

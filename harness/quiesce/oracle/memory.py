@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SOME_POOL: Final = "?"
 """Stands for the pool of memory that nobody knows whose it is yet; no slot looks like it."""
 
+ON_THE_DEVICE: Final = (MemoryKind.DEVICE, MemoryKind.MANAGED)
+"""The kinds of memory that may go back in a stream's order."""
+
 
 @dataclass(slots=True, eq=False)
 class GraphMemory:
@@ -97,7 +100,7 @@ class UpstreamRange:
     used_on: set[Timeline] = field(default_factory=set)
     """The streams that what was freed in it had to do with: events may be recorded on them for its sake."""
     graphs: list[GraphMemory] = field(default_factory=list)
-    """What was freed in it may be kept for these."""
+    """What was freed in it may be kept for these, or was taken for them."""
 
     @property
     def end(self) -> int:
@@ -175,7 +178,7 @@ class MemoryModel:
 
         What is freed may also go back in the order of its ``users``, where nobody would tell.
         """
-        on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)  # the host's goes back in no stream's order
+        on_device = block.kind in ON_THE_DEVICE  # the host's goes back in no stream's order
         owners = (block.stream, stream) if on_device else ()
         streams = {each.timeline: each for each in (*owners, *users)}
         used_on = {block.stream.timeline, stream.timeline, *block.uses}
@@ -200,6 +203,12 @@ class MemoryModel:
         if freed.guard:
             self.guarded.cut(start, end)
             self.guarded.add(start, end, freed)
+
+    def put_back(self, stream: StreamState, ranges: Iterable[UpstreamRange]) -> None:
+        """Note that what is not used of ``ranges`` may have been a block on ``stream`` for a moment."""
+        self.freed_on[stream.timeline] = stream
+        for held in ranges:
+            held.freed_on[stream.timeline] = stream
 
     def defer(self, block: BlockState, behind: Clock) -> None:
         """Put the free of a block behind some work, or behind what else its streams were given."""
@@ -241,8 +250,13 @@ class MemoryModel:
             merge(held.freed_behind, behind)
             held.freed_on.update(freed_on)
 
-    def see_upstream(self, observation: Observation, pool: Slot | None) -> list[Returned]:
-        """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along."""
+    def see_upstream(
+        self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory] = ()
+    ) -> list[Returned]:
+        """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along.
+
+        What is taken may be kept for ``graphs``, whether or not a block comes of it.
+        """
         if isinstance(observation, UpstreamFreed):
             address, end = observation.address, observation.address + observation.size_bytes
             if (held := self.upstream.remove(address)) is not None:
@@ -256,7 +270,7 @@ class MemoryModel:
             address, size, kind = observation.address, observation.size_bytes, observation.kind
             self._kinds_seen.add(kind)
             if not self.upstream.overlapping(address, address + size):
-                held = UpstreamRange(address, size, kind, observation.device, pool)
+                held = UpstreamRange(address, size, kind, observation.device, pool, graphs=list(graphs))
                 self.upstream.add(address, address + size, held)
                 self.held_bytes += size
                 if pool == SOME_POOL:

@@ -101,6 +101,8 @@ class Model(Facts):
                 self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected | OutOfMemory):
             self._refuse(operation)
+            if isinstance(operation, _MAKES_A_BLOCK):
+                reuse.put_back(self, operation, change)
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         return change
@@ -246,3 +248,4 @@ class Model(Facts):
             if isinstance(operation, ops.Allocate):  # a place for the graph may have been made in the pool
                 for memory in self.captures.memories:
                     memory.pools.add(operation.pool)
+                    self.memory.graphs.append(memory)

@@ -6,14 +6,14 @@ from collections.abc import Collection
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
-from quiesce.observations import EventRecorded
+from quiesce.observations import EventRecorded, UpstreamAllocated
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.captures import CaptureState
 from quiesce.oracle.change import Change, Conflict
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
-from quiesce.oracle.memory import BlockState, Freed
+from quiesce.oracle.memory import ON_THE_DEVICE, BlockState, Freed
 from quiesce.outcomes import Allocated
 
 
@@ -55,6 +55,19 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         meet(facts, block, None, change, excused_by=stream if operation.stream is not None else None)
 
 
+def put_back(facts: Facts, operation: ops.Allocate | ops.Stage, change: Change) -> None:
+    """Note that what a request had before it failed goes back in the order of its stream."""
+    stream = facts.stream(operation.stream)
+    if stream is None or (isinstance(operation, ops.Allocate) and operation.kind not in ON_THE_DEVICE):
+        return
+    if isinstance(operation, ops.Stage):  # it had a block, out of whatever was cached
+        facts.memory.put_back(stream, [held for _, _, held in facts.memory.upstream])
+        return
+    taken = [ask.observation for ask in change.asks if isinstance(ask.observation, UpstreamAllocated)]
+    met = (facts.memory.upstream.overlapping(seen.address, seen.address + 1) for seen in taken)
+    facts.memory.put_back(stream, [held for ranges in met for _, _, held in ranges])
+
+
 def _enter_graph(facts: Facts, block: BlockState, change: Change) -> None:
     """Say which graphs' memory a new block has, and which graph's its own will be."""
     capture = facts.captures.of(block.stream)
@@ -72,8 +85,7 @@ def _of_no_bytes(address: int) -> range:
 
 def _may_wait_for_freed(facts: Facts, block: BlockState) -> bool:
     """Whether the block's stream may be made to wait for work that uses freed memory."""
-    on_device = block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED)
-    return on_device and bool(facts.order.unfinished(facts.memory.freed_behind))
+    return block.kind in ON_THE_DEVICE and bool(facts.order.unfinished(facts.memory.freed_behind))
 
 
 def copy(facts: Facts, operation: ops.Copy, change: Change) -> None:
@@ -257,7 +269,7 @@ def _guard(facts: Facts, block: BlockState, stream: StreamState) -> Clock:
     inherited: Clock = {}
     for earlier in block.inherited:
         merge(inherited, facts.order.work(earlier.guard))
-    if block.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED) and not facts.promises(Promise.TRACKS_USES):
+    if block.kind in ON_THE_DEVICE and not facts.promises(Promise.TRACKS_USES):
         known = facts.order.snapshot(stream)
         guard = _known(guard, known)
         if stream is not block.stream:  # then the sequence has to have ordered the two

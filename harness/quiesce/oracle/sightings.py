@@ -142,7 +142,7 @@ def _see_upstream(
         facts.intact.take(seen.address, seen.address + seen.size_bytes)
     if isinstance(seen, UpstreamFreed):
         change.taken_from_graphs += tuple(facts.kept.take(seen.address, seen.address + seen.size_bytes, None))
-    for returned in facts.memory.see_upstream(seen, pool):
+    for returned in facts.memory.see_upstream(seen, pool, facts.captures.memories):
         if returned.guard is None:
             change.returned += (returned,)
         elif not facts.order.is_ordered(returned.guard, None):
