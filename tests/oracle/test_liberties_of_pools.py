@@ -127,3 +127,27 @@ def test_a_limit_may_keep_a_pool_from_its_usual_chunk(pool: str, is_kept: bool) 
     made: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 6MiB pool=p", BLOCK, smaller))
     tried: Exchange = ("b = allocate 1 pool=p", OUT_OF_MEMORY, (UpstreamRefused(6 << 20),))
     assert bool(findings(*made, tried, promises=retries, description=description)) is not is_kept
+
+
+def test_a_limit_may_count_more_than_was_asked_for() -> None:
+    promises = frozenset({Promise.REUSES_BLOCKS})
+    chunk: Exchange = ("a = allocate 1MiB pool=p", BLOCK, (UpstreamAllocated(1 << 20, 4 << 20),))
+    again: Exchange = ("c = allocate 1MiB pool=p", OUT_OF_MEMORY)
+    for made, is_judged in (("p = create pool", True), ("p = create pool limit=2MiB", False)):
+        exchanges = ((made, DONE), chunk, ("free a", DONE), again)
+        assert bool(findings(*exchanges, promises=promises)) is is_judged
+
+
+def test_a_pool_of_which_something_was_freed_beside_a_capture_may_refuse_to_go() -> None:
+    made: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        ("s = create stream", DONE),
+        ("a = allocate 1 pool=p", BLOCK),
+        ("begin capture on s mode=relaxed", DONE),
+    )
+    ended: Exchange = ("g = end capture on s", DONE)
+    for asked in ("free a", "trim pool=p"):
+        freed: tuple[Exchange, ...] = (*made, (asked, DONE), ended, ("free a", DONE))
+        exchanges = freed[:-1] if asked == "free a" else freed
+        assert findings(*exchanges, ("destroy pool p", ILLEGAL)) == ()
+    assert findings(*made, ended, ("free a", DONE), ("destroy pool p", ILLEGAL))

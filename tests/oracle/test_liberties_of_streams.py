@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quiesce.backend import Promise
-from quiesce.observations import CopyEnqueued, EventRecorded
-from quiesce.outcomes import Allocated
+from quiesce.observations import CopyEnqueued, EventRecorded, EventWaited, UpstreamFreed
+from quiesce.outcomes import NOT_READY, Allocated, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
 
@@ -51,3 +53,75 @@ def test_nobody_tells_where_events_for_a_free_are_recorded_later() -> None:
     assert findings(*USED_AND_FREED, trim, promises=promises, description=ORDER_UNTOLD) == ()
     idle: Exchange = ("synchronize device", DONE)
     assert findings(*USED_AND_FREED, trim, idle, trim, promises=promises, description=ORDER_UNTOLD)
+
+
+RETURNED = (UpstreamFreed(1 << 20, 1 << 20),)
+
+
+@pytest.mark.parametrize(
+    "waits", ["synchronize stream s", "synchronize device", "synchronize event e", "query stream s", "query event e"]
+)
+def test_memory_may_go_back_behind_what_the_request_itself_waited_for(waits: str) -> None:
+    freed: tuple[Exchange, ...] = (
+        ("s = create stream nonblocking", DONE),
+        ("e = create event", DONE),
+        ("a = allocate 1 on s", BLOCK, CHUNK),
+        ("launch on s writes=a", DONE),
+        ("record event e on s", DONE),
+        ("free a", DONE),
+    )
+    assert findings(*freed, (waits, DONE, RETURNED)) == ()
+    assert findings(*freed, ("query stream", DONE, RETURNED))
+
+
+def test_a_record_may_come_behind_the_wait_that_it_is_told_with() -> None:
+    behind = (EventRecorded("internal:1", "t"),)
+    waited: tuple[Exchange, ...] = (
+        ("s = create stream nonblocking", DONE),
+        ("t = create stream nonblocking", DONE),
+        ("u = create stream nonblocking", DONE),
+        ("e = create event", DONE),
+        ("a = allocate 1 on s", BLOCK),
+        ("launch on s writes=a", DONE),
+        ("record event e on s", DONE),
+    )
+    freed: tuple[Exchange, ...] = (
+        ("free a on t", DONE),
+        ("b = allocate 1 on u", BLOCK, (EventWaited("internal:1", "u"),)),
+        ("launch on u writes=b", DONE),
+    )
+    assert findings(*waited, ("wait event e on t", DONE, behind), *freed) == ()
+    assert findings(*waited, ("mark m", DONE, behind), ("wait event e on t", DONE), *freed)
+
+
+def test_a_stream_may_be_made_to_wait_before_it_is_handed_out() -> None:
+    freed: tuple[Exchange, ...] = (("a = allocate 1", BLOCK), ("launch writes=a", DONE), ("free a", DONE))
+    waits = (EventRecorded("internal:1", ""), EventWaited("internal:1", "s"))
+    again: tuple[Exchange, ...] = (("b = allocate 1 on s", BLOCK), ("launch on s writes=b", DONE))
+    asked: Exchange = ("query stream s", Rejected(NOT_READY))
+    assert findings(*freed, ("s = create stream nonblocking", DONE, waits), *again) == ()
+    assert findings(*freed, ("s = create stream nonblocking", DONE), *again)
+    assert findings(("s = create stream nonblocking", DONE, waits), asked) == ()
+    assert findings(("s = create stream nonblocking", DONE), asked)
+
+
+def test_a_captured_record_may_come_behind_the_work_that_it_is_told_with() -> None:
+    promises = frozenset({Promise.KEEPS_GRAPH_MEMORY, Promise.TRACKS_USES})
+    begun: tuple[Exchange, ...] = (
+        ("s = create stream nonblocking", DONE),
+        ("t = create stream nonblocking", DONE),
+        ("e = create event", DONE),
+        ("begin capture on t", DONE),
+        ("record event e on t", DONE),
+        ("wait event e on s", DONE),
+        ("a = allocate 1 on t", BLOCK),
+    )
+    record = (EventRecorded("internal:1", "t"),)
+    again: tuple[Exchange, ...] = (
+        ("free a", DONE),
+        ("b = allocate 1 on s", BLOCK, (EventWaited("internal:1", "s"),)),
+        ("launch on s writes=b", DONE),
+    )
+    assert findings(*begun, ("launch on t writes=a", DONE, record), *again, promises=promises) == ()
+    early: Exchange = ("mark m", DONE, record)
+    assert findings(*begun, early, ("launch on t writes=a", DONE), *again, promises=promises)

@@ -17,6 +17,8 @@ class CaptureState:
     mode: CaptureMode
     members: dict[Timeline, StreamState] = field(default_factory=dict)
     invalid: bool = False
+    is_order_doubtful: bool = False
+    """Whether a library captured something of which nobody knows what it came behind."""
     uses: list[tuple[BlockState, ...]] = field(default_factory=list)
     known: dict[Timeline, Clock] = field(default_factory=dict)
     """How much captured work of each stream what a member captures next is ordered behind."""

@@ -112,6 +112,8 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
     """
     if request.kind not in ON_THE_DEVICE or model.empty_blocks or not model.memory.is_upstream_seen(request.kind):
         return None
+    if _limit(model, request.pool) is not None:
+        return None  # a limit may count more than was asked for
     waits = model.promises(Promise.WAITS_BEFORE_OOM)
     stream = model.stream(request.stream)
     margin_bytes = worst_class(model, request.size_bytes + (request.alignment_bytes or 0)) - request.size_bytes

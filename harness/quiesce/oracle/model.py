@@ -53,7 +53,8 @@ Streams, work, graphs, runtimes and tapes may need memory of a library's own.
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream, ops.DestroyGraph)
-_WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage)
+_WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage, ops.WaitEvent)
+_ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
 _DEVICE: Final = MemoryKind.DEVICE
@@ -81,6 +82,10 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         elif isinstance(operation, _MAKES_A_BLOCK):  # one that is refused may leave a chunk behind
             self.kinds_used.add(operation.kind if isinstance(operation, ops.Allocate) else _DEVICE)
+        elif isinstance(operation, ops.CreateStream) and isinstance(outcome, Done):  # it may be made to wait at once
+            served.enter(self, operation, change)
+        if self.captures.any_active and isinstance(operation, _ASKS_A_POOL):
+            self._note_asked(change)
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
@@ -96,7 +101,8 @@ class Model(Facts):
         if self.freed_beside_captures and not self.captures.any_active:
             self._settle_freed_beside_captures(operation)
         if isinstance(outcome, _SERVED):
-            served.enter(self, operation, change)
+            if not isinstance(operation, ops.CreateStream):
+                served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _WORK):
                 self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected | OutOfMemory):
@@ -105,7 +111,27 @@ class Model(Facts):
                 reuse.put_back(self, operation, change)
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
+        if change.returned and isinstance(outcome, _SERVED):
+            self._excuse_returned(change)
         return change
+
+    def _note_asked(self, change: Change) -> None:
+        """Note of which pool something is asked beside captures: it may keep to it for the graphs that come of them."""
+        match change.operation:
+            case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
+                asked = pool
+            case _ if change.freed is not None:
+                asked = change.freed.pool
+            case _:
+                return
+        for memory in self.captures.memories:
+            memory.pools.add(asked)
+
+    def _excuse_returned(self, change: Change) -> None:
+        """Take it that memory which went back beside a request did so behind what that waited for, or learned."""
+        change.returned = tuple(
+            each for each in change.returned if each.guard is None or not self.order.is_ordered(each.guard, None)
+        )
 
     def _taker(self, change: Change) -> Slot | None:
         """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
@@ -152,12 +178,16 @@ class Model(Facts):
 
     def _see_behind(
         self,
-        operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage,
+        operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage | ops.WaitEvent,
         observations: tuple[Observation, ...],
     ) -> None:
         """A library may record behind the work it was asked for, or wait for it, before it answers."""
         stream = self.launch_stream(operation) if isinstance(operation, ops.Launch) else self.stream(operation.stream)
-        if stream is not None and self.captures.of(stream) is None:
+        if stream is None:
+            return
+        if (capture := self.captures.of(stream)) is not None:
+            sightings.see_captured_behind(self, observations, stream, capture)
+        else:
             sightings.see_behind(self, observations, stream)
 
     def _abandon_capture(self, slot: Slot) -> None:
@@ -245,7 +275,5 @@ class Model(Facts):
         """What is refused, or lacks memory, may have made captures invalid."""
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
             self.captures.invalidate_all()
-            if isinstance(operation, ops.Allocate):  # a place for the graph may have been made in the pool
-                for memory in self.captures.memories:
-                    memory.pools.add(operation.pool)
-                    self.memory.graphs.append(memory)
+            if isinstance(operation, ops.Allocate):  # a place for the graph may have been made
+                self.memory.graphs += self.captures.memories

@@ -165,7 +165,9 @@ def _end_capture(model: Model, operation: ops.EndCapture) -> Permitted:
         return REFUSED
     if capture.invalid:
         return ANYTHING  # a call that was refused meanwhile may have ended it
-    return REFUSED if capture.unjoined else SUCCESS
+    if capture.unjoined:
+        return REFUSED
+    return ANYTHING if capture.is_order_doubtful else SUCCESS
 
 
 def _launch_graph(model: Model, operation: ops.LaunchGraph) -> Permitted:

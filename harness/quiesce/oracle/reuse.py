@@ -41,8 +41,6 @@ def allocate(facts: Facts, operation: ops.Allocate, outcome: Allocated, change: 
         graphs=facts.captures.memories,
     )
     change.made = block
-    for graph in block.graphs:
-        graph.pools.add(operation.pool)
     if not facts.sees_order and _may_wait_for_freed(facts, block):
         facts.order.mark(block.stream)  # an allocator may make it wait, unseen, whichever memory it then hands out
     change.overlapped = tuple(facts.memory.add(block))

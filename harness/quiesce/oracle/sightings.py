@@ -20,6 +20,7 @@ from quiesce.observations import (
     UpstreamRefused,
 )
 from quiesce.operations import Slot
+from quiesce.oracle.captures import CaptureState
 from quiesce.oracle.change import Ask, Change
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
@@ -58,6 +59,24 @@ def see_behind(facts: Facts, observations: tuple[Observation, ...], stream: Stre
                 facts.order.complete(facts.order.encompassed(stream))
             case DeviceSynchronized(device) if device == stream.device:
                 facts.order.complete(facts.order.snapshot(stream))
+
+
+def see_captured_behind(
+    facts: Facts, observations: tuple[Observation, ...], stream: StreamState, capture: CaptureState
+) -> None:
+    """Let what a library captured beside captured work be about that work as well: it may have come behind it."""
+    recorded: set[str] = set()
+    for seen in observations:
+        match seen:
+            case EventRecorded(event, name) if event not in facts.events and stream in facts.observed_streams(name):
+                observed = facts.observed_event(event)
+                if observed.capture is capture:
+                    merge(observed.clock, capture.snapshot(stream))
+                    recorded.add(event)
+                    capture.is_order_doubtful = True
+            case EventWaited(event, str(waiter)) if event in recorded:
+                for state in facts.observed_streams(waiter):
+                    facts.captures.order(state, capture, facts.observed_event(event).clock)
 
 
 def needless_waits(facts: Facts, observations: tuple[Observation, ...]) -> tuple[EventWaited, ...]:

@@ -130,7 +130,9 @@ def starve(backend: Backend, operations: Sequence[Operation], device: DeviceProf
         outcome = driver.perform(operation)
         if isinstance(operation, ops.Allocate) and isinstance(outcome, Allocated):
             first = first or operation
-    if first is not None:  # everything was given back since
+    if first is not None:  # everything was given back since, and a trim may have recorded events
+        if any(isinstance(operation, ops.SynchronizeDevice) for operation in operations):
+            driver.perform(ops.SynchronizeDevice())
         driver.perform(first, ExpectedKind.ALLOCATED)
         driver.perform(ops.Free(first.slot))
     return driver.finish(f"the device has {device.capacity_bytes} bytes")
