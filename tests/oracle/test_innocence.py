@@ -162,6 +162,16 @@ a = allocate 67108864 pageable
 b = stage a on s
 trim
 """
+CACHED_FOR_ANOTHER = """\
+s = create stream nonblocking
+stall s
+a = allocate 350208
+b = allocate 700416
+free b
+c = allocate 1 on s align=2097152
+free a
+trim
+"""
 FREED_IN_A_DEAD_CAPTURE = """\
 s = create stream
 a = allocate 1 on s
@@ -319,6 +329,7 @@ INNOCENT = (
         "what a failed request had goes back in the order of its stream",
         STAGED_IN_VAIN,
     ),
+    ("settled checkpoints", "what is cached may be kept for a stream that waited for it", CACHED_FOR_ANOTHER),
     ("deferred batches", "a free may outlive the capture that it was in", FREED_IN_A_DEAD_CAPTURE),
     ("guard pages", "a larger request of a class may need a larger chunk", LARGER_OF_ITS_CLASS),
     ("decaying runs", "a chunk may be so many times its request", EIGHT_OF_ITS_CLASS),

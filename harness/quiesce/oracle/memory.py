@@ -227,6 +227,15 @@ class MemoryModel:
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
+    def may_move(self, timeline: Timeline, waiter: Timeline) -> None:
+        """Note that what was freed and had to do with a stream may be kept for one that was made to wait for it."""
+        if timeline not in self.used_on:
+            return
+        self.used_on.add(waiter)
+        for _, _, held in self.upstream:
+            if timeline in held.used_on:
+                held.used_on.add(waiter)
+
     def lose_stream(self, stream: StreamState, behind: Clock) -> None:
         """Put what was freed on a stream that is going ``behind`` all that this was given: a mark may come so late."""
         if not behind:

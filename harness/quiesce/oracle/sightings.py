@@ -99,8 +99,10 @@ def _see_wait(facts: Facts, seen: EventWaited) -> None:
         for state in facts.observed_streams(seen.waiter):
             if event.capture is not None:
                 facts.captures.order(state, event.capture, event.clock)
-            else:
-                facts.order.wait(state, event.clock)
+                continue
+            facts.order.wait(state, event.clock)
+            if event.stream is not None:
+                facts.memory.may_move(event.stream.timeline, state.timeline)
 
 
 def _see_complete(facts: Facts, seen: EventCompleted) -> None:
