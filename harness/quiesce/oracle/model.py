@@ -53,7 +53,7 @@ Streams, work, graphs, runtimes and tapes may need memory of a library's own.
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream, ops.DestroyGraph)
-_WORK: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage, ops.WaitEvent)
+_PUT_ON_A_STREAM: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage, ops.WaitEvent)
 _ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
@@ -103,7 +103,7 @@ class Model(Facts):
         if isinstance(outcome, _SERVED):
             if not isinstance(operation, ops.CreateStream):
                 served.enter(self, operation, change)
-            if observations and self.sees_order and isinstance(operation, _WORK):
+            if observations and self.sees_order and isinstance(operation, _PUT_ON_A_STREAM):
                 self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected | OutOfMemory):
             self._refuse(operation)
