@@ -6,7 +6,7 @@ import pytest
 
 from quiesce.backend import Promise
 from quiesce.observations import CopyEnqueued, EventRecorded, EventWaited, UpstreamFreed
-from quiesce.outcomes import NOT_READY, Allocated, Rejected
+from quiesce.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
 
@@ -125,3 +125,22 @@ def test_a_captured_record_may_come_behind_the_work_that_it_is_told_with() -> No
     assert findings(*begun, ("launch on t writes=a", DONE, record), *again, promises=promises) == ()
     early: Exchange = ("mark m", DONE, record)
     assert findings(*begun, early, ("launch on t writes=a", DONE), *again, promises=promises)
+
+
+def test_where_a_record_came_late_in_a_capture_its_end_may_find_work_unjoined() -> None:
+    begun: tuple[Exchange, ...] = (
+        ("s = create stream nonblocking", DONE),
+        ("t = create stream nonblocking", DONE),
+        ("e = create event", DONE),
+        ("begin capture on s", DONE),
+        ("record event e on s", DONE),
+        ("wait event e on t", DONE),
+    )
+    unjoined: Exchange = ("g = end capture on s", Rejected(CAPTURE_UNJOINED))
+    record, wait = EventRecorded("internal:1", "t"), EventWaited("internal:1", "s")
+    with_it: tuple[Exchange, ...] = (("launch on t", DONE, (record,)), ("launch on s", DONE, (wait,)))
+    behind_it: tuple[Exchange, ...] = (("launch on t", DONE), ("mark m", DONE, (record, wait)))
+    for ended in (unjoined, ("g = end capture on s", DONE)):
+        assert findings(*begun, *with_it, ended) == ()
+    assert findings(*begun, *behind_it, unjoined)
+    assert findings(*begun, ("launch on t", DONE), ("g = end capture on s", DONE))

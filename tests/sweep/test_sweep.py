@@ -19,7 +19,7 @@ from quiesce.operations import Operation
 from quiesce.outcomes import Allocated, OutOfMemory, Rejected
 from quiesce.results import Verdict
 from quiesce.sweep import RESULTS_MAX, Swept, sweep
-from quiesce.sweep.programs import PROGRAMS
+from quiesce.sweep.programs import PROGRAMS, Program
 
 
 def swept(backend: Backend) -> list[Swept]:
@@ -134,3 +134,10 @@ def test_what_cannot_fail_here_is_unsupported() -> None:
             return replace(super().describe(), capabilities=frozenset({Capability.MEMORY, Capability.POOL}))
 
     assert {each.result.verdict for each in swept(Plain("none"))} == {Verdict.UNSUPPORTED}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_records_have_their_time_before_what_is_kept_is_judged(program: Program) -> None:
+    given_back = max(index for index, line in enumerate(program.lines) if line.startswith(("free", "destroy pool")))
+    synchronized = program.lines.index("synchronize device", given_back)
+    assert any(line.startswith("trim") for line in program.lines[synchronized:])

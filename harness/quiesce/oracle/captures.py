@@ -76,7 +76,7 @@ class CaptureModel:
     @property
     def memories(self) -> tuple[GraphMemory, ...]:
         """What is kept for the captures in progress; which of them an allocation is for is the allocator's business."""
-        return tuple(capture.memory for capture in self._by_member.values()) if self._by_member else ()
+        return tuple(capture.memory for capture in self._by_member.values())
 
     @property
     def forbids_unsafe_calls(self) -> bool:

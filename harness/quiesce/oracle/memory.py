@@ -260,7 +260,7 @@ class MemoryModel:
             held.freed_on.update(freed_on)
 
     def see_upstream(
-        self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory] = ()
+        self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory]
     ) -> list[Returned]:
         """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along.
 

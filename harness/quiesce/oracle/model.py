@@ -52,7 +52,14 @@ Streams, work, graphs, runtimes and tapes may need memory of a library's own.
 
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
-_CHANGES_BEFORE_IT_IS_SEEN: Final = (ops.Free, ops.DestroyPool, ops.EndCapture, ops.DestroyStream, ops.DestroyGraph)
+_CHANGES_BEFORE_IT_IS_SEEN: Final = (
+    ops.Free,
+    ops.DestroyPool,
+    ops.EndCapture,
+    ops.CreateStream,
+    ops.DestroyStream,
+    ops.DestroyGraph,
+)
 _PUT_ON_A_STREAM: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage, ops.WaitEvent)
 _ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
@@ -82,8 +89,6 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         elif isinstance(operation, _MAKES_A_BLOCK):  # one that is refused may leave a chunk behind
             self.kinds_used.add(operation.kind if isinstance(operation, ops.Allocate) else _DEVICE)
-        elif isinstance(operation, ops.CreateStream) and isinstance(outcome, Done):  # it may be made to wait at once
-            served.enter(self, operation, change)
         if self.captures.any_active and isinstance(operation, _ASKS_A_POOL):
             self._note_asked(change)
         if observations:
@@ -101,8 +106,7 @@ class Model(Facts):
         if self.freed_beside_captures and not self.captures.any_active:
             self._settle_freed_beside_captures(operation)
         if isinstance(outcome, _SERVED):
-            if not isinstance(operation, ops.CreateStream):
-                served.enter(self, operation, change)
+            served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _PUT_ON_A_STREAM):
                 self._see_behind(operation, observations)
         elif isinstance(outcome, Rejected | OutOfMemory):
@@ -157,12 +161,19 @@ class Model(Facts):
 
     def _change_at_once(
         self,
-        operation: ops.Free | ops.DestroyPool | ops.EndCapture | ops.DestroyStream | ops.DestroyGraph,
+        operation: ops.Free
+        | ops.DestroyPool
+        | ops.EndCapture
+        | ops.CreateStream
+        | ops.DestroyStream
+        | ops.DestroyGraph,
         outcome: Outcome,
         change: Change,
     ) -> None:
-        """Enter what is so before the observations: an upstream return is then legal, and a capture over."""
+        """Enter what is so before the observations: a return is then legal, a capture over, and a new stream waits."""
         match operation:
+            case ops.CreateStream(slot, nonblocking) if isinstance(outcome, Done):
+                self.streams[slot] = self.order.new_stream(slot, self.device, nonblocking=nonblocking)
             case ops.Free() if isinstance(outcome, Done):
                 reuse.free(self, operation, change)
             case ops.DestroyPool(slot) if isinstance(outcome, Done):

@@ -112,11 +112,6 @@ def _of_tape(facts: Facts, operation: Operation, change: Change) -> None:
 # -- streams and events ------------------------------------------------------------------------------------------------
 
 
-def _create_stream(facts: Facts, operation: ops.CreateStream, change: Change) -> None:
-    slot = operation.slot
-    facts.streams[slot] = facts.order.new_stream(slot, facts.device, nonblocking=operation.nonblocking)
-
-
 def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) -> None:
     state = facts.streams.pop(operation.slot, None)
     if state is not None:
@@ -240,7 +235,6 @@ _EFFECTS: Final[Mapping[type[Operation], _Effect]] = {
     ops.Hold: _of_tape,
     ops.Drop: _of_tape,
     ops.Backward: _of_tape,
-    ops.CreateStream: _create_stream,
     ops.DestroyStream: _destroy_stream,
     ops.CreateEvent: _create_event,
     ops.DestroyEvent: _destroy_event,
@@ -255,4 +249,4 @@ _EFFECTS: Final[Mapping[type[Operation], _Effect]] = {
     ops.LaunchGraph: _launch_graph,
     ops.DestroyGraph: _destroy_graph,
 }
-"""Free, the destruction of a pool and the end of a capture are entered by the model before the observations."""
+"""Frees, ends of pools and of captures, and new streams are entered by the model before the observations."""

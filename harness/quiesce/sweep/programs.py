@@ -147,6 +147,7 @@ PROGRAMS: Final = (
             "free a",
             "free b",
             "free h",
+            "synchronize device",
             "trim",
             "trim pinned",
         ),
