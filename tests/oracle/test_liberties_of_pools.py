@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from quiesce.backend import Description, Promise
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
-from quiesce.outcomes import ILLEGAL_STATE, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
+from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.outcomes import ILLEGAL_STATE, NOT_READY, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
 
 from .test_liberties import BLOCK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
 
@@ -70,6 +70,56 @@ def test_what_was_cached_before_a_request_failed_goes_back_at_once() -> None:
     cached: tuple[Exchange, ...] = (block, ("free b", DONE), ("s = create stream nonblocking", DONE), ("stall s", DONE))
     failed = (*cached, ("a = allocate 1GiB on s", OUT_OF_MEMORY))
     assert findings(*failed, ("trim", DONE), promises=TRIMS)
+
+
+HELD: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, (UpstreamAllocated(1 << 20, 1 << 20),)), ("free a", DONE))
+STREAMS: tuple[Exchange, ...] = (
+    ("s = create stream nonblocking", DONE),
+    ("t = create stream nonblocking", DONE),
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "is_excused"),
+    [
+        ((("launch on s", DONE),), True),
+        ((("stall s", DONE), ("launch on s", OUT_OF_MEMORY)), True),
+        ((("stall s", DONE), ("query stream s", Rejected(NOT_READY))), False),
+        ((("launch on s", DONE), ("synchronize stream s", DONE)), False),
+        ((("launch on s", DONE), ("destroy stream s", DONE)), True),
+        ((("launch on s", DONE), ("destroy stream s", DONE), ("synchronize device", DONE)), False),
+        ((("launch on s", DONE), ("stall t", DONE), ("synchronize stream s", DONE)), False),
+        ((("begin capture on s", DONE), ("launch on s", DONE), ("g = end capture on s", DONE)), False),
+    ],
+)
+def test_a_launch_may_have_scratch_memory_that_goes_back_in_its_order(
+    then: tuple[Exchange, ...], *, is_excused: bool
+) -> None:
+    dialogue = (*HELD, *STREAMS, *then, ("trim", DONE))
+    assert bool(findings(*dialogue, promises=TRIMS)) is not is_excused
+
+
+def test_a_graph_has_scratch_memory_where_it_runs() -> None:
+    graph: tuple[Exchange, ...] = (("begin capture on t", DONE), ("launch on t", DONE), ("g = end capture on t", DONE))
+    runs = (*HELD, *STREAMS, *graph, ("launch graph g on s", DONE))
+    assert findings(*runs, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*runs, ("synchronize stream s", DONE), ("trim", DONE), promises=TRIMS)
+
+
+def test_scratch_memory_was_there_before_the_launch() -> None:
+    launched: tuple[Exchange, ...] = (*STREAMS, ("launch on s", DONE))
+    assert findings(*launched, *HELD, ("trim", DONE), promises=TRIMS)
+    beside: Exchange = ("launch on s", DONE, (UpstreamAllocated(1 << 20, 1 << 20),))
+    in_it: tuple[Exchange, ...] = (beside, ("a = allocate 1", BLOCK), ("free a", DONE))
+    assert findings(*STREAMS, *in_it, ("trim", DONE), promises=TRIMS) == ()
+
+
+@pytest.mark.parametrize(("stream", "is_excused"), [("s", True), ("t", False)])
+def test_scratch_memory_may_wait_for_an_event_recorded_later(stream: str, *, is_excused: bool) -> None:
+    marked = EventRecorded("internal:1", stream)
+    dialogue = (*HELD, *STREAMS, ("launch on s", DONE), ("synchronize device", DONE))
+    late: tuple[Exchange, ...] = ((f"stall {stream}", DONE), ("b = allocate 1", OUT_OF_MEMORY, (marked,)))
+    assert bool(findings(*dialogue, *late, ("trim", DONE), promises=TRIMS)) is not is_excused
 
 
 def test_a_pool_of_which_no_graph_has_memory_goes() -> None:

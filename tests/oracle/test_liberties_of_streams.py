@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quiesce.backend import Promise
-from quiesce.observations import CopyEnqueued, EventRecorded, EventWaited, UpstreamFreed
+from quiesce.observations import CopyEnqueued, EventRecorded, EventWaited, UpstreamAllocated, UpstreamFreed
 from quiesce.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
@@ -29,11 +29,12 @@ USED_AND_FREED: tuple[Exchange, ...] = (
     ("s = create stream nonblocking", DONE),
     ("t = create stream nonblocking", DONE),
     ("a = allocate 1", BLOCK, CHUNK),
-    ("launch on s writes=a", DONE),
+    ("fill a 0 on s", DONE),  # a launch might have scratch memory beside it
     ("free a", DONE),
     ("synchronize device", DONE),
-    ("launch on s", DONE),
-    ("launch on t", DONE),
+    ("b = allocate 1", Allocated(1 << 30), (UpstreamAllocated(1 << 30, 1 << 20),)),
+    ("fill b 0 on s", DONE),
+    ("fill b 0 on t", DONE),
 )
 
 

@@ -5,13 +5,13 @@ Every bound errs on the allocator's side: what is not known to be free counts as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
-from quiesce.oracle.clocks import Clock, StreamState, Timeline
+from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, BlockState, UpstreamRange
 from quiesce.oracle.model import Model
@@ -130,7 +130,9 @@ def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
     if _is_owned(model, start, end, held) or _may_be_pending(model, held.freed_behind):
         return True
-    if _is_any_busy(model, held.freed_on) or any(_is_any_busy(model, graph.launched_on) for graph in held.graphs):
+    if _is_any_busy(model, model.memory.streams_of(held)):
+        return True
+    if any(_is_any_busy(model, graph.launched_on.values()) for graph in held.graphs):
         return True
     return any(_may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded.overlapping(start, end))
 
@@ -147,8 +149,9 @@ def is_anything_in_flight(model: Model) -> bool:
     memory = model.memory
     return (
         _may_be_pending(model, memory.freed_behind)
-        or _is_any_busy(model, memory.freed_on)
-        or any(not graph.is_gone or _is_any_busy(model, graph.launched_on) for graph in memory.graphs)
+        or _is_any_busy(model, memory.freed_on.values())
+        or _is_any_busy(model, memory.scratch.streams(0))
+        or any(not graph.is_gone or _is_any_busy(model, graph.launched_on.values()) for graph in memory.graphs)
         or any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded)
     )
 
@@ -165,14 +168,14 @@ def _is_anything_unwaited(model: Model) -> bool:
     return any(_may_be_pending(model, freed.guard) for freed in orphaned)
 
 
-def _is_any_busy(model: Model, streams: Mapping[Timeline, StreamState]) -> bool:
+def _is_any_busy(model: Model, streams: Iterable[StreamState]) -> bool:
     """Whether one of the streams may hold something unfinished.
 
     Memory may go back in the order of the stream that it was last on, and so behind what that was given since:
     ``clEnqueueSVMFree`` frees when its command runs (OpenCL API), ``cudaFreeAsync`` in stream order (CUDA Runtime API).
     Where that stream is gone, it may go back in the default one's.
     """
-    remaining = (model.remaining(stream, stream.device) for stream in streams.values())
+    remaining = (model.remaining(stream, stream.device) for stream in streams)
     return any(model.order.may_be_busy(stream) for stream in remaining)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +10,7 @@ from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, 
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 from quiesce.oracle.intervals import IntervalIndex
+from quiesce.oracle.scratch import Scratch
 
 if TYPE_CHECKING:
     from quiesce.oracle.graph_memory import Kept
@@ -101,6 +102,8 @@ class UpstreamRange:
     """The streams that what was freed in it had to do with: events may be recorded on them for its sake."""
     graphs: list[GraphMemory] = field(default_factory=list)
     """What was freed in it may be kept for these, or was taken for them."""
+    launches_before: int = 0
+    """How many launches there were when it was taken: those had no scratch memory in it."""
 
     @property
     def end(self) -> int:
@@ -129,6 +132,7 @@ class MemoryModel:
         self.freed_behind: Clock = {}
         self.freed_on: dict[Timeline, StreamState] = {}
         self.used_on: set[Timeline] = set()
+        self.scratch = Scratch()
         self.graphs: list[GraphMemory] = []
         self.largest_freed_bytes: dict[MemoryKind, int] = {}
         """How much the largest block of each kind that was freed took, with what its alignment may have cost."""
@@ -220,15 +224,16 @@ class MemoryModel:
 
     def defer_used_on(self, timeline: Timeline, behind: Clock) -> None:
         """Put what was freed and had to do with a stream ``behind`` an event that the library recorded there."""
-        if not behind or timeline not in self.used_on:
+        if not behind or not (timeline in self.used_on or self.scratch.is_used_on(timeline, 0)):
             return
         for _, _, held in self.upstream:
-            if timeline in held.used_on:
+            if timeline in held.used_on or self.scratch.is_used_on(timeline, held.launches_before):
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
     def may_move(self, timeline: Timeline, waiter: Timeline) -> None:
         """Note that what was freed and had to do with a stream may be kept for one that was made to wait for it."""
+        self.scratch.may_move(timeline, waiter)
         if timeline not in self.used_on:
             return
         self.used_on.add(waiter)
@@ -236,12 +241,23 @@ class MemoryModel:
             if timeline in held.used_on:
                 held.used_on.add(waiter)
 
+    def streams_of(self, held: UpstreamRange) -> Iterator[StreamState]:
+        """Yield the streams in whose order what was freed in an upstream range may go back."""
+        yield from held.freed_on.values()
+        if held.kind in ON_THE_DEVICE:
+            scratch = self.scratch.streams(held.launches_before)
+            yield from (each for each in scratch if each.device == held.device or held.kind is MemoryKind.MANAGED)
+
+    def is_freed_on(self, stream: StreamState) -> bool:
+        """Whether memory may go back in the order of a stream."""
+        return stream.timeline in self.freed_on or self.scratch.is_used_on(stream.timeline, 0)
+
     def lose_stream(self, stream: StreamState, behind: Clock) -> None:
         """Put what was freed on a stream that is going ``behind`` all that this was given: a mark may come so late."""
         if not behind:
             return
         for _, _, held in self.upstream:
-            if stream.timeline in held.freed_on:
+            if any(each is stream for each in self.streams_of(held)):
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
@@ -279,7 +295,10 @@ class MemoryModel:
             address, size, kind = observation.address, observation.size_bytes, observation.kind
             self._kinds_seen.add(kind)
             if not self.upstream.overlapping(address, address + size):
-                held = UpstreamRange(address, size, kind, observation.device, pool, graphs=list(graphs))
+                launches = self.scratch.launches
+                held = UpstreamRange(
+                    address, size, kind, observation.device, pool, graphs=list(graphs), launches_before=launches
+                )
                 self.upstream.add(address, address + size, held)
                 self.held_bytes += size
                 if pool == SOME_POOL:

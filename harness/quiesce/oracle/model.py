@@ -15,6 +15,7 @@ from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.change import Change
+from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.facts import RUNTIME, Facts
 from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL, GraphMemory
@@ -61,6 +62,7 @@ _CHANGES_BEFORE_IT_IS_SEEN: Final = (
     ops.DestroyGraph,
 )
 _PUT_ON_A_STREAM: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.Stage, ops.WaitEvent)
+_RUNS: Final = (ops.Launch, ops.LaunchGraph)
 _ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
@@ -113,6 +115,8 @@ class Model(Facts):
             self._refuse(operation)
             if isinstance(operation, _MAKES_A_BLOCK):
                 reuse.put_back(self, operation, change)
+            elif isinstance(operation, _RUNS):
+                reuse.take_scratch(self, self._runs_on(operation))
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)
         if change.returned and isinstance(outcome, _SERVED):
@@ -193,13 +197,18 @@ class Model(Facts):
         observations: tuple[Observation, ...],
     ) -> None:
         """A library may record behind the work it was asked for, or wait for it, before it answers."""
-        stream = self.launch_stream(operation) if isinstance(operation, ops.Launch) else self.stream(operation.stream)
+        stream = self._runs_on(operation)
         if stream is None:
             return
         if (capture := self.captures.of(stream)) is not None:
             sightings.see_captured_behind(self, observations, stream, capture)
         else:
             sightings.see_behind(self, observations, stream)
+
+    def _runs_on(
+        self, operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage | ops.WaitEvent
+    ) -> StreamState | None:
+        return self.launch_stream(operation) if isinstance(operation, ops.Launch) else self.stream(operation.stream)
 
     def _abandon_capture(self, slot: Slot) -> None:
         state = self.streams.get(slot)

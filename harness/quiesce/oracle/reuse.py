@@ -66,6 +66,12 @@ def put_back(facts: Facts, operation: ops.Allocate | ops.Stage, change: Change) 
     facts.memory.put_back(stream, [held for ranges in met for _, _, held in ranges])
 
 
+def take_scratch(facts: Facts, stream: StreamState | None) -> None:
+    """Note that work which was asked for had memory of its own, even if it failed; in a capture it is the graph's."""
+    if stream is not None and facts.captures.of(stream) is None:
+        facts.memory.scratch.launch(stream)
+
+
 def _enter_graph(facts: Facts, block: BlockState, change: Change) -> None:
     """Say which graphs' memory a new block has, and which graph's its own will be."""
     capture = facts.captures.of(block.stream)

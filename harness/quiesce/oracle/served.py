@@ -58,7 +58,9 @@ def _fill(facts: Facts, operation: ops.Fill, change: Change) -> None:
 
 
 def _launch(facts: Facts, operation: ops.Launch, change: Change) -> None:
-    reuse.use(facts, (*operation.reads, *operation.writes), facts.launch_stream(operation), change)
+    stream = facts.launch_stream(operation)
+    reuse.use(facts, (*operation.reads, *operation.writes), stream, change)
+    reuse.take_scratch(facts, stream)
 
 
 def _create_pool(facts: Facts, operation: ops.CreatePool, change: Change) -> None:
@@ -115,7 +117,7 @@ def _of_tape(facts: Facts, operation: Operation, change: Change) -> None:
 def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) -> None:
     state = facts.streams.pop(operation.slot, None)
     if state is not None:
-        if state.timeline in facts.memory.freed_on:
+        if facts.memory.is_freed_on(state):
             facts.memory.lose_stream(state, facts.order.freed_behind(state, {}))
         facts.order.doubt_stall(state)  # nobody could release it any more: the backend may have
 
@@ -206,6 +208,7 @@ def _launch_graph(facts: Facts, operation: ops.LaunchGraph, change: Change) -> N
         for block in blocks:
             reuse.meet(facts, block, state, change, excused_by=block.stream)
             block.uses.update(state.clock)
+    reuse.take_scratch(facts, state)
 
 
 def _destroy_graph(facts: Facts, operation: ops.DestroyGraph, change: Change) -> None:

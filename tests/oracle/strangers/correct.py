@@ -30,6 +30,7 @@ from .segments import StreamSegments
 from .settled import SettledCheckpoints
 from .spans import SegregatedFit
 from .stalls import CapturesRefuseStalls, CapturesTakeStalls
+from .temporaries import TakesTemporaries
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
@@ -126,6 +127,17 @@ CORRECT: Final[tuple[Stranger, ...]] = (
         frozenset({Promise.CAPACITY_LIMIT, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
         _ORDER | _LEGACY | {Capability.FLAVOUR},
         chunk_bytes=1 << 20,
+    ),
+    Stranger(
+        "temporaries in a ring", Ring, _TRACKS, _ORDER | _LEGACY, chunk_bytes=1 << 20, make_session=TakesTemporaries
+    ),
+    Stranger(
+        "temporaries at checkpoints",
+        Checkpoints,
+        frozenset({Promise.CAPACITY_LIMIT, Promise.TRACKS_USES, Promise.TRIMS_TO_ZERO}),
+        _LEGACY,
+        chunk_bytes=1 << 20,
+        make_session=TakesTemporaries,
     ),
 )
 
