@@ -108,27 +108,6 @@ def test_a_free_goes_in_the_order_of_its_stream_and_may_be_refused_for_that() ->
     assert findings(*RELAXED, ("query stream s", UNSUPPORTED), ("free b", INVALIDATED)) == ()
 
 
-OF_ITS_OWN = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.LEGACY_DEFAULT_STREAM})
-"""Its default stream waits for no other."""
-
-
-@pytest.mark.parametrize("request_line", ["launch", "record event e", "fill a 0"])
-@pytest.mark.parametrize("outcome", [DONE, Rejected(CAPTURE_IMPLICIT)])
-def test_a_default_stream_that_waits_for_no_other_may_go_on_beside_a_capture(
-    request_line: str, outcome: Outcome
-) -> None:
-    assert findings(*RELAXED, (request_line, outcome), description=OF_ITS_OWN) == ()
-    assert findings(*RELAXED, (request_line, Rejected(NOT_READY)), description=OF_ITS_OWN)
-    assert findings(*RELAXED, (request_line, DONE))
-
-
-def test_a_default_stream_that_waits_for_no_other_may_join_a_capture() -> None:
-    joined: tuple[Exchange, ...] = (*RELAXED, ("record event e on s", DONE), ("wait event e", DONE))
-    assert findings(*joined, description=OF_ITS_OWN) == ()
-    assert findings(*joined, ("launch", DONE), ("g = end capture on s", DONE), description=OF_ITS_OWN)
-    assert findings(*joined)
-
-
 def test_what_is_staged_may_fail_for_its_block_before_anything_is_put_on_a_stream() -> None:
     host: tuple[Exchange, ...] = (RELAXED[0], *RELAXED[2:])
     request = "a = stage h"

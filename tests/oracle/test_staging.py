@@ -68,6 +68,24 @@ def test_a_buffer_keeps_what_is_staged_again() -> None:
     assert findings(*HOST, *twice, ("free b", DONE), staged("b", "k"))
 
 
+def test_a_block_is_staged_piece_by_piece_out_of_buffers_that_take_turns() -> None:
+    pieces = (
+        held(PINNED),
+        CopyEnqueued(BUFFER, 3 << 30, 128, "s"),
+        RECORDED,
+        CopyEnqueued(BUFFER + 256, (3 << 30) + 128, 128, "s"),
+        EventRecorded("internal:2", "s"),
+    )
+    first: Exchange = ("a = stage h on s", Allocated(3 << 30), pieces)
+    waited = EventWaited("internal:1", None)
+    assert findings(*HOST, first, staged("b", "k", waited)) == ()
+    assert findings(*HOST, first, staged("b", "k", EventCompleted("internal:2"))) == ()
+    assert findings(*HOST, first, staged("b", "k"))
+    assert findings(*HOST, first, staged("b", "k", waited, at=BUFFER + 256))
+    early = (pieces[0], RECORDED, *pieces[1:2], *pieces[3:])
+    assert findings(*HOST, ("a = stage h on s", Allocated(3 << 30), early), staged("b", "k", waited))
+
+
 def test_of_a_pageable_buffer_all_was_read_when_the_copy_returned() -> None:
     for seen in ((), (held(PAGEABLE),)):
         assert findings(*HOST, staged("a", "h", *seen), staged("b", "k")) == ()

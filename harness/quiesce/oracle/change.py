@@ -8,7 +8,7 @@ from typing import NamedTuple
 from quiesce.gauges import Readings
 from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.operations import InjectedError, Operation
-from quiesce.oracle.clocks import StreamState
+from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.graph_memory import Kept
 from quiesce.oracle.memory import BlockState, Returned
 from quiesce.outcomes import Outcome
@@ -31,6 +31,13 @@ class Ask(NamedTuple):
     held_bytes: int
 
 
+class Piece(NamedTuple):
+    """A told copy, by its place among the observations, that others of the same request come behind."""
+
+    place: int
+    clock: Clock
+
+
 @dataclass(slots=True)
 class Change:
     """What one operation changed, and what stood out."""
@@ -50,6 +57,8 @@ class Change:
     asks: tuple[Ask, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     returned: tuple[Returned, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    """What was staged piece by piece, but for the last."""
     taken_from_graphs: tuple[Kept, ...] = ()
     """Memory of graphs that are there, which was handed out or went back upstream."""
     needless: tuple[EventWaited, ...] = ()

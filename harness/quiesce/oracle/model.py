@@ -110,7 +110,7 @@ class Model(Facts):
         if isinstance(outcome, _SERVED):
             served.enter(self, operation, change)
             if observations and self.sees_order and isinstance(operation, _PUT_ON_A_STREAM):
-                self._see_behind(operation, observations)
+                self._see_behind(operation, change)
         elif isinstance(outcome, Rejected | OutOfMemory):
             self._refuse(operation)
             if isinstance(operation, _MAKES_A_BLOCK):
@@ -194,16 +194,16 @@ class Model(Facts):
     def _see_behind(
         self,
         operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage | ops.WaitEvent,
-        observations: tuple[Observation, ...],
+        change: Change,
     ) -> None:
         """A library may record behind the work it was asked for, or wait for it, before it answers."""
         stream = self._runs_on(operation)
         if stream is None:
             return
         if (capture := self.captures.of(stream)) is not None:
-            sightings.see_captured_behind(self, observations, stream, capture)
+            sightings.see_captured_behind(self, change.observations, stream, capture)
         else:
-            sightings.see_behind(self, observations, stream)
+            sightings.see_behind(self, change.observations, stream, change.pieces)
 
     def _runs_on(
         self, operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage | ops.WaitEvent

@@ -146,7 +146,7 @@ def _is_down(model: Model) -> bool:
 
 def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
     known = operation.instance is None or operation.instance in model.instances
-    return SUCCESS if known and model.initialized else REFUSED
+    return beside_captures(model) if known and model.initialized else REFUSED
 
 
 def _partition(model: Model, operation: ops.Partition) -> Permitted:

@@ -23,14 +23,13 @@ def enqueue(model: Model, stream: StreamState | None) -> Permitted:
         return ANYTHING  # work on a destroyed stream is undefined
     if not model.captures.any_active:
         return SUCCESS
-    if stream.name == "" and model.captures.involves_blocking_stream(stream.device):
-        # A default stream that waits for no other, such as CUDA's per-thread one, is none of a capture's business.
-        legacy = model.can(Capability.LEGACY_DEFAULT_STREAM)
-        return Permitted(success=not legacy, codes=frozenset({CAPTURE_IMPLICIT}))
     capture = model.captures.of(stream)
-    if capture is not None and capture.invalid:
-        return Permitted(codes=frozenset({CAPTURE_INVALIDATED}))
-    return SUCCESS
+    invalidated = frozenset({CAPTURE_INVALIDATED}) if capture is not None and capture.invalid else frozenset()
+    if stream.name == "" and model.captures.involves_blocking_stream(stream.device):
+        # A default stream that waits for no other, such as CUDA's per-thread one, may go on, or have joined.
+        legacy = model.can(Capability.LEGACY_DEFAULT_STREAM)
+        return Permitted(success=not legacy, codes=invalidated | {CAPTURE_IMPLICIT})
+    return Permitted(codes=invalidated) if invalidated else SUCCESS
 
 
 def on_stream(model: Model, stream: Slot | None, permitted: Permitted) -> Permitted:

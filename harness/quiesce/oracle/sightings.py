@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from quiesce.observations import (
@@ -21,7 +21,7 @@ from quiesce.observations import (
 )
 from quiesce.operations import Slot
 from quiesce.oracle.captures import CaptureState
-from quiesce.oracle.change import Ask, Change
+from quiesce.oracle.change import Ask, Change, Piece
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
@@ -38,17 +38,27 @@ def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, 
             sighting(facts, observation)
 
 
-def see_behind(facts: Facts, observations: tuple[Observation, ...], stream: StreamState) -> None:
+def see_behind(
+    facts: Facts, observations: tuple[Observation, ...], stream: StreamState, pieces: Iterable[Piece]
+) -> None:
     """Let what was seen beside work on ``stream`` be about that work as well, where it may have come behind it.
 
-    A copy says where it came; of other work nobody knows. So this excuses, and makes nothing sure.
+    A copy says where it came, and what came behind it if it is one of several ``pieces``; of other work nobody knows.
+    So this excuses, and makes nothing sure.
     """
-    copies = [index for index, seen in enumerate(observations) if isinstance(seen, CopyEnqueued)]
+    copies = [place for place, seen in enumerate(observations) if isinstance(seen, CopyEnqueued)]
+    last = copies[-1] if copies else -1
+    of_pieces = dict(pieces)
+    behind: Clock = {}
     recorded: set[str] = set()
-    for seen in observations[copies[-1] + 1 if copies else 0 :]:
+    for place, seen in enumerate(observations):
+        if place <= last:
+            behind = of_pieces.get(place, behind)
+        elif place == last + 1:
+            behind = facts.order.snapshot(stream)
         match seen:
             case EventRecorded(event, name) if event not in facts.events and stream in facts.observed_streams(name):
-                merge(facts.observed_event(event).clock, facts.order.snapshot(stream))
+                merge(facts.observed_event(event).clock, behind)
                 recorded.add(event)
             case EventWaited(event, None) | EventCompleted(event) if event in recorded:
                 facts.order.complete(facts.observed_event(event).clock)
@@ -56,9 +66,9 @@ def see_behind(facts: Facts, observations: tuple[Observation, ...], stream: Stre
                 for state in facts.observed_streams(waiter):
                     facts.order.join(state, facts.observed_event(event).clock)
             case StreamSynchronized(name) if stream in facts.observed_streams(name):
-                facts.order.complete(facts.order.encompassed(stream))
+                facts.order.complete(facts.order.encompassed(stream) if place > last else behind)
             case DeviceSynchronized(device) if device == stream.device:
-                facts.order.complete(facts.order.snapshot(stream))
+                facts.order.complete(behind)
 
 
 def see_captured_behind(

@@ -13,8 +13,8 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind
-from quiesce.oracle.change import Change
-from quiesce.oracle.clocks import StreamState, merge
+from quiesce.oracle.change import Change, Piece
+from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.facts import Facts
 from quiesce.oracle.memory import BlockState, Freed
 from quiesce.oracle.reuse import allocate, is_pageable, meet, use
@@ -34,6 +34,8 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
     ):
         used.append(operation.source)
     stream = facts.stream(operation.stream)
+    if stream is not None and facts.sees_order and facts.captures.of(stream) is None:
+        _enter_pieces(facts, stream, change)
     use(facts, [slot for slot in used if not is_pageable(facts, slot)], stream, change)
     if is_pageable(facts, operation.source) and not _is_read_elsewhere(source, change.observations):
         facts.order.doubt_stalls()  # as by any copy from it
@@ -46,20 +48,33 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
         or not facts.sees_order
     ):
         return
-    for seen in change.observations:
+    pieces = dict(change.pieces)
+    for place, seen in enumerate(change.observations):
         if not isinstance(seen, CopyEnqueued):
             continue
         copying = tuple(facts.observed_streams(seen.stream))
         if stream in copying:
-            _read_buffer(facts, source, made, seen, stream, change)
+            _read_buffer(facts, source, made, seen, pieces.get(place, made.uses), change)
         elif len(copying) == 1 and made.address <= seen.destination_address < made.end:
             meet(facts, made, copying[0], change)  # the copy is the library's: nobody else orders its stream
 
 
+def _enter_pieces(facts: Facts, stream: StreamState, change: Change) -> None:
+    """Enter what is staged piece by piece: of two buffers in turn, one is filled while the other is still read."""
+    places = [
+        place
+        for place, seen in enumerate(change.observations)
+        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream)
+    ]
+    for place in places[:-1]:
+        facts.order.enqueue(stream)
+        change.pieces += (Piece(place, dict(stream.clock)),)
+
+
 def _read_buffer(
-    facts: Facts, source: BlockState, made: BlockState, seen: CopyEnqueued, stream: StreamState, change: Change
+    facts: Facts, source: BlockState, made: BlockState, seen: CopyEnqueued, reading: Clock, change: Change
 ) -> None:
-    """Enter a copy out of a buffer of the library's own: its memory is in use until the copy is done.
+    """Enter a copy out of a buffer of the library's own: its memory is in use until ``reading`` is done.
 
     Its content is the source's. Who fills it with something else has waited for the copies of what was in it.
     """
@@ -72,7 +87,7 @@ def _read_buffer(
         start,
         seen.size_bytes,
         MemoryKind.PINNED,
-        stream,
+        made.stream,
         None,
         facts.device,
         change.origin,
@@ -81,7 +96,7 @@ def _read_buffer(
     earlier = facts.memory.guarded.cut(start, end)
     buffer.inherited = [each for each in earlier if each.block.staged_from is not source]
     meet(facts, buffer, None, change)
-    guard = facts.order.work(made.uses)
+    guard = facts.order.work(reading)
     for each in earlier:
         merge(guard, facts.order.work(each.guard))
     facts.memory.guard(start, end, Freed(guard, buffer))
