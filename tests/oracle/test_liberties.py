@@ -288,7 +288,7 @@ def test_a_block_of_no_bytes_may_go_back_in_the_order_of_some_stream() -> None:
 
 def test_a_block_of_no_bytes_may_be_a_header_alone() -> None:
     behind_its_header = Allocated(CHUNK[0].address + CHUNK[0].size_bytes)
-    made: tuple[Exchange, ...] = (("a = allocate 0", behind_its_header, CHUNK),)
+    made: tuple[Exchange, ...] = (("mark m", DONE), ("a = allocate 0", behind_its_header, CHUNK))
     assert findings(*made, ("trim", DONE), promises=TRIMS) == ()
     assert findings(*made, ("free a", DONE), ("trim", DONE), promises=TRIMS)
 

@@ -11,7 +11,7 @@ from quiesce.backend import Description, Promise
 from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
 from quiesce.outcomes import ILLEGAL_STATE, NOT_READY, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
 
-from .test_liberties import BLOCK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
+from .test_liberties import BLOCK, CHUNK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
 
 ILLEGAL = Rejected(ILLEGAL_STATE)
 
@@ -63,6 +63,20 @@ def test_what_a_failed_request_had_may_go_back_in_the_order_of_its_stream(
     judged = partial(findings, *failed, promises=TRIMS, description=description)
     assert judged(("trim", DONE)) == ()
     assert judged(("synchronize device", DONE), ("trim", DONE))
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        ("trim", DONE, CHUNK),
+        ("s = create stream", DONE, CHUNK),
+        ("a = allocate 1", Allocated(1 << 30), (*CHUNK, UpstreamAllocated(1 << 30, 1 << 20))),
+    ],
+)
+def test_what_the_first_answer_tells_of_may_be_the_librarys_own(opened: Exchange) -> None:
+    assert findings(opened, ("trim", DONE), promises=TRIMS) == ()
+    used: tuple[Exchange, ...] = (("b = allocate 1", BLOCK), ("free b", DONE))
+    assert findings(opened, *used, ("trim", DONE), promises=TRIMS)
 
 
 def test_what_was_cached_before_a_request_failed_goes_back_at_once() -> None:

@@ -96,7 +96,7 @@ class Model(Facts):
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = sightings.needless_waits(self, observations)
-            sightings.see(self, observations, self._taker(change), change)
+            sightings.see(self, observations, SOME_POOL if self.is_fresh else self._taker(change), change)
             reuse.defer_free(self, change)
         if not self.can(Capability.UPSTREAM_LEDGER):
             self._note_unseen(change)
@@ -146,10 +146,10 @@ class Model(Facts):
 
         A pool may take its first chunk when it is made, and one in place of several when a block is freed. What is
         taken beside any other request may be the library's own, for streams, graphs or kernels, until a block in it
-        tells; and what the first answer tells of may have been taken when the context was opened.
+        tells. So may what the first answer tells of, which was perhaps taken when the context was opened.
         """
         match change.operation:
-            case ops.CreatePool(slot) if not self.is_fresh:
+            case ops.CreatePool(slot):
                 return slot
             case ops.Allocate(pool=pool) | ops.Trim(pool=pool):
                 return pool
