@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.oracle.strangers.faulty import FAULTY
 
+from quiesce import operations as ops
 from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.case import Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.cases.writer import write_case
+from quiesce.generation.editing import requests
+from quiesce.generation.reshaping import smaller_bodies, staged_bodies
 from quiesce.generation.shrinking import shrink
 from quiesce.generation.tightening import allocations, cases_without
 
@@ -178,3 +181,23 @@ def test_a_stream_that_all_blocks_share_goes_at_once() -> None:
     skipping = next(each for each in FAULTY if each.name == "WalksWhileItRemoves")
     body = "s = create stream\na = allocate 1 on s\nb = allocate 1 on s\nfree a\nfree b\nsynchronize device\ntrim\n"
     assert lines_of(skipping.backend, body) == ["a = allocate 1", "b = allocate 1"]
+
+
+def test_a_copy_to_a_new_block_is_staged() -> None:
+    body = "a = allocate 5KiB pinned\nb = allocate 1\ncopy a to b\nfree a\nc = allocate 5KiB pinned\n"
+    lines = lines_of(faulty("pinned.in_flight_reuse"), body)
+    assert lines[:3] == ["a = allocate 1 pageable", "b = stage a", "c = allocate 1 pinned"]
+
+
+def test_a_copy_to_a_block_in_use_is_not_staged() -> None:
+    used = parse_text(HEADER + "a = allocate 1 pinned\nb = allocate 1\nfill b 0\ncopy a to b\n", "x.case", "x")
+    assert list(staged_bodies(used.body)) == []
+
+
+def test_sizes_that_have_to_be_alike_become_smaller_together() -> None:
+    body = "a = allocate 6000\nb = allocate 6000\nc = allocate 77\n"
+    case = parse_text(HEADER + body, "x.case", "x")
+    made = [[each for _, each in requests(smaller)] for smaller in smaller_bodies(case.body)]
+    sizes = [[each.size_bytes for each in three if isinstance(each, ops.Allocate)] for three in made]
+    assert sizes[0] == [1, 1, 77]
+    assert all(first == second != 6000 and third == 77 for first, second, third in sizes)

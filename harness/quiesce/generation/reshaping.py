@@ -17,6 +17,7 @@ from quiesce.cases.case import Case, ExpectGrowth, Repeat, Request, Statement
 from quiesce.cases.effects import Making, SlotKind, makes_of, uses_of
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.generation.editing import Body, keep, leaves, makings, read, rename, replace_at, requests, select, size_of
+from quiesce.generation.simplification import simpler_sizes
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.request_format import format_request
 
@@ -46,6 +47,19 @@ def larger_bodies(body: Body, device: DeviceProfile, chunk_bytes: int) -> Iterat
                 yield replace_at(body, position, replace(each, size_bytes=size))
 
 
+def smaller_bodies(body: Body) -> Iterator[Body]:
+    """Yield bodies in which all allocations of one size are smaller: it may matter that they are alike."""
+    allocations = [(position, each) for position, each in requests(body) if isinstance(each, ops.Allocate)]
+    sizes = Counter(allocation.size_bytes for _, allocation in allocations)
+    for size in (size for size, count in sizes.items() if count > 1):
+        for simpler in simpler_sizes(size):
+            smaller = body
+            for position, each in allocations:
+                if each.size_bytes == size:
+                    smaller = replace_at(smaller, position, replace(each, size_bytes=simpler))
+            yield smaller
+
+
 def made_later(body: Body, slot: Slot) -> Body:
     """Return the body with a block made just before it is first named, or at the end.
 
@@ -63,6 +77,20 @@ def made_later(body: Body, slot: Slot) -> Body:
             making = None
         moved.append(statement)
     return tuple(moved) if making is None else (*moved, making)
+
+
+def staged_bodies(body: Body) -> Iterator[Body]:
+    """Yield bodies in which a block is staged that was made, and then copied to before it was used."""
+    made: dict[Slot, int] = {}
+    for position, operation in requests(body):
+        if isinstance(operation, ops.Copy) and operation.destination in made:
+            staged = ops.Stage(operation.destination, operation.source, operation.stream)
+            copied = replace_at(body, position, staged)
+            yield select(copied, set(range(size_of(body))) - {made[operation.destination]})
+        for slot, _ in uses_of(operation):
+            made.pop(slot, None)
+        if isinstance(operation, ops.Allocate):
+            made[operation.slot] = position
 
 
 def merged_bodies(body: Body, later: Making, earlier: Making) -> Iterator[Body]:

@@ -11,8 +11,9 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Initialization, Promise
 from quiesce.cases.effects import FOREIGN_SLOT
 from quiesce.generation.rules_memory import free_block
+from quiesce.generation.steps import allocate_block, create_stream, some_streams, work_on
 from quiesce.generation.things import Block
-from quiesce.generation.writer import Writer, newest, pick
+from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick
 from quiesce.operations import MemoryKind
 from quiesce.requests import SIZE_BYTES_MAX
 
@@ -92,6 +93,35 @@ def dead_stream(writer: Writer, a: int, b: int, c: int) -> None:
     writer.write(requests[c % len(requests)])
 
 
+def orphan_blocks(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a stream with work on its blocks, some of them freed; ask for as much where its order is not known.
+
+    What is left of them is freed afterwards, or stays.
+    """
+    if writer.state.captures or len(writer.state.streams) >= STREAMS_MAX:
+        return
+    old = create_stream(writer, nonblocking=bool(c & 1))
+    assert old.slot is not None
+    size = writer.size(a)
+    blocks = [allocate_block(writer, size, old) for _ in range(2 + (c >> 1 & 1))]
+    if c & 4 and writer.can(Capability.STALL):
+        writer.write(ops.Stall(old.slot))
+    for block in blocks:
+        work_on(writer, block, old)
+    kept = blocks[c >> 3 & 1]
+    for block in blocks:
+        if block is not kept:
+            free_block(writer, block)
+    writer.write(ops.DestroyStream(old.slot))
+    writer.dead_streams.append(old.slot)
+    if c & 16:
+        writer.write(ops.Free(kept.slot))
+        writer.dead_blocks.append(kept.slot)
+    asker = some_streams(writer, 1, b)[0] if c & 32 else writer.state.order.defaults[writer.state.device]
+    for block in blocks:
+        work_on(writer, allocate_block(writer, block.size_bytes, asker), asker)
+
+
 def zero_size(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate nothing, or free it."""
     slot = newest(writer.state.empty_blocks, b)
@@ -167,10 +197,14 @@ def misuse_event(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def misuse_device(writer: Writer, a: int, b: int, c: int) -> None:
-    """Select a device that is not there, or record an event on another device than its own."""
+    """Select a device that is not there, record an event on another device than its own, or ask one for too much."""
     state = writer.state
     strangers = [event for event in state.events.values() if event.device != state.device]
-    if a % 2 == 0 or not strangers or state.captures:
+    elsewhere = [stream for stream in state.streams.values() if stream.device != state.device]
+    if a & 2 and elsewhere and not state.captures and writer.can(Capability.MEMORY):
+        writer.write(ops.Allocate(writer.fresh("b"), _HUGE_BYTES[b % 5], stream=elsewhere[c % len(elsewhere)].slot))
+        writer.write(ops.Allocate(writer.fresh("b"), writer.size(b)))
+    elif a % 2 == 0 or not strangers or state.captures:
         writer.write(ops.SelectDevice(state.profile.devices))
     else:
         writer.write(ops.RecordEvent(strangers[b % len(strangers)].slot))

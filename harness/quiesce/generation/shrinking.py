@@ -9,11 +9,11 @@ would blame the backend for nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.backend import Backend, DeviceProfile
+from quiesce.backend import Backend, Capability, DeviceProfile
 from quiesce.cases.case import Case
 from quiesce.cases.effects import SlotKind
 from quiesce.cases.expansion import PerformStep, expand
@@ -39,6 +39,8 @@ from quiesce.generation.reshaping import (
     made_later,
     merged_bodies,
     shorter_loops,
+    smaller_bodies,
+    staged_bodies,
 )
 from quiesce.generation.simplification import simpler_devices, simpler_operations
 from quiesce.generation.tightening import allocations, cases_without, tight_cases
@@ -119,6 +121,7 @@ class _Shrinker:
             self._simplify_operations()
             self._merge_slots()
             self._do_without_slots()
+            self._stage_copies()
             self._remove_runs()
             self._remove_pairs()
             if before == self._case:
@@ -217,6 +220,7 @@ class _Shrinker:
                 operation = dict(requests(self._case.body)).get(position)
                 variants = simpler_operations(operation) if operation is not None else ()
                 tried = any(self._accept(self._with_body(replace_at(self._case.body, position, v))) for v in variants)
+        self._repeat(smaller_bodies)
 
     def _simplify_device(self) -> None:
         simplified = True
@@ -233,9 +237,17 @@ class _Shrinker:
 
     def _do_without_slots(self) -> None:
         """Let the default stream and the default pool do what one of the sequence's own does, all of it at once."""
+        self._repeat(bodies_without)
+
+    def _stage_copies(self) -> None:
+        """Make a block and copy to it in one request."""
+        if Capability.STAGING in self._description.capabilities:
+            self._repeat(staged_bodies)
+
+    def _repeat(self, variants: Callable[[Body], Iterator[Body]]) -> None:
         taken = True
         while taken and self._left > 0:
-            taken = any(self._accept(self._with_body(body)) for body in bodies_without(self._case.body))
+            taken = any(self._accept(self._with_body(body)) for body in variants(self._case.body))
 
     def _make_later(self) -> None:
         """Make blocks just before they are named, one after the other, where that saves lines in the end."""

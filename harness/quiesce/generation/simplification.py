@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from quiesce import operations as ops
 from quiesce.backend import DeviceProfile
-from quiesce.operations import Operation
+from quiesce.operations import MemoryKind, Operation
 
 _NICE_SIZES: Final = (1, 512, 4 << 10, 64 << 10, 1 << 20, 2 << 20, 16 << 20, 64 << 20)
 _UNITS: Final = (1 << 20, 1 << 10, 512)
@@ -22,6 +22,8 @@ def simpler_operations(operation: Operation) -> Iterator[Operation]:
             yield replace(operation, **{field.name: default})
     match operation:
         case ops.Allocate(size_bytes=size):
+            if operation.kind is MemoryKind.PINNED:
+                yield replace(operation, kind=MemoryKind.PAGEABLE)
             yield from (replace(operation, size_bytes=nice) for nice in simpler_sizes(size))
         case ops.Launch(reads=reads, writes=writes):
             if reads and not writes:

@@ -148,6 +148,7 @@ HOSTILE_RULES: Final = (
     _rule(_H.stage_device_memory, "host", (1, 4), _C.STAGING),
     _rule(_H.free_on_dead_stream, "order", (2, 4), _C.STREAMS),
     _rule(_H.dead_stream, "order", (3, 6), _C.STREAMS),
+    _rule(_H.orphan_blocks, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
     _rule(_H.misuse_event, "events", (1, 6), _C.STREAMS, _C.EVENTS),
     _rule(_H.misuse_pool, "pools", (2, 8), _C.MEMORY, _C.POOLS),
     _rule(_H.misuse_device, "devices", (1, 8), _C.DEVICES, _C.EVENTS),
