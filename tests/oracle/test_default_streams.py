@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quiesce.backend import DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.observations import EventCompleted, EventRecorded, EventWaited, Observation, UpstreamAllocated
+from quiesce.operations import MemoryKind
 from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import Allocated, Done, Outcome
+from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, Rejected
 from quiesce.requests import parse_request
 
 Exchange = tuple[str, Outcome, tuple[Observation, ...]]
@@ -68,3 +71,45 @@ def test_memory_behind_a_named_default_stream_goes_back_once_its_device_is_idle(
     idle: Exchange = ("synchronize device", DONE, ())
     assert findings(*IN_FLIGHT, freed, ("trim", DONE, ())) == ()
     assert findings(*IN_FLIGHT, freed, idle, ("trim", DONE, ()))
+
+
+def test_a_wait_for_one_device_may_end_a_stall_of_another() -> None:
+    waited: tuple[Exchange, ...] = (
+        ("t = create stream", DONE, ()),
+        ("e = create event", DONE, ()),
+        ("stall t", DONE, ()),
+        ("record event e on t", DONE, ()),
+        ("use device 1", DONE, ()),
+        ("s = create stream", DONE, ()),
+        ("wait event e on s", DONE, ()),
+        ("launch on s", DONE, ()),
+    )
+    work: tuple[Exchange, ...] = (("launch on t", DONE, ()), ("query stream t", DONE, ()))
+    completed: Exchange = ("synchronize device", DONE, (EventRecorded("internal:1", "s"), EventCompleted("internal:1")))
+    assert findings(*waited, completed, *work) == ()
+    assert findings(*waited, *work)
+
+
+@pytest.mark.parametrize("request_line", ["a = allocate 1 pool=p", "a = allocate 1 on s", "a = stage h on s"])
+def test_a_pool_or_stream_of_another_device_may_be_refused(request_line: str) -> None:
+    made: tuple[Exchange, ...] = (
+        ("p = create pool", DONE, ()),
+        ("s = create stream", DONE, ()),
+        ("h = allocate 1 pageable", Allocated(1 << 30), ()),
+    )
+    refused: Exchange = (request_line, Rejected(INVALID_VALUE), ())
+    assert findings(*made, ("use device 1", DONE, ()), refused) == ()
+    assert findings(*made, refused)
+
+
+@pytest.mark.parametrize("kind", [MemoryKind.MANAGED, MemoryKind.PINNED])
+def test_a_trim_is_about_the_current_devices_memory(kind: MemoryKind) -> None:
+    taken = UpstreamAllocated(1 << 20, 1 << 20, kind, device=1)
+    cached: tuple[Exchange, ...] = (
+        ("use device 1", DONE, ()),
+        (f"a = allocate 1 {kind}", BLOCK, (taken,)),
+        ("free a", DONE, ()),
+    )
+    trim: Exchange = (f"trim {kind}", DONE, ())
+    assert findings(*cached, ("use device 0", DONE, ()), trim) == ()
+    assert findings(*cached, trim)

@@ -9,6 +9,7 @@ import pytest
 
 from quiesce.backend import Description, Promise
 from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.operations import MemoryKind
 from quiesce.outcomes import ILLEGAL_STATE, NOT_READY, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
@@ -113,6 +114,13 @@ def test_a_launch_may_have_scratch_memory_that_goes_back_in_its_order(
     assert bool(findings(*dialogue, promises=TRIMS)) is not is_excused
 
 
+def test_scratch_memory_is_nothing_that_a_trim_of_another_kind_is_about() -> None:
+    launched: Exchange = ("launch", DONE, CHUNK)
+    held: tuple[Exchange, ...] = (("query stream", DONE, 1 << 20), ("trim managed", DONE, 1 << 20))
+    assert findings(launched, *held, promises=TRIMS) == ()
+    assert findings(*held, promises=TRIMS)
+
+
 def test_a_graph_has_scratch_memory_where_it_runs() -> None:
     graph: tuple[Exchange, ...] = (("begin capture on t", DONE), ("launch on t", DONE), ("g = end capture on t", DONE))
     runs = (*HELD, *STREAMS, *graph, ("launch graph g on s", DONE))
@@ -215,3 +223,32 @@ def test_a_pool_of_which_something_was_asked_beside_a_capture_may_refuse_to_go(b
         ("destroy pool p", ILLEGAL),
     )
     assert bool(findings(*exchanges)) is (beside == "mark m")
+
+
+def test_a_chunk_that_blocks_of_several_pools_were_in_is_anybodys() -> None:
+    first: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        ("a = allocate 1 pool=p", BLOCK, CHUNK),
+        ("free a", DONE),
+    )
+    then: tuple[Exchange, ...] = (("b = allocate 1", BLOCK), ("free b", DONE))
+    for request in ("destroy pool p", "trim pool=p"):
+        assert findings(*first, *then, (request, DONE), promises=TRIMS) == ()
+        assert findings(*first, (request, DONE), promises=TRIMS)
+    assert findings(*first, *then, ("trim", DONE), promises=TRIMS) == ()
+
+
+def test_memory_that_blocks_of_another_kind_were_in_is_anybodys() -> None:
+    chunk = (UpstreamAllocated(1 << 20, 1 << 20, MemoryKind.PINNED),)
+    first: tuple[Exchange, ...] = (("a = allocate 1 pinned", BLOCK, chunk), ("free a", DONE))
+    then: tuple[Exchange, ...] = (("b = allocate 1 pageable", BLOCK), ("free b", DONE))
+    assert findings(*first, *then, ("trim pinned", DONE), promises=TRIMS) == ()
+    assert findings(*first, ("trim pinned", DONE), promises=TRIMS)
+
+
+def test_a_device_block_may_lie_in_managed_memory() -> None:
+    seen: Exchange = ("a = allocate 1", BLOCK, CHUNK)
+    managed = (UpstreamAllocated(1 << 30, 1 << 20, MemoryKind.MANAGED),)
+    assert findings(seen, ("b = allocate 1", Allocated(1 << 30), managed)) == ()
+    pinned = (UpstreamAllocated(1 << 30, 1 << 20, MemoryKind.PINNED),)
+    assert findings(seen, ("b = allocate 1", Allocated(1 << 30), pinned))

@@ -22,6 +22,13 @@ def test_a_capture_has_its_memory_again_on_the_same_stream(captured: Bench) -> N
     assert captured.reserved == 2 << 20
 
 
+def test_what_one_capture_made_may_be_used_and_freed_in_another(captured: Bench) -> None:
+    captured.make(*FORK, "a = allocate 2MiB on s", "launch on t writes=a", "free a", *JOIN)
+    captured.make("record event e on t", "wait event e on s", "b = allocate 2MiB on s", "g = end capture on s")
+    captured.make("begin capture on t", "launch on t writes=b", "free b", "h = end capture on t")
+    assert captured.reserved == 2 << 20
+
+
 def test_another_stream_of_it_has_that_once_it_is_ordered(captured: Bench) -> None:
     captured.make(*FORK, "a = allocate 2MiB on t", "launch on t writes=a", "free a", "b = allocate 2MiB on s")
     assert captured.reserved == 4 << 20

@@ -17,9 +17,9 @@ from quiesce.generation.sequence import GeneratedSequence, Loop
 from quiesce.generation.weights import Rule, rules_for, tables, themes_for
 from quiesce.generation.writer import Writer
 
-HEADER_BYTES: Final = 24
+HEADER_BYTES: Final = 32
 RECORD_BYTES: Final = 4
-_SWARM_BYTES: Final = 8
+_SWARM_BYTES: Final = 12
 
 _CHUNKS: Final = (4, 2, 1, 8)
 """So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""

@@ -23,6 +23,7 @@ from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, pick
 from quiesce.operations import CaptureMode, MemoryKind
 
+_CAPABILITY: Final = {MemoryKind.PINNED: Capability.PINNED, MemoryKind.PAGEABLE: Capability.PAGEABLE}
 _ELSEWHERE: Final = 2 | 16 | 32
 """The bits of a block in flight that put work on other streams than its own."""
 
@@ -184,6 +185,33 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     asker = default if is_shared else create_stream(writer, nonblocking=bool(b & 1))
     for _ in range(count):
         work_on(writer, allocate_block(writer, size, asker, pool=pool), asker)
+
+
+def stage_on_brief_stream(writer: Writer, a: int, b: int, c: int) -> None:
+    """Stage a block on a stream that goes at once, whatever of the copy is left to do; then use buffers again.
+
+    Some host memory is asked for that a staging buffer may have had, or staged, or trimmed.
+    """
+    kinds = [kind for kind in (MemoryKind.PINNED, MemoryKind.PAGEABLE) if writer.can(_CAPABILITY[kind])]
+    if not kinds or len(writer.state.streams) >= STREAMS_MAX:
+        return
+    source = allocate_block(writer, writer.size(a), writer.stream(0), kind=kinds[c % len(kinds)])
+    stream, slot = create_stream(writer, nonblocking=bool(c & 2)), writer.fresh("b")
+    assert stream.slot is not None
+    if c & 4 and writer.can(Capability.STALL):
+        writer.write(ops.Stall(stream.slot))
+    writer.write(ops.Stage(slot, source.slot, stream.slot))
+    free_block(writer, writer.state.blocks[slot])
+    if not writer.state.is_needed(stream):
+        writer.write(ops.DestroyStream(stream.slot))
+        writer.dead_streams.append(stream.slot)
+    if c & 8 and writer.can(Capability.PINNED):
+        allocate_block(writer, source.size_bytes, writer.stream(0), kind=MemoryKind.PINNED)
+    if c & 16:
+        other = allocate_block(writer, source.size_bytes, writer.stream(0), kind=source.kind)
+        writer.write(ops.Stage(writer.fresh("b"), other.slot, writer.stream(b).slot))
+    if c & 32 and writer.can(Capability.POOL, Capability.PINNED):
+        writer.write(ops.Trim(MemoryKind.PINNED))
 
 
 def settle_partly(writer: Writer, a: int, b: int, c: int) -> None:

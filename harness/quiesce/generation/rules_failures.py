@@ -31,9 +31,9 @@ _POOLS: Final = (0, 5, 10, 15)
 
 
 def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
-    """Let a call below the library fail, mostly the next one, and ask for something that makes such calls."""
+    """Let a call below the library fail, one of the next three, and ask for something that makes such calls."""
     point, error = _INJECTIONS[a % len(_INJECTIONS)]
-    writer.write(ops.InjectFailure(point, (1, 1, 1, 2)[a >> 2 & 3], error))
+    writer.write(ops.InjectFailure(point, (1, 1, 2, 3)[a >> 2 & 3], error))
     askers = [rule for rule, needs in _ASKERS if writer.can(*needs)]
     askers[(a >> 4) % len(askers)](writer, b & ~3, c, _POOLS[b & 3])
 

@@ -55,6 +55,32 @@ def run_on_own_memory(writer: Writer, a: int, b: int, c: int) -> None:
         work_on(writer, allocate_block(writer, size, second if c & 128 else third), second if c & 128 else third)
 
 
+def reuse_on_forks(writer: Writer, a: int, b: int, c: int) -> None:
+    """Use a block on one fork of a capture and free it; ask for as much on another, behind that work or beside it."""
+    streams = some_streams(writer, 3, b)
+    if len(set(streams)) < 3 or any(stream.stalled for stream in streams):
+        return
+    first, second, third = streams
+    assert first.slot is not None
+    size, graph = writer.size(a), writer.fresh("g")
+    writer.write(ops.BeginCapture(first.slot, CaptureMode.RELAXED if c & 1 else CaptureMode.GLOBAL))
+    block = allocate_block(writer, size, first)
+    _order(writer, first, second)
+    _order(writer, first, third)
+    if c & 2:
+        work_on(writer, block, first)
+    work_on(writer, block, second)
+    if c & 4:
+        work_on(writer, block, second)
+    _order(writer, second, first)
+    free_block(writer, block)
+    if c & 8:
+        _order(writer, first, third)
+    _own(writer, size, third)
+    _order(writer, third, first)
+    writer.write(ops.EndCapture(graph, first.slot))
+
+
 def fill_pool_in_capture(writer: Writer, a: int, b: int, c: int) -> None:
     """Capture allocations of a new pool, more than its limit if it has one; let graph and blocks go, and trim it."""
     (stream,) = some_streams(writer, 1, b)
@@ -91,7 +117,11 @@ def lose_capture(writer: Writer, a: int, b: int, c: int) -> None:
     forks = bool(c & 1) and writer.can(Capability.EVENTS)
     if forks:
         _order(writer, first, second)
-    free_block(writer, _own(writer, writer.size(a), first))
+    block = _own(writer, writer.size(a), first)
+    if forks and c & 2:
+        work_on(writer, block, second)
+        _order(writer, second, first)
+    free_block(writer, block)
     if forks:
         _own(writer, writer.size(a), second)  # which nothing joins
     else:

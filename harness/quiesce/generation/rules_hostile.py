@@ -14,7 +14,7 @@ from quiesce.generation.rules_memory import free_block
 from quiesce.generation.steps import allocate_block, create_stream, some_streams, work_on
 from quiesce.generation.things import Block
 from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick
-from quiesce.operations import MemoryKind
+from quiesce.operations import CaptureMode, MemoryKind
 from quiesce.requests import SIZE_BYTES_MAX
 
 _HUGE_BYTES: Final = (SIZE_BYTES_MAX, SIZE_BYTES_MAX - 510, SIZE_BYTES_MAX // 2 + 1, 1 << 50, SIZE_BYTES_MAX - 4096)
@@ -96,7 +96,7 @@ def dead_stream(writer: Writer, a: int, b: int, c: int) -> None:
 def orphan_blocks(writer: Writer, a: int, b: int, c: int) -> None:
     """Destroy a stream with work on its blocks, some of them freed; ask for as much where its order is not known.
 
-    What is left of them is freed afterwards, or stays.
+    It may go beside a capture. What is left of its blocks is freed afterwards, or stays.
     """
     if writer.state.captures or len(writer.state.streams) >= STREAMS_MAX:
         return
@@ -112,11 +112,18 @@ def orphan_blocks(writer: Writer, a: int, b: int, c: int) -> None:
     for block in blocks:
         if block is not kept:
             free_block(writer, block)
+    beside = some_streams(writer, 1, b)[0] if c & 64 and writer.can(Capability.CAPTURE) else old
+    if beside is not old and beside.slot is not None:
+        writer.write(ops.BeginCapture(beside.slot, CaptureMode.GLOBAL))
     writer.write(ops.DestroyStream(old.slot))
     writer.dead_streams.append(old.slot)
+    if writer.state.captures and beside.slot is not None:
+        writer.write(ops.EndCapture(writer.fresh("g"), beside.slot))
     if c & 16:
         writer.write(ops.Free(kept.slot))
         writer.dead_blocks.append(kept.slot)
+    if c & 128 and writer.can(Capability.POOL):
+        writer.write(ops.Trim())
     asker = some_streams(writer, 1, b)[0] if c & 32 else writer.state.order.defaults[writer.state.device]
     for block in blocks:
         work_on(writer, allocate_block(writer, block.size_bytes, asker), asker)

@@ -154,7 +154,7 @@ def trim(writer: Writer, a: int, b: int, c: int) -> None:
     trims += [ops.Trim(MemoryKind.MANAGED)] if writer.can(Capability.MANAGED) else []
     if b & 1:
         settle_unseen(writer)
-    writer.write(trims[a % len(trims)] if a & 128 else trims[0])
+    writer.write(trims[a % len(trims)] if a & 192 else trims[0])
 
 
 def settle_unseen(writer: Writer) -> None:

@@ -53,8 +53,13 @@ def create_event(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def destroy_event(writer: Writer, a: int, b: int, c: int) -> None:
-    """Destroy an event."""
-    writer.write(ops.DestroyEvent(writer.event(a & ~7 | a % 7).slot))
+    """Destroy an event, and sometimes make another under its name, which may have its handle."""
+    slot = writer.event(a & ~7 | a % 7).slot
+    writer.write(ops.DestroyEvent(slot))
+    if b & 1:
+        writer.write(ops.CreateEvent(slot))
+        if c & 1:
+            writer.write(ops.QueryEvent(slot))
 
 
 def record_event(writer: Writer, a: int, b: int, c: int) -> None:
@@ -180,18 +185,11 @@ def launch_graph(writer: Writer, a: int, b: int, c: int) -> None:
 
 
 def destroy_graph(writer: Writer, a: int, b: int, c: int) -> None:
-    """Destroy a graph."""
+    """Destroy a graph, beside a capture as well."""
     graph = pick(list(writer.state.graphs.values()), a)
-    if graph is None:
+    if graph is None and writer.state.captures:
+        launch(writer, a, b | 1, c)
+    elif graph is None:
         begin_capture(writer, a, b, c)
     else:
         writer.write(ops.DestroyGraph(graph.slot))
-
-
-def select_device(writer: Writer, a: int, b: int, c: int) -> None:
-    """Make another device current."""
-    devices = writer.state.profile.devices
-    if devices > 1:
-        writer.write(ops.SelectDevice((writer.state.device + 1 + a % (devices - 1)) % devices))
-    else:
-        writer.write(ops.SelectDevice(0))

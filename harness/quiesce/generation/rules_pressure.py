@@ -46,6 +46,8 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     stream = writer.stream(b)
     size = max(writer.size(a), whole // _BLOCKS_MAX[b >> 3 & 7])
     blocks = [allocate_block(writer, size, stream, kind=kind, pool=pool) for _ in range(whole // size + c % 2)]
+    if c & b & 1:  # a byte too many, which is more easily overlooked than a block
+        blocks.append(allocate_block(writer, 1, stream, kind=kind, pool=pool))
     freed = blocks[:: 2 if c & 2 else 1]
     user = _user(writer, stream, b) if mode in _IN_FLIGHT else stream
     asker = user if b & 64 else stream

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from quiesce.backend import Capability, Promise
 from quiesce.generation import (
     rules_deep,
+    rules_devices,
     rules_failures,
     rules_graph_memory,
     rules_hostile,
@@ -64,7 +65,7 @@ _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
 _HOLDS_DEFAULT: Final = (_C.MEMORY, _C.STREAMS, _C.STALL, _C.EVENTS, _C.LAUNCH)
 _RUNS_GRAPHS: Final = (_C.MEMORY, _C.STREAMS, _C.CAPTURE, _C.LAUNCH)
 _D, _F, _G, _M, _O = rules_deep, rules_failures, rules_graph_memory, rules_memory, rules_order
-_P, _R, _U = rules_pressure, rules_runtime, rules_untold
+_P, _R, _U, _V = rules_pressure, rules_runtime, rules_untold, rules_devices
 
 LEGAL_RULES: Final = (
     _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
@@ -86,12 +87,13 @@ LEGAL_RULES: Final = (
     _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
-    _rule(_D.settle_partly, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
+    _rule(_D.settle_partly, "flight", (2, 10), _C.MEMORY, _C.STREAMS),
     _rule(_D.wait_too_early, "flight", (1, 8), _C.MEMORY, _C.STREAMS, _C.EVENTS, _C.LAUNCH),
     _rule(_M.allocate_pinned, "host", (2, 14), _C.PINNED, capture=True),
     _rule(_M.allocate_pageable, "host", (1, 6), _C.PAGEABLE),
     _rule(_M.allocate_managed, "host", (1, 8), _C.MANAGED, capture=True),
     _rule(_M.stage, "host", (2, 12), _C.STAGING),
+    _rule(_D.stage_on_brief_stream, "host", (1, 6), _C.STAGING, _C.STREAMS),
     _rule(_M.copy, "host", (3, 8), _C.MEMORY, _C.COPY, capture=True),
     _rule(_M.fill, "order", (3, 4), _C.FILL, capture=True),
     _rule(_M.launch, "order", (10, 16), _C.LAUNCH, capture=True),
@@ -113,9 +115,10 @@ LEGAL_RULES: Final = (
     _rule(_O.end_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True, keeps=True),
     _rule(_O.fork_capture, "capture", (0, 0), _C.STREAMS, _C.EVENTS, _C.CAPTURE, capture=True),
     _rule(_O.launch_graph, "capture", (2, 14), _C.STREAMS, _C.CAPTURE),
-    _rule(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE),
+    _rule(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE, capture=True),
     _rule(_D.run_graph_twice, "capture", (1, 12), *_RUNS_GRAPHS),
-    _rule(_O.select_device, "devices", (2, 20), _C.DEVICES),
+    _rule(_V.select_device, "devices", (2, 20), _C.DEVICES),
+    _rule(_V.work_from_afar, "devices", (1, 14), _C.MEMORY, _C.STREAMS, _C.DEVICES),
     _rule(_R.initialize, "runtime", (1, 10), _C.LIFECYCLE),
     _rule(_R.finalize, "runtime", (1, 6), _C.LIFECYCLE),
     _rule(_R.create_policy, "runtime", (1, 10), _C.LIFECYCLE),
@@ -132,6 +135,7 @@ LEGAL_RULES: Final = (
     _rule(_R.collect, "tape", (1, 12), _C.TAPE),
     _rule(_G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOL, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES),
     _rule(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
+    _rule(_G.reuse_on_forks, "capture", (1, 10), *_RUNS_GRAPHS, _C.EVENTS, Promise.KEEPS_GRAPH_MEMORY),
     _rule(_F.fail_runtime, "runtime", (1, 10), _C.LAUNCH, _C.INSTANCES, _C.INJECTION),
     _rule(_R.work_on_instance, "runtime", (1, 12), _C.MEMORY, _C.STREAMS, _C.LAUNCH, _C.INSTANCES),
 )
@@ -156,7 +160,7 @@ HOSTILE_RULES: Final = (
     _rule(_H.misuse_captured_event, "capture", (2, 10), _C.EVENTS, _C.CAPTURE),
     _rule(_H.misuse_runtime, "runtime", (1, 12), _C.LIFECYCLE, _C.INSTANCES),
     _rule(_H.misuse_tape, "tape", (1, 12), _C.TAPE),
-    _rule(_G.lose_capture, "capture", (1, 6), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
+    _rule(_G.lose_capture, "capture", (1, 6), *_RUNS_GRAPHS, Promise.ALLOCATES_IN_CAPTURES),
 )
 
 RULES: Final = (*LEGAL_RULES, *HOSTILE_RULES)
@@ -173,6 +177,7 @@ CAPTURE_WEIGHTS: Final[Mapping[RuleFunction, int]] = {
     _O.record_event: 6,
     _O.wait_event: 3,
     _O.fork_capture: 14,
+    _O.destroy_graph: 2,
     _O.end_capture: 14,
     _R.launch_instance: 8,
     _R.add_node: 1,
@@ -221,11 +226,15 @@ def tables(rules: tuple[Rule, ...], theme: str, switched_off: int) -> tuple[Tabl
 
 def _spread(weighted: list[tuple[RuleFunction, int]]) -> Table:
     """Return the rules over all opcodes but 0, each as often as its weight says and at least once."""
-    total = sum(weight for _, weight in weighted) or 1
-    places = OPCODES - 1
-    table: list[RuleFunction] = []
-    for function, weight in weighted:
-        table += [function] * (-(-weight * places // total) if weight else 0)
-    if not table:
+    shares = [(function, weight) for function, weight in weighted if weight]
+    if not shares:
         return ()
-    return tuple(table[number * len(table) // places] for number in range(places))
+    total, places = sum(weight for _, weight in shares), OPCODES - 1
+    counts = [max(1, weight * places // total) for _, weight in shares]
+    # What is over goes to whom rounding took most from, what is too much comes from those who have most.
+    remainders = sorted(range(len(shares)), key=lambda each: (-(shares[each][1] * places % total), each))
+    for each in remainders[: max(0, places - sum(counts))]:
+        counts[each] += 1
+    while sum(counts) > places:
+        counts[counts.index(max(counts))] -= 1
+    return tuple(function for (function, _), count in zip(shares, counts, strict=True) for _ in range(count))

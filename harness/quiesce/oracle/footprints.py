@@ -90,7 +90,7 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
         if held.kind not in kinds:
             continue
         own = held.pool == SOME_POOL  # it may be the library's own
-        foreign = own or held.kind is not kind or (held.pool != pool and not shared)
+        foreign = own or held.kind is not kind or ((held.pool != pool or held.is_shared) and not shared)
         if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1
@@ -102,7 +102,7 @@ def _is_of_pool(model: Model, start: int, end: int, held: UpstreamRange, pool: S
     """Whether an upstream range may count against a pool's limit: it was taken for it, or holds something of it."""
     blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
     blocks += [freed.block for _, _, freed in model.memory.guarded.overlapping(start, end)]
-    return held.pool in (pool, SOME_POOL) or any(block.pool == pool for block in blocks)
+    return held.pool in (pool, SOME_POOL) or held.is_shared or any(block.pool == pool for block in blocks)
 
 
 def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> BlockState | None:

@@ -102,6 +102,8 @@ class UpstreamRange:
     """The streams that what was freed in it had to do with: events may be recorded on them for its sake."""
     graphs: list[GraphMemory] = field(default_factory=list)
     """What was freed in it may be kept for these, or was taken for them."""
+    is_shared: bool = False
+    """Whether blocks of several pools or kinds were in it: whose cache it belongs to, nobody knows any more."""
     launches_before: int = 0
     """How many launches there were when it was taken: those had no scratch memory in it."""
 
@@ -144,6 +146,8 @@ class MemoryModel:
         self._ledger = ledger
         self._unclaimed: list[UpstreamRange] = []
         """What some pool took, and no block is in yet."""
+        self._is_mixed = False
+        """Whether memory of one pool or kind may come to hold a block of another."""
         self._kinds_seen: set[MemoryKind] = set()
 
     def is_upstream_seen(self, kind: MemoryKind) -> bool:
@@ -162,7 +166,8 @@ class MemoryModel:
             self.live.add(block.address, block.end, block)
         block.inherited = self.guarded.cut(block.address, block.end)
         block.may_lie_in_bytes = self.largest_freed_bytes.get(block.kind, 0)
-        if self._unclaimed:
+        self._is_mixed |= block.pool is not None or not self._kinds_seen <= {block.kind}
+        if self._unclaimed or self._is_mixed:
             self._claim(block)
         self.live_count += 1
         self.live_bytes += block.size_bytes
@@ -174,6 +179,7 @@ class MemoryModel:
             if held.pool == SOME_POOL:
                 held.pool = block.pool
                 self._unclaimed.remove(held)
+            held.is_shared |= held.pool != block.pool or held.kind is not block.kind
 
     def remove(
         self, block: BlockState, guard: Clock, behind: Clock, stream: StreamState, users: Iterable[StreamState] = ()

@@ -26,7 +26,8 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
         return ANYTHING
     limit = model.pools.get(operation.pool) if operation.pool is not None else None
     may_be_invalid = (
-        operation.size_bytes == 0
+        _is_elsewhere(model, operation)
+        or operation.size_bytes == 0
         or operation.size_bytes >= _ALWAYS_REFUSED_BYTES
         or (operation.alignment_bytes or 1) > _ALWAYS_SERVED_ALIGNMENT_BYTES
         or (limit is not None and operation.size_bytes > limit)
@@ -44,6 +45,16 @@ def _allocate(model: Model, operation: ops.Allocate) -> Permitted:
     return Permitted(out_of_memory=True, codes=frozenset(codes))
 
 
+def _is_elsewhere(model: Model, operation: ops.Allocate | ops.Stage) -> bool:
+    """Whether a request names a stream or a pool of a device that is not current, which some libraries refuse."""
+    if len(model.default_streams) == 1:
+        return False
+    stream = model.stream(operation.stream)
+    pool = operation.pool if isinstance(operation, ops.Allocate) else None
+    pool_is = pool is not None and model.pool_devices.get(pool, model.device) != model.device
+    return pool_is or (stream is not None and stream.device != model.device)
+
+
 def _stage(model: Model, operation: ops.Stage) -> Permitted:
     source = operation.source
     if source not in model.blocks:
@@ -58,7 +69,7 @@ def _stage(model: Model, operation: ops.Stage) -> Permitted:
         served = replace(MEMORY, codes=frozenset({CAPTURE_UNSUPPORTED}))
     verdict = on_stream(model, operation.stream, served)
     # The block may be asked for before anything is put on the stream, and may fail as any other does.
-    codes = verdict.codes | served.codes | ({ANY} if model.failures else set())
+    codes = verdict.codes | served.codes | ({ANY} if model.failures or _is_elsewhere(model, operation) else set())
     return verdict if verdict.anything else replace(verdict, out_of_memory=True, codes=codes)
 
 

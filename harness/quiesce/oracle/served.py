@@ -171,6 +171,7 @@ def _synchronize_event(facts: Facts, operation: ops.SynchronizeEvent, change: Ch
 
 def _synchronize_device(facts: Facts, operation: ops.SynchronizeDevice, change: Change) -> None:
     facts.order.complete_device(facts.device)
+    facts.order.doubt_stalls()  # nobody is forbidden to wait for more, as for another device's stream
     facts.waits_unseen = facts.waits_unseen and facts.profile.devices > 1
 
 

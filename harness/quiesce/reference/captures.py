@@ -91,8 +91,8 @@ class Capture:
     def keep(self, block: Block, pool: CachingPool) -> None:
         """Keep a block that was freed for later allocations of this capture, and for its graph."""
         behind = dict(block.behind)
-        for stream in block.captured_on:
-            behind[stream] = self._progress[stream][stream]
+        for stream in block.captured_on:  # perhaps by another capture than this
+            behind[stream] = self._progress.get(stream, {}).get(stream, 0)
         self.kept.append(KeptBlock(block, pool, behind))
 
     def take(self, pool: CachingPool, footprint_bytes: int, alignment_bytes: int, stream: Stream) -> KeptBlock | None:

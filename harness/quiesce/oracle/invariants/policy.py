@@ -60,9 +60,12 @@ def _may_be_staging(model: Model) -> bool:
 
 
 def _is_trimmed(model: Model, operation: ops.Trim, held: UpstreamRange) -> bool:
+    if held.is_shared:
+        return False
     if operation.pool is not None:
         return held.pool == operation.pool
-    elsewhere = held.kind is MemoryKind.DEVICE and held.device != model.device
+    # The host's memory is often said to be of the first device, whichever is current.
+    elsewhere = held.device != model.device and (held.kind is MemoryKind.DEVICE or held.device > 0)
     # What was in flight when its pool was destroyed is nobody's any more.
     orphaned = held.pool not in (None, SOME_POOL) and held.pool not in model.pools
     return held.kind is operation.kind and (held.pool is None or orphaned) and not elsewhere
@@ -75,7 +78,10 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     if _KINDS[operation.kind] in model.kept_unseen:
         return False
     counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
-    others = model.kinds_used.intersection(counted) - {operation.kind}
+    if operation.kind is MemoryKind.PINNED:
+        counted.add(MemoryKind.PAGEABLE)  # which may lie in registered memory
+    used = {kind for kind in counted if kind in model.kinds_used or model.memory.is_upstream_seen(kind)}
+    others = used - {operation.kind}
     owned = any(block.kind in counted for block in model.blocks.values())
     return not (others or owned or model.empty_blocks or is_anything_in_flight(model))
 
@@ -211,7 +217,7 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
     held = sum(
         held.size_bytes
         for start, end, held in model.memory.upstream
-        if held.pool == operation.slot and not is_in_use(model, start, end, held)
+        if held.pool == operation.slot and not held.is_shared and not is_in_use(model, start, end, held)
     )
     if held:
         yield found("destroyed_pools_own_nothing", "0 bytes held", f"{held} bytes held", grade=Grade.LIVE_LEAK)
