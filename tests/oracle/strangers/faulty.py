@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from . import checkpoints, graph_memory, lingering, magazines, private, reserved, rings, settled
+from . import faulty_devices as devices
 from . import faulty_mapped as mapped
 from . import faulty_order as order
 from . import faulty_spans as spans
@@ -32,6 +33,8 @@ CLAIMS: Final = "claims_agree_with_the_ledger"
 RAISES: Final = "backend_answers_without_raising"
 EARLY: Final = "completion_is_not_reported_early"
 GONE: Final = "waits_name_live_streams"
+KNOWN: Final = "known_completion_is_reported"
+ENFORCED: Final = "capacity_is_enforced"
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,10 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _session("lingering pools", lingering.BusyPoolsAreForgotten, TRIM),
     _pool("settled checkpoints", settled.SettlesItsOwn, GONE),
     _pool("settled checkpoints", settled.SettlesTheLast, GONE),
+    _session("stealing arenas", devices.PoolsElsewhereAreNotTrimmed, TRIM),
+    _session("segregated fit", devices.StreamsElsewhereAreNotWaitedFor, KNOWN),
+    _session("decaying runs", devices.EventsComeAgain, KNOWN),
+    _pool("stealing arenas", devices.LimitsAreReachedTooLate, ENFORCED),
 )
 
 _SEEDS: Final = {
@@ -147,6 +154,7 @@ _SEEDS: Final = {
     "DepotForgetsMarkers": 5,
     "DirtyOfAnyAlignment": 3,
     "EndsWithFreedBlocks": 2,
+    "EventsComeAgain": 5,
     "EveryEpochByItself": 3,
     "FirstWordDecides": 7,
     "FreedElsewhereIsAtHome": 2,
@@ -155,9 +163,11 @@ _SEEDS: Final = {
     "HigherNeighboursAreDone": 2,
     "ManagedDrainsOneDevice": 3,
     "OrphansAreIdle": 2,
+    "PoolsElsewhereAreNotTrimmed": 7,
     "SlotsAreRoundedUp": 3,
     "SmallChunksStay": 2,
     "StallsAreDone": 3,
+    "StreamsElsewhereAreNotWaitedFor": 3,
 }
 """Where the first seed needs many more operations."""
 _RARE: Final = frozenset(
