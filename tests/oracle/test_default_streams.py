@@ -103,7 +103,7 @@ def test_a_pool_or_stream_of_another_device_may_be_refused(request_line: str) ->
 
 
 @pytest.mark.parametrize("kind", [MemoryKind.MANAGED, MemoryKind.PINNED])
-def test_a_trim_is_about_the_current_devices_memory(kind: MemoryKind) -> None:
+def test_a_trim_may_leave_what_is_told_on_another_device_than_the_first(kind: MemoryKind) -> None:
     taken = UpstreamAllocated(1 << 20, 1 << 20, kind, device=1)
     cached: tuple[Exchange, ...] = (
         ("use device 1", DONE, ()),

@@ -114,7 +114,7 @@ def test_a_launch_may_have_scratch_memory_that_goes_back_in_its_order(
     assert bool(findings(*dialogue, promises=TRIMS)) is not is_excused
 
 
-def test_scratch_memory_is_nothing_that_a_trim_of_another_kind_is_about() -> None:
+def test_device_memory_is_nothing_that_a_trim_of_managed_memory_is_about() -> None:
     launched: Exchange = ("launch", DONE, CHUNK)
     held: tuple[Exchange, ...] = (("query stream", DONE, 1 << 20), ("trim managed", DONE, 1 << 20))
     assert findings(launched, *held, promises=TRIMS) == ()
@@ -235,7 +235,10 @@ def test_a_chunk_that_blocks_of_several_pools_were_in_is_anybodys() -> None:
     for request in ("destroy pool p", "trim pool=p"):
         assert findings(*first, *then, (request, DONE), promises=TRIMS) == ()
         assert findings(*first, (request, DONE), promises=TRIMS)
-    assert findings(*first, *then, ("trim", DONE), promises=TRIMS) == ()
+    default: tuple[Exchange, ...] = (("p = create pool", DONE), ("a = allocate 1", BLOCK, CHUNK), ("free a", DONE))
+    other: tuple[Exchange, ...] = (("b = allocate 1 pool=p", BLOCK), ("free b", DONE))
+    assert findings(*default, *other, ("trim", DONE), promises=TRIMS) == ()
+    assert findings(*default, ("trim", DONE), promises=TRIMS)
 
 
 def test_memory_that_blocks_of_another_kind_were_in_is_anybodys() -> None:

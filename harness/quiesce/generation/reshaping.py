@@ -52,7 +52,7 @@ def smaller_bodies(body: Body) -> Iterator[Body]:
     allocations = [(position, each) for position, each in requests(body) if isinstance(each, ops.Allocate)]
     sizes = Counter(allocation.size_bytes for _, allocation in allocations)
     for size in (size for size, count in sizes.items() if count > 1):
-        for simpler in simpler_sizes(size):
+        for simpler in (each for each in simpler_sizes(size) if each < size):
             smaller = body
             for position, each in allocations:
                 if each.size_bytes == size:

@@ -128,7 +128,9 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
 
 def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
-    if _is_owned(model, start, end, held) or _may_be_pending(model, held.freed_behind):
+    if _is_owned(model, start, end, held):
+        return True
+    if any(_may_be_pending(model, behind) for behind in model.memory.behind_of(held)):
         return True
     if _is_any_busy(model, model.memory.streams_of(held)):
         return True
@@ -151,6 +153,7 @@ def is_anything_in_flight(model: Model) -> bool:
         _may_be_pending(model, memory.freed_behind)
         or _is_any_busy(model, memory.freed_on.values())
         or _is_any_busy(model, memory.scratch.streams(0))
+        or any(_may_be_pending(model, behind) for behind in memory.scratch.deferred(0))
         or any(not graph.is_gone or _is_any_busy(model, graph.launched_on.values()) for graph in memory.graphs)
         or any(_may_be_pending(model, freed.guard) for _, _, freed in memory.guarded)
     )

@@ -230,10 +230,13 @@ class MemoryModel:
 
     def defer_used_on(self, timeline: Timeline, behind: Clock) -> None:
         """Put what was freed and had to do with a stream ``behind`` an event that the library recorded there."""
-        if not behind or not (timeline in self.used_on or self.scratch.is_used_on(timeline, 0)):
+        if not behind:
+            return
+        self.scratch.defer(timeline, behind)
+        if timeline not in self.used_on:
             return
         for _, _, held in self.upstream:
-            if timeline in held.used_on or self.scratch.is_used_on(timeline, held.launches_before):
+            if timeline in held.used_on:
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
@@ -254,16 +257,23 @@ class MemoryModel:
             scratch = self.scratch.streams(held.launches_before)
             yield from (each for each in scratch if each.device == held.device or held.kind is MemoryKind.MANAGED)
 
+    def behind_of(self, held: UpstreamRange) -> Iterator[Clock]:
+        """Yield the work that what was freed in an upstream range is behind."""
+        yield held.freed_behind
+        if held.kind in ON_THE_DEVICE:
+            yield from self.scratch.deferred(held.launches_before)
+
     def is_freed_on(self, stream: StreamState) -> bool:
         """Whether memory may go back in the order of a stream."""
-        return stream.timeline in self.freed_on or self.scratch.is_used_on(stream.timeline, 0)
+        return stream.timeline in self.freed_on or self.scratch.is_freed_on(stream)
 
-    def lose_stream(self, stream: StreamState, behind: Clock) -> None:
+    def lose_stream(self, stream: StreamState, default: StreamState, behind: Clock) -> None:
         """Put what was freed on a stream that is going ``behind`` all that this was given: a mark may come so late."""
+        self.scratch.lose_stream(stream, default, behind)
         if not behind:
             return
         for _, _, held in self.upstream:
-            if any(each is stream for each in self.streams_of(held)):
+            if stream.timeline in held.freed_on:
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
@@ -301,6 +311,7 @@ class MemoryModel:
             address, size, kind = observation.address, observation.size_bytes, observation.kind
             self._kinds_seen.add(kind)
             if not self.upstream.overlapping(address, address + size):
+                self._is_mixed |= pool not in (None, SOME_POOL)
                 launches = self.scratch.launches
                 held = UpstreamRange(
                     address, size, kind, observation.device, pool, graphs=list(graphs), launches_before=launches

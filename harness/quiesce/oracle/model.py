@@ -115,7 +115,7 @@ class Model(Facts):
             self._refuse(operation)
             if isinstance(operation, _MAKES_A_BLOCK):
                 reuse.put_back(self, operation, change)
-            elif isinstance(operation, _RUNS):
+            elif isinstance(operation, _RUNS) and (armed is not None or isinstance(outcome, OutOfMemory)):
                 reuse.take_scratch(self, self._runs_on(operation))
         if isinstance(operation, _ASKS):
             judge_query(self, operation, outcome, change)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from quiesce import operations as ops
-from quiesce.backend import Capability
+from quiesce.backend import Capability, Flavour
 from quiesce.operations import Operation, Slot
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.model import Model
@@ -58,7 +58,10 @@ def _destroy_stream(model: Model, operation: ops.DestroyStream) -> Permitted:
     state = model.streams.get(operation.slot)
     if state is None:
         return REFUSED
-    return ANYTHING if model.captures.of(state) is not None else SUCCESS
+    if model.captures.of(state) is not None:
+        return ANYTHING
+    # HIP wants the events on it settled first, which may be forbidden beside a capture.
+    return beside_captures(model) if model.profile.flavour is Flavour.HIP else SUCCESS
 
 
 def _stall(model: Model, operation: ops.Stall) -> Permitted:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quiesce.oracle.clocks import StreamState, Timeline
+from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
 
 
 class Scratch:
@@ -19,6 +19,7 @@ class Scratch:
         """How many launches there were: the number of the last one."""
         self._launched_on: dict[Timeline, tuple[StreamState, int]] = {}
         self._used_on: dict[Timeline, int] = {}
+        self._deferred: dict[Timeline, tuple[int, Clock]] = {}
 
     def launch(self, stream: StreamState) -> None:
         """Note that work was to go to ``stream``."""
@@ -32,11 +33,40 @@ class Scratch:
             if launch > launches_before:
                 yield stream
 
-    def is_used_on(self, timeline: Timeline, launches_before: int) -> bool:
-        """Whether scratch memory of later launches may have had to do with a stream."""
-        return self._used_on.get(timeline, 0) > launches_before
+    def is_freed_on(self, stream: StreamState) -> bool:
+        """Whether scratch memory may go back in the order of a stream."""
+        return stream.timeline in self._launched_on
+
+    def defer(self, timeline: Timeline, behind: Clock) -> None:
+        """Put what had to do with a stream behind an event that the library recorded there."""
+        launch = self._used_on.get(timeline, 0)
+        if launch:
+            self._deferred[timeline] = (launch, _merged(self._deferred.get(timeline, (0, {}))[1], behind))
+
+    def deferred(self, launches_before: int) -> Iterator[Clock]:
+        """Yield what scratch memory of later launches was put behind."""
+        for launch, clock in self._deferred.values():
+            if launch > launches_before:
+                yield clock
+
+    def lose_stream(self, stream: StreamState, default: StreamState, behind: Clock) -> None:
+        """Hand what goes back in the order of a stream that is going over to the default one, ``behind`` some work."""
+        _, launch = self._launched_on.pop(stream.timeline, (stream, 0))
+        launch = max(launch, self._used_on.pop(stream.timeline, 0))
+        if not launch:
+            return
+        kept, number = self._launched_on.get(default.timeline, (default, 0))
+        self._launched_on[default.timeline] = (kept, max(launch, number))
+        self._used_on[default.timeline] = max(launch, self._used_on.get(default.timeline, 0))
+        self.defer(default.timeline, _merged(self._deferred.pop(stream.timeline, (0, {}))[1], behind))
 
     def may_move(self, timeline: Timeline, waiter: Timeline) -> None:
         """Note that what had to do with a stream may be kept for one that was made to wait for it."""
         if timeline in self._used_on:
             self._used_on[waiter] = max(self._used_on[timeline], self._used_on.get(waiter, 0))
+
+
+def _merged(clock: Clock, other: Clock) -> Clock:
+    both = dict(clock)
+    merge(both, other)
+    return both

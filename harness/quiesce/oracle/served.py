@@ -118,7 +118,8 @@ def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) 
     state = facts.streams.pop(operation.slot, None)
     if state is not None:
         if facts.memory.is_freed_on(state):
-            facts.memory.lose_stream(state, facts.order.freed_behind(state, {}))
+            default = facts.default_streams[state.device]
+            facts.memory.lose_stream(state, default, facts.order.freed_behind(state, {}))
         facts.order.doubt_stall(state)  # nobody could release it any more: the backend may have
 
 

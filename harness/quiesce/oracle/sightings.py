@@ -46,7 +46,11 @@ def see_behind(
     A copy says where it came, and what came behind it if it is one of several ``pieces``; of other work nobody knows.
     So this excuses, and makes nothing sure.
     """
-    copies = [place for place, seen in enumerate(observations) if isinstance(seen, CopyEnqueued)]
+    copies = [
+        place
+        for place, seen in enumerate(observations)
+        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream)
+    ]
     last = copies[-1] if copies else -1
     of_pieces = dict(pieces)
     behind: Clock = {}
@@ -157,6 +161,7 @@ def _see_stream_synchronized(facts: Facts, seen: StreamSynchronized) -> None:
 
 def _see_device_synchronized(facts: Facts, seen: DeviceSynchronized) -> None:
     facts.order.complete_device(seen.device)
+    facts.order.doubt_stalls()  # nobody is forbidden to wait for more
 
 
 def _see_destroyed(facts: Facts, seen: HandleDestroyed) -> None:

@@ -24,11 +24,14 @@ class TapeModel:
 
     def __init__(self) -> None:
         self.held: dict[Slot, NodeState] = {}
+        self.was_used = False
+        """Whether there was ever a node: what it had may be collected late."""
 
     def apply(self, operation: Operation) -> None:
         """Enter a tape operation that was done."""
         match operation:
             case ops.Node(slot, parents):
+                self.was_used = True
                 above = tuple(self.held[parent] for parent in parents if parent in self.held)
                 self.held[slot] = NodeState(above, is_leaf=not parents)
             case ops.Hold(slot) if slot in self.held:

@@ -77,7 +77,7 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
             expected = f"live to fall by the {added} that '{change.freed.slot}' added"
             by = change.freed.made_by
             return [found("live_bytes_return_to_where_they_were", expected, f"fell by {-rose}", by)]
-    elif model.memory.live_count == 0 and after != 0 and not model.empty_blocks and not model.tape.held:
+    elif model.memory.live_count == 0 and after != 0 and not model.empty_blocks and not model.tape.was_used:
         return [found("live_bytes_return_to_where_they_were", "live of 0: nothing is owned", f"{after}")]
     return ()
 

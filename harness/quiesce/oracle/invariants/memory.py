@@ -91,7 +91,7 @@ def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
         # A stream's memory may be that of the stream's device.
         return held.device == block.device or block.stream.device != block.device
     if block.kind is _DEVICE and held.kind is MemoryKind.MANAGED:
-        return True  # it is the device's as well, and goes beyond its capacity
+        return True  # the device's work uses it as well
     return held.kind is block.kind or (held.kind in _HOST and block.kind in _HOST)
 
 

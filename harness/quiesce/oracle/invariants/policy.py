@@ -166,7 +166,8 @@ def _is_short_of_a_chunk(model: Model, pool: Slot | None) -> bool:
     limit = model.pools.get(pool) if pool is not None else None
     if limit is None:
         return False
-    held_bytes = sum(held.size_bytes for _, _, held in model.memory.upstream if held.pool in (pool, SOME_POOL))
+    of_pool = (each for _, _, each in model.memory.upstream if each.pool in (pool, SOME_POOL) or each.is_shared)
+    held_bytes = sum(held.size_bytes for held in of_pool)
     return limit - held_bytes < model.description.chunk_bytes
 
 
