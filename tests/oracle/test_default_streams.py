@@ -9,7 +9,14 @@ import pytest
 from quiesce.backend import DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
-from quiesce.observations import EventCompleted, EventRecorded, EventWaited, Observation, UpstreamAllocated
+from quiesce.observations import (
+    DeviceSynchronized,
+    EventCompleted,
+    EventRecorded,
+    EventWaited,
+    Observation,
+    UpstreamAllocated,
+)
 from quiesce.operations import MemoryKind
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, Rejected
@@ -85,9 +92,10 @@ def test_a_wait_for_one_device_may_end_a_stall_of_another() -> None:
         ("launch on s", DONE, ()),
     )
     work: tuple[Exchange, ...] = (("launch on t", DONE, ()), ("query stream t", DONE, ()))
-    completed: Exchange = ("synchronize device", DONE, (EventRecorded("internal:1", "s"), EventCompleted("internal:1")))
-    assert findings(*waited, completed, *work) == ()
-    assert findings(*waited, *work)
+    seen = (EventRecorded("internal:1", "s"), EventCompleted("internal:1"))
+    assert findings(*waited, ("synchronize device", DONE, seen), *work) == ()
+    assert findings(*waited, ("trim", DONE, (*seen, DeviceSynchronized(1))), *work) == ()
+    assert findings(*waited, ("trim", DONE, seen), *work)
 
 
 @pytest.mark.parametrize("request_line", ["a = allocate 1 pool=p", "a = allocate 1 on s", "a = stage h on s"])

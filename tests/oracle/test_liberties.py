@@ -53,10 +53,13 @@ RELAXED: tuple[Exchange, ...] = (
 
 
 def findings(
-    *exchanges: Exchange, promises: frozenset[Promise] = frozenset(), description: Description = DESCRIPTION
+    *exchanges: Exchange,
+    promises: frozenset[Promise] = frozenset(),
+    description: Description = DESCRIPTION,
+    device: DeviceProfile = DeviceProfile(),  # noqa: B008 - frozen
 ) -> tuple[Finding, ...]:
     """Return what the last exchange is found to have broken; the others break nothing."""
-    oracle = Oracle(replace(description, promises=promises), DeviceProfile())
+    oracle = Oracle(replace(description, promises=promises), device)
     found: tuple[Finding, ...] = ()
     before: Readings = {}
     for request, outcome, *seen in exchanges:

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from quiesce.backend import Capability
+from quiesce.backend import Capability, DeviceProfile, Flavour
 from quiesce.outcomes import CAPTURE_IMPLICIT, NOT_READY, Outcome, Rejected
 
 from .test_liberties import DESCRIPTION, DONE, INVALIDATED, RELAXED, UNSUPPORTED, Exchange, findings
@@ -40,6 +40,12 @@ def test_a_default_stream_that_joined_a_capture_says_that_it_is_invalid() -> Non
     assert own(*joined, spoiled, ("launch", INVALIDATED)) == ()
     assert own(*joined, ("launch", INVALIDATED))
     assert own(*RELAXED, spoiled, ("launch", INVALIDATED))
+
+
+def test_a_stream_may_be_refused_its_end_beside_a_capture_on_hip_alone() -> None:
+    beside: tuple[Exchange, ...] = (*RELAXED, ("destroy stream t", UNSUPPORTED))
+    assert findings(*beside)
+    assert findings(*beside, device=DeviceProfile(flavour=Flavour.HIP)) == ()
 
 
 def test_a_policy_may_be_refused_beside_a_capture() -> None:

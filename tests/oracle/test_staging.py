@@ -86,6 +86,16 @@ def test_a_block_is_staged_piece_by_piece_out_of_buffers_that_take_turns() -> No
     assert findings(*HOST, ("a = stage h on s", Allocated(3 << 30), early), staged("b", "k", waited))
 
 
+def test_a_block_is_staged_over_the_stream_and_one_of_the_librarys_own() -> None:
+    own = CopyEnqueued(BUFFER + 256, (3 << 30) + 128, 128, "internal:c")
+    waited = EventWaited("internal:2", "s")
+    behind = (own, EventRecorded("internal:2", "internal:c"), waited)
+    first = (held(PINNED), CopyEnqueued(BUFFER, 3 << 30, 128, "s"), RECORDED, *behind)
+    made: Exchange = ("a = stage h on s", Allocated(3 << 30), first)
+    assert findings(*HOST, made, staged("b", "k", EventWaited("internal:1", None))) == ()
+    assert findings(*HOST, made, staged("b", "k"))
+
+
 def test_of_a_pageable_buffer_all_was_read_when_the_copy_returned() -> None:
     for seen in ((), (held(PAGEABLE),)):
         assert findings(*HOST, staged("a", "h", *seen), staged("b", "k")) == ()
