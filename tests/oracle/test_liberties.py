@@ -229,6 +229,19 @@ def test_what_was_taken_when_the_context_was_opened_is_told_first() -> None:
     assert findings(("mark m", DONE), made, ("destroy pool p", DONE))
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_nodes_may_have_memory_that_is_live(at_once: bool) -> None:
+    promises = frozenset({Promise.COLLECTS_AT_ONCE}) if at_once else frozenset()
+    oracle = Oracle(replace(DESCRIPTION, promises=promises), DeviceProfile())
+    live = {(Gauge.LIVE, Source.CLAIM): 100}
+
+    def judged(request: str) -> tuple[Finding, ...]:
+        return oracle.judge(parse_request(request), Reply(DONE), live, live, request)
+
+    assert judged("n = node") == ()
+    assert bool(judged("drop n")) is at_once
+
+
 def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed() -> None:
     destroyed: tuple[Exchange, ...] = (
         ("p = create pool", DONE),

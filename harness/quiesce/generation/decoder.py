@@ -19,7 +19,7 @@ from quiesce.generation.writer import Writer
 
 HEADER_BYTES: Final = 32
 RECORD_BYTES: Final = 4
-_SWARM_BYTES: Final = 12
+SWARM_BYTES: Final = 12
 
 _CHUNKS: Final = (4, 2, 1, 8)
 """So many chunks of the largest size that the backend declares are a device: few, so that it gets full."""
@@ -44,7 +44,7 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     if loop is not None:
         return GeneratedSequence(replace(device, capacity_bytes=_LOOP_CAPACITY_BYTES), (), loop, hostile)
     writer = Writer(description, device, _sizes(header, device, description))
-    swarm, half = header[8 : 8 + _SWARM_BYTES], header[8 + _SWARM_BYTES : 8 + 2 * _SWARM_BYTES]
+    swarm, half = header[8 : 8 + SWARM_BYTES], header[8 + SWARM_BYTES : 8 + 2 * SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
     outside, inside = tables(rules, themes[header[0] % len(themes)], switched_off)
     captures = writer.state.captures

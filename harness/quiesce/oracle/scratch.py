@@ -51,14 +51,15 @@ class Scratch:
 
     def lose_stream(self, stream: StreamState, default: StreamState, behind: Clock) -> None:
         """Hand what goes back in the order of a stream that is going over to the default one, ``behind`` some work."""
-        _, launch = self._launched_on.pop(stream.timeline, (stream, 0))
-        launch = max(launch, self._used_on.pop(stream.timeline, 0))
-        if not launch:
-            return
-        kept, number = self._launched_on.get(default.timeline, (default, 0))
-        self._launched_on[default.timeline] = (kept, max(launch, number))
-        self._used_on[default.timeline] = max(launch, self._used_on.get(default.timeline, 0))
-        self.defer(default.timeline, _merged(self._deferred.pop(stream.timeline, (0, {}))[1], behind))
+        _, launched = self._launched_on.pop(stream.timeline, (stream, 0))
+        _, deferred = self._deferred.pop(stream.timeline, (0, {}))
+        if launched:
+            _, number = self._launched_on.get(default.timeline, (default, 0))
+            self._launched_on[default.timeline] = (default, max(launched, number))
+        if stream.timeline in self._used_on:
+            self.may_move(stream.timeline, default.timeline)
+            self.defer(default.timeline, _merged(deferred, behind))
+            del self._used_on[stream.timeline]
 
     def may_move(self, timeline: Timeline, waiter: Timeline) -> None:
         """Note that what had to do with a stream may be kept for one that was made to wait for it."""

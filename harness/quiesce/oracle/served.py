@@ -117,9 +117,8 @@ def _of_tape(facts: Facts, operation: Operation, change: Change) -> None:
 def _destroy_stream(facts: Facts, operation: ops.DestroyStream, change: Change) -> None:
     state = facts.streams.pop(operation.slot, None)
     if state is not None:
-        if facts.memory.is_freed_on(state):
-            default = facts.default_streams[state.device]
-            facts.memory.lose_stream(state, default, facts.order.freed_behind(state, {}))
+        behind = facts.order.freed_behind(state, {}) if facts.memory.is_freed_on(state) else {}
+        facts.memory.lose_stream(state, facts.default_streams[state.device], behind)
         facts.order.doubt_stall(state)  # nobody could release it any more: the backend may have
 
 

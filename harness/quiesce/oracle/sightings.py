@@ -38,6 +38,12 @@ def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, 
             sighting(facts, observation)
 
 
+def places_of_copies(facts: Facts, observations: tuple[Observation, ...], stream: StreamState) -> list[int]:
+    """Return where among the observations copies on a stream are told."""
+    copies = ((place, seen) for place, seen in enumerate(observations) if isinstance(seen, CopyEnqueued))
+    return [place for place, seen in copies if stream in facts.observed_streams(seen.stream)]
+
+
 def see_behind(
     facts: Facts, observations: tuple[Observation, ...], stream: StreamState, pieces: Iterable[Piece]
 ) -> None:
@@ -46,12 +52,7 @@ def see_behind(
     A copy says where it came, and what came behind it if it is one of several ``pieces``; of other work nobody knows.
     So this excuses, and makes nothing sure.
     """
-    copies = [
-        place
-        for place, seen in enumerate(observations)
-        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream)
-    ]
-    last = copies[-1] if copies else -1
+    last = max(places_of_copies(facts, observations, stream), default=-1)
     of_pieces = dict(pieces)
     behind: Clock = {}
     recorded: set[str] = set()

@@ -18,6 +18,7 @@ from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.facts import Facts
 from quiesce.oracle.memory import BlockState, Freed
 from quiesce.oracle.reuse import allocate, is_pageable, meet, use
+from quiesce.oracle.sightings import places_of_copies
 from quiesce.outcomes import Allocated
 
 
@@ -61,12 +62,7 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
 
 def _enter_pieces(facts: Facts, stream: StreamState, change: Change) -> None:
     """Enter what is staged piece by piece: of two buffers in turn, one is filled while the other is still read."""
-    places = [
-        place
-        for place, seen in enumerate(change.observations)
-        if isinstance(seen, CopyEnqueued) and stream in facts.observed_streams(seen.stream)
-    ]
-    for place in places[:-1]:
+    for place in places_of_copies(facts, change.observations, stream)[:-1]:
         facts.order.enqueue(stream)
         change.pieces += (Piece(place, dict(stream.clock)),)
 

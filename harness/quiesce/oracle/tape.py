@@ -25,7 +25,7 @@ class TapeModel:
     def __init__(self) -> None:
         self.held: dict[Slot, NodeState] = {}
         self.was_used = False
-        """Whether there was ever a node: what it had may be collected late."""
+        """Whether there was ever a node."""
 
     def apply(self, operation: Operation) -> None:
         """Enter a tape operation that was done."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from quiesce.backend import Promise
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, best_reading
 from quiesce.operations import MemoryKind
@@ -55,6 +56,12 @@ def block_count_follows_the_sequence(model: Model, change: Change) -> Iterable[F
     return [found("block_count_follows_the_sequence", f"{owned} blocks", f"{counted} blocks")]
 
 
+def _have_nodes(model: Model) -> bool:
+    """Whether nodes may have memory that is live: held ones, or any that was dropped and may be collected late."""
+    at_once = model.promises(Promise.COLLECTS_AT_ONCE)
+    return bool(model.tape.held) or (model.tape.was_used and not at_once)
+
+
 def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterable[Finding]:
     """A block's free takes from ``live`` what its allocation added, which is at least its size.
 
@@ -77,7 +84,7 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
             expected = f"live to fall by the {added} that '{change.freed.slot}' added"
             by = change.freed.made_by
             return [found("live_bytes_return_to_where_they_were", expected, f"fell by {-rose}", by)]
-    elif model.memory.live_count == 0 and after != 0 and not model.empty_blocks and not model.tape.was_used:
+    elif model.memory.live_count == 0 and after != 0 and not (model.empty_blocks or _have_nodes(model)):
         return [found("live_bytes_return_to_where_they_were", "live of 0: nothing is owned", f"{after}")]
     return ()
 
