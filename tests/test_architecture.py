@@ -24,8 +24,8 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract errors flavour findings results requests request_format "
-    "shell versions"
+    "operations outcomes observations gauges contract program_rules errors flavour findings results requests "
+    "request_format shell versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -34,6 +34,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "outcomes": _rooms(""),
     "gauges": _rooms(""),
     "contract": _rooms(""),
+    "program_rules": _rooms(""),
     "errors": _rooms(""),
     "shell": _rooms(""),
     "files": _rooms(""),

@@ -14,6 +14,16 @@ from quiesce.operations import Mark
 from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
+from quiesce.program_rules import (
+    BEHIND_SURVIVES,
+    COPIED_DIRECTLY,
+    FREED_ONCE,
+    INSIDE,
+    LIVE_HANDLES,
+    NOT_USED_FREED,
+    ORDERED,
+    OWN_FREED,
+)
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
@@ -127,37 +137,37 @@ class _Rule:
 
 _AT_ONCE: Final = {
     Seen.FREED_TWICE: _Rule(
-        "memory_is_freed_once", "DBL", "one free of each block", "{function} of {address:#x}, which was freed before"
+        FREED_ONCE, "DBL", "one free of each block", "{function} of {address:#x}, which was freed before"
     ),
     Seen.FREED_FOREIGN: _Rule(
-        "only_own_memory_is_freed",
+        OWN_FREED,
         "DBL",
         "an address that was allocated by the same family of functions",
         "{function} of {address:#x}, where no such block begins",
     ),
     Seen.USED_AFTER_FREE: _Rule(
-        "freed_memory_is_not_used",
+        NOT_USED_FREED,
         "TEAR",
         "live memory",
         "{function} uses {size_bytes} bytes at {address:#x}, freed before",
     ),
     Seen.OUT_OF_BOUNDS: _Rule(
-        "uses_stay_inside_their_block",
+        INSIDE,
         "OVL",
         "a use that ends with its block",
         "{function} uses {size_bytes} bytes at {address:#x}; the block ends at {other:#x}",
     ),
     Seen.DAMAGED: _Rule(
-        "memory_behind_a_block_survives",
+        BEHIND_SURVIVES,
         "OVL",
         "the bytes behind the block at {address:#x} as they were",
         "the byte at {other:#x} was changed; {function} saw it",
     ),
     Seen.DEAD_HANDLE: _Rule(
-        "destroyed_handles_are_not_used", "SID", "a live handle", "{function} of {thing} {address:#x}, destroyed before"
+        LIVE_HANDLES, "SID", "a live handle", "{function} of {thing} {address:#x}, destroyed before"
     ),
     Seen.STAGED_AGAIN: _Rule(
-        "pinned_sources_are_copied_directly",
+        COPIED_DIRECTLY,
         "PRIM",
         "a copy out of the pinned block at {other:#x}, which the program asked about",
         "{function} copies the same {size_bytes} bytes out of another pinned block, at {address:#x}",
@@ -188,7 +198,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
 
 def _race_finding(race: Race, origins: Origins) -> Finding:
     return Finding(
-        "conflicting_uses_are_ordered",
+        ORDERED,
         f"{_use(race.earlier)} before {_use(race.later)}",
         f"nothing orders them, and both touch {race.size_bytes} bytes at {race.address:#x}",
         operation_index=race.later.number,

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Final
 from xml.parsers import expat
 
+from quiesce.program_rules import FREED_ONCE, INSIDE, NOT_USED_FREED, OWN_FREED
 from quiesce.traces.native_leaks import (
     FRAMES_MAX,
     RECORDS_MAX,
@@ -38,8 +39,8 @@ _REACHES: Final = {
     "Leak_PossiblyLost": Reach.DOUBTFUL,
     "Leak_StillReachable": Reach.REACHABLE,
 }
-_FOREIGN: Final = ("only_own_memory_is_freed", "DBL", "an address that the same family of functions allocated")
-_OUTSIDE: Final = ("uses_stay_inside_their_block", "OVL", "a use inside of a live block")
+_FOREIGN: Final = (OWN_FREED, "DBL", "an address that the same family of functions allocated")
+_OUTSIDE: Final = (INSIDE, "OVL", "a use inside of a live block")
 _MISUSES: Final = {
     "InvalidFree": _FOREIGN,
     "MismatchedFree": _FOREIGN,
@@ -47,9 +48,9 @@ _MISUSES: Final = {
     "InvalidWrite": _OUTSIDE,
 }
 _DEAD: Final = {
-    "InvalidFree": ("memory_is_freed_once", "DBL", "one free of each block"),
-    "InvalidRead": ("freed_memory_is_not_used", "TEAR", "live memory"),
-    "InvalidWrite": ("freed_memory_is_not_used", "TEAR", "live memory"),
+    "InvalidFree": (FREED_ONCE, "DBL", "one free of each block"),
+    "InvalidRead": (NOT_USED_FREED, "TEAR", "live memory"),
+    "InvalidWrite": (NOT_USED_FREED, "TEAR", "live memory"),
 }
 """What a misuse is where the address lies in a block that was freed before."""
 _DIRECT: Final = re.compile(r"[\d,]+ \(([\d,]{1,26}) direct, ")

@@ -1,15 +1,43 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+from quiesce.backends.cupy_context import SURVIVES
+from quiesce.execution import KNOWN_STILL_THERE
 from quiesce.oracle.invariants import NAMES
-from quiesce.reporting.page.glossary import INVARIANTS, VERDICTS, invariants_in_order, sentence_of
+from quiesce.reporting.page.glossary import (
+    INVARIANTS,
+    INVARIANTS_BY_SUBJECT,
+    VERDICTS,
+    invariants_in_order,
+    sentence_of,
+)
 from quiesce.results import Verdict
+from quiesce.subjects.programs import ENDS, SUCCEEDS
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "rules.md"
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_every_invariant_of_the_oracle_has_a_sentence(name: str) -> None:
     assert sentence_of(name).endswith(".")
+
+
+@pytest.mark.parametrize("name", [SURVIVES, KNOWN_STILL_THERE, ENDS, SUCCEEDS])
+def test_rules_that_the_oracle_does_not_know_have_a_sentence(name: str) -> None:
+    assert sentence_of(name).endswith(".")
+
+
+def test_the_page_of_rules_says_what_the_report_says() -> None:
+    page: dict[str, dict[str, str]] = {}
+    for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, _, text = section.partition("\n")
+        page[title] = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    assert page == INVARIANTS_BY_SUBJECT
 
 
 def test_every_verdict_has_a_sentence() -> None:

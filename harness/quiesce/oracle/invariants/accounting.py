@@ -90,12 +90,22 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
 
 
 INVARIANTS: Final = (
-    Invariant("gauges_are_not_negative", "Gauges are not negative.", "CNT", gauges_are_not_negative),
-    Invariant("claims_agree_with_the_ledger", "Claims agree with the ledger.", "CNT", claims_agree_with_the_ledger),
-    Invariant("block_count_follows_the_sequence", "Blocks are counted right.", "CNT", block_count_follows_the_sequence),
+    Invariant("gauges_are_not_negative", "No gauge reads below zero.", "CNT", gauges_are_not_negative),
+    Invariant(
+        "claims_agree_with_the_ledger",
+        "What an allocator says of itself is what an independent ledger counts.",
+        "CNT",
+        claims_agree_with_the_ledger,
+    ),
+    Invariant(
+        "block_count_follows_the_sequence",
+        "An allocator counts as many blocks as the sequence owns.",
+        "CNT",
+        block_count_follows_the_sequence,
+    ),
     Invariant(
         "live_bytes_return_to_where_they_were",
-        "Live bytes are counted right.",
+        "The free of a block takes from the live bytes what its allocation added.",
         "CNT",
         live_bytes_return_to_where_they_were,
     ),

@@ -94,7 +94,26 @@ def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[F
 
 
 INVARIANTS: Final = (
-    Invariant(FITS, "What fits is served.", "RETRY", request_fits_but_out_of_memory, MAKING_BLOCKS),
-    Invariant(ENFORCED, "Capacities and limits hold.", "LIM", capacity_is_enforced, MAKING_BLOCKS, "made"),
-    Invariant(REFUSED, "Foreign errors pass through.", "ROLL", foreign_errors_are_not_swallowed, about="swallowed"),
+    Invariant(
+        FITS,
+        "A request that fits the memory that is certainly free is served.",
+        "RETRY",
+        request_fits_but_out_of_memory,
+        MAKING_BLOCKS,
+    ),
+    Invariant(
+        ENFORCED,
+        "No more is handed out than a device has or a pool's limit allows.",
+        "LIM",
+        capacity_is_enforced,
+        MAKING_BLOCKS,
+        "made",
+    ),
+    Invariant(
+        REFUSED,
+        "A request in which a call below fails with a foreign error is refused.",
+        "ROLL",
+        foreign_errors_are_not_swallowed,
+        about="swallowed",
+    ),
 )

@@ -123,7 +123,7 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
 INVARIANTS: Final = (
     Invariant(
         "blocks_lie_in_the_address_space",
-        "Blocks neither are null nor wrap.",
+        "No block begins at address 0 or reaches beyond the end of the address space.",
         "SIZE",
         blocks_lie_in_the_address_space,
         MAKING_BLOCKS,
@@ -139,7 +139,7 @@ INVARIANTS: Final = (
     ),
     Invariant(
         "addresses_are_aligned",
-        "Addresses are aligned as asked and guaranteed.",
+        "An address is a multiple of the alignment that was asked for or is guaranteed.",
         "ALN",
         addresses_are_aligned,
         MAKING_BLOCKS,
@@ -147,7 +147,7 @@ INVARIANTS: Final = (
     ),
     Invariant(
         "blocks_lie_within_upstream_memory",
-        "Blocks lie in upstream memory.",
+        "A block lies in memory that was taken from upstream.",
         "OVL",
         blocks_lie_within_upstream_memory,
         MAKING_BLOCKS,
@@ -155,14 +155,14 @@ INVARIANTS: Final = (
     ),
     Invariant(
         "owned_memory_stays_upstream",
-        "Owned memory is not given back.",
+        "Memory in which a block or a graph lives does not go back upstream.",
         "TEAR",
         owned_memory_stays_upstream,
         about="returned",
     ),
     Invariant(
         "graph_memory_is_kept",
-        "Graphs keep the memory that they run on.",
+        "What a graph runs on serves nobody else and stays upstream, until the graph is destroyed.",
         "OVL",
         graph_memory_is_kept,
         about="taken_from_graphs",

@@ -71,24 +71,28 @@ def known_completion_is_reported(model: Model, change: Change) -> Iterator[Findi
 INVARIANTS: Final = (
     Invariant(
         "memory_is_reused_only_after_its_last_use",
-        "Reuse is ordered behind earlier work.",
+        "Memory serves again only for work that is ordered behind all work on its earlier block.",
         "ORD",
         memory_is_reused_only_after_its_last_use,
         about="conflicts",
     ),
     Invariant(
         "memory_in_flight_stays_upstream",
-        "Memory in flight is not given back.",
+        "Memory goes back upstream only when the work on it is done.",
         "ORD",
         memory_in_flight_stays_upstream,
         about="returned",
     ),
     Invariant(
-        "waits_name_live_streams", "No wait on a destroyed stream.", "SID", waits_name_live_streams, about="needless"
+        "waits_name_live_streams",
+        "Nobody waits for an event of a stream that was destroyed (HIP).",
+        "SID",
+        waits_name_live_streams,
+        about="needless",
     ),
     Invariant(
         "completion_is_not_reported_early",
-        "Queries do not say done early.",
+        "A query does not call work done that is pending.",
         "ORD",
         completion_is_not_reported_early,
         ASKING,
@@ -96,7 +100,7 @@ INVARIANTS: Final = (
     ),
     Invariant(
         "known_completion_is_reported",
-        "Queries say done at last.",
+        "A query calls work done that somebody has waited for.",
         "PEND",
         known_completion_is_reported,
         ASKING,

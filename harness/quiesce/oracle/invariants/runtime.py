@@ -45,14 +45,14 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
 INVARIANTS: Final = (
     Invariant(
         "finalized_runtime_owns_nothing",
-        "Nothing is left at finalise.",
+        "A finalized runtime holds no memory, streams or instances.",
         "FIN",
         finalized_runtime_owns_nothing,
         (ops.Finalize,),
     ),
     Invariant(
         "unreachable_nodes_are_collected",
-        "The tape frees the unreachable.",
+        "A tape frees the nodes that nobody can reach.",
         "RES",
         unreachable_nodes_are_collected,
         (ops.Collect,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from quiesce.contract import RULES
+from quiesce import contract, program_rules
 from quiesce.oracle.invariants import EVERY_STEP
 from quiesce.oracle.invariants.answers import DOCUMENTED, REFUSED, SERVED
 from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
@@ -21,28 +21,42 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.INCONCLUSIVE: "The operations ran, but what was seen has another explanation.",
 }
 
-_WITHOUT_A_CHECK: Final[Mapping[str, str]] = {
-    SERVED: "A request that is valid and fits is served.",
-    REFUSED: "A request that is invalid or cannot be met is refused.",
-    DOCUMENTED: "An error is one of those that the runtime documents for it.",
-    NOTHING_LEFT: "After quiescence, memory that nobody owns is gone.",
-    HANDLES_GONE: "After quiescence, streams, events, graphs and instances are gone.",
-    GAUGE: "A gauge has the value that the case states.",
-    GROWTH: "What is retained does not grow with the number of iterations.",
-    COST: "The cost of an iteration does not grow with the number of iterations.",
-    "block_contents_survive": "What was written to a block is still there when it is read or freed.",
-    "frees_match_allocations": "What is freed was allocated and is freed once.",
-    "driver_answers_in_protocol": "A driver program answers every request in the protocol.",
-    "driver_survives_every_request": "A driver program outlives every request.",
-    "a_repeated_test_leaves_nothing_behind": "A test leaves behind as much after many rounds as after a few.",
-    "process_survives_every_request": "The process that runs the case outlives it.",
+INVARIANTS_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
+    "Allocators, with each operation": {
+        **{invariant.name: invariant.sentence for invariant in EVERY_STEP},
+        SERVED: "A request that is valid and fits is served.",
+        REFUSED: "A request is refused that is invalid, or in which a call below failed with a foreign error.",
+        DOCUMENTED: "An error is one of those that the runtime documents for it.",
+        "block_contents_survive": "What was written to a block is still there when it is read or freed.",
+        "frees_match_allocations": "What is freed was allocated and is freed once.",
+    },
+    "Allocators, at the end": {
+        NOTHING_LEFT: "After quiescence, memory that nobody owns is gone.",
+        HANDLES_GONE: "After quiescence, streams, events, graphs and instances are gone.",
+        GAUGE: "A gauge has the value that the case states.",
+        GROWTH: "What is retained does not grow with the number of iterations.",
+        COST: "The cost of an iteration does not grow with the number of iterations.",
+        "known_defect_is_still_there": "A release that a case says is known to fail still fails.",
+    },
+    "Backends": contract.RULES,
+    "What runs": {
+        "driver_answers_in_protocol": "A driver program answers every request in the protocol.",
+        "driver_answers_in_time": "A driver program answers every request before the time is out.",
+        "driver_survives_every_request": "A driver program outlives every request.",
+        "device_survives_every_request": "A device answers after every request.",
+        "process_survives_every_request": "The process that runs the case outlives it.",
+        "program_exits_with_success": "A subject's program ends with success.",
+        "program_ends_in_time": "A subject's program ends before the time is out.",
+    },
+    "Programs on the simulated runtime, and reports of native checkers": program_rules.RULES,
+    "Leak checks": {
+        "a_repeated_test_leaves_nothing_behind": "A test leaves behind as much after many rounds as after a few.",
+    },
 }
-"""Rules that are no :class:`~quiesce.oracle.rules.Invariant`: they need no model, or a backend finds them itself."""
+"""Every rule whose name a finding can have, by what can break it."""
 
 INVARIANTS: Final[Mapping[str, str]] = {
-    **{invariant.name: invariant.sentence for invariant in EVERY_STEP},
-    **_WITHOUT_A_CHECK,
-    **RULES,
+    name: sentence for rules in INVARIANTS_BY_SUBJECT.values() for name, sentence in rules.items()
 }
 
 
