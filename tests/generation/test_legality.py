@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.backends.host import backend as host
 from quiesce.backends.reference import backend as reference
+from quiesce.cases.expansion import PerformStep
 from quiesce.conformance.checks import RESTS_ON
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.legality import Legality, worst_legality
@@ -69,3 +71,16 @@ def test_a_device_is_a_few_of_the_largest_chunks() -> None:
         sequences = [generate_one(description, 1, number) for number in range(60)]
         seen = {each.device.capacity_bytes >> 20 for each in sequences if each.loop is None}
         assert seen == capacities
+
+
+def test_a_stream_is_made_again_under_the_name_of_one_that_went() -> None:
+    again = 0
+    for number in range(150):
+        gone: set[str] = set()
+        for step in generate_one(REFERENCE, 3, number).steps():
+            match step.operation if isinstance(step, PerformStep) else None:
+                case ops.DestroyStream(slot):
+                    gone.add(slot)
+                case ops.CreateStream(slot):
+                    again += slot in gone
+    assert again > 10

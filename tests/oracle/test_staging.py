@@ -123,3 +123,47 @@ def test_a_copy_on_a_stream_of_the_librarys_own_waits_for_earlier_work() -> None
     (finding,) = findings(*freed, ("b = stage h on s", Allocated(3 << 30), (copied,)))
     assert finding.invariant == "memory_is_reused_only_after_its_last_use"
     assert findings(*freed, ("b = stage h on s", Allocated(3 << 30), (*waited, copied))) == ()
+
+
+def copied_on_its_own(*behind: Observation, source: str = "h", at: int = BUFFER) -> Exchange:
+    """Return how a block is staged by a copy on a stream of the library's own."""
+    seen = (EventRecorded("internal:3", "s"), CopyEnqueued(at, 3 << 30, 256, "internal:copy"), *behind)
+    return f"a = stage {source} on s", Allocated(3 << 30), seen
+
+
+JOINED = (EventRecorded("internal:2", "internal:copy"), EventWaited("internal:2", "s"))
+
+
+def test_work_on_a_block_comes_behind_the_librarys_own_copy_to_it() -> None:
+    used: Exchange = ("launch on s writes=a", DONE)
+    (finding,) = findings(*HOST, copied_on_its_own(), used)
+    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert "'the copy that made a'" in finding.expected
+    assert findings(*HOST, copied_on_its_own(*JOINED), used) == ()
+    assert findings(*HOST, copied_on_its_own(), ("synchronize device", DONE), used) == ()
+    too_early = (JOINED[0], CopyEnqueued(BUFFER, 3 << 30, 256, "internal:copy"), JOINED[1])
+    assert findings(*HOST, copied_on_its_own(*too_early), used)
+
+
+def test_copies_on_two_streams_of_the_librarys_own_do_not_wait_for_each_other() -> None:
+    other = CopyEnqueued(BUFFER + 256, (3 << 30) + 128, 128, "internal:other")
+    joined = (other, EventRecorded("internal:4", "internal:other"), EventWaited("internal:4", "s"), *JOINED)
+    assert findings(*HOST, copied_on_its_own(*joined), ("launch on s writes=a", DONE)) == ()
+
+
+def test_a_copy_straight_from_ordinary_memory_may_be_waited_for_by_itself() -> None:
+    assert findings(*HOST, copied_on_its_own(at=1 << 30), ("launch on s writes=a", DONE)) == ()
+
+
+def test_a_pinned_source_is_in_use_until_the_librarys_own_copy_has_read_it() -> None:
+    pinned: tuple[Exchange, ...] = (
+        *HOST,
+        ("p = allocate 256 pinned", Allocated(BUFFER)),
+        copied_on_its_own(*JOINED, source="p"),
+        ("free p", DONE),
+    )
+    again = ("q = allocate 256 pinned", Allocated(BUFFER))
+    asked_before, asked_behind = EventCompleted("internal:3"), EventCompleted("internal:2")
+    assert findings(*pinned, (*again, (asked_behind,))) == ()
+    assert findings(*pinned, (*again, (asked_before,)))
+    assert findings(*pinned, again)

@@ -155,7 +155,8 @@ def reshape(writer: Writer, a: int, b: int, c: int) -> None:
 def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
     """Destroy a stream with work on blocks that are freed before or after; ask for as much on a new or the default one.
 
-    The new stream may have the old one's handle. Another stream may still use the blocks when theirs is gone.
+    The new stream may have the old one's handle, and sometimes has its name. Another stream may still use the blocks
+    when theirs is gone.
     """
     if len(writer.state.streams) >= STREAMS_MAX:
         return
@@ -176,13 +177,16 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
             work_on(writer, block, user)
     for block in () if outlives else blocks:
         free_block(writer, block)
-    if not writer.state.is_needed(old):
+    is_gone = not writer.state.is_needed(old)
+    again = old.slot if is_gone and not is_shared and b & 2 else None
+    if is_gone:
         writer.write(ops.DestroyStream(old.slot))
+    if is_gone and again is None:
         writer.dead_streams.append(old.slot)
     for block in blocks if outlives else ():
         free_block(writer, block)
     default = writer.state.order.defaults[writer.state.device]
-    asker = default if is_shared else create_stream(writer, nonblocking=bool(b & 1))
+    asker = default if is_shared else create_stream(writer, nonblocking=bool(b & 1), slot=again)
     for _ in range(count):
         work_on(writer, allocate_block(writer, size, asker, pool=pool), asker)
 

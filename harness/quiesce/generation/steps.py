@@ -65,8 +65,8 @@ def stream_beside_default(writer: Writer, other: Stream) -> Stream | None:
     return found
 
 
-def create_stream(writer: Writer, *, nonblocking: bool) -> Stream:
-    """Create a stream and return it."""
-    slot = writer.fresh("s")
+def create_stream(writer: Writer, *, nonblocking: bool, slot: Slot | None = None) -> Stream:
+    """Create a stream and return it; ``slot`` may be the name of one that is gone."""
+    slot = slot or writer.fresh("s")
     writer.write(ops.CreateStream(slot, nonblocking=nonblocking))
     return writer.state.streams[slot]

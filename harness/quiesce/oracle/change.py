@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quiesce.gauges import Readings
-from quiesce.observations import EventWaited, Observation, UpstreamAllocated, UpstreamRefused
+from quiesce.observations import CopyEnqueued, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.operations import InjectedError, Operation
 from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.graph_memory import Kept
@@ -38,6 +38,15 @@ class Piece(NamedTuple):
     clock: Clock
 
 
+class OwnCopy(NamedTuple):
+    """A told copy on a stream of the library's own, its place among the observations, and the work that it is there."""
+
+    place: int
+    observation: CopyEnqueued
+    stream: StreamState
+    number: int
+
+
 @dataclass(slots=True)
 class Change:
     """What one operation changed, and what stood out."""
@@ -59,6 +68,8 @@ class Change:
     returned: tuple[Returned, ...] = ()
     pieces: tuple[Piece, ...] = ()
     """What was staged piece by piece, but for the last."""
+    own_copies: tuple[OwnCopy, ...] = ()
+    """What was staged on streams of the library's own."""
     taken_from_graphs: tuple[Kept, ...] = ()
     """Memory of graphs that are there, which was handed out or went back upstream."""
     needless: tuple[EventWaited, ...] = ()

@@ -203,7 +203,7 @@ class Model(Facts):
         if (capture := self.captures.of(stream)) is not None:
             sightings.see_captured_behind(self, change.observations, stream, capture)
         else:
-            sightings.see_behind(self, change.observations, stream, change.pieces)
+            sightings.see_behind(self, change.observations, stream, change.pieces, change.own_copies)
 
     def _runs_on(
         self, operation: ops.Launch | ops.LaunchGraph | ops.Copy | ops.Fill | ops.Stage | ops.WaitEvent

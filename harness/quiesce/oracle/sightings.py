@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
+from quiesce import operations as ops
 from quiesce.observations import (
     CopyEnqueued,
     DeviceSynchronized,
@@ -19,9 +20,9 @@ from quiesce.observations import (
     UpstreamFreed,
     UpstreamRefused,
 )
-from quiesce.operations import Slot
+from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.captures import CaptureState
-from quiesce.oracle.change import Ask, Change, Piece
+from quiesce.oracle.change import Ask, Change, OwnCopy, Piece
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
@@ -31,9 +32,11 @@ _Sighting: TypeAlias = Callable[[Facts, Any], None]  # each takes the one observ
 
 def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, change: Change) -> None:
     """Enter observations, in order; what is taken from upstream is for ``pool``."""
-    for observation in observations:
+    for place, observation in enumerate(observations):
         if isinstance(observation, _OF_UPSTREAM):
             _see_upstream(facts, observation, pool, change)
+        elif isinstance(observation, CopyEnqueued):
+            _see_copy(facts, observation, place, change)
         elif (sighting := _SIGHTINGS.get(type(observation))) is not None:
             sighting(facts, observation)
 
@@ -45,12 +48,16 @@ def places_of_copies(facts: Facts, observations: tuple[Observation, ...], stream
 
 
 def see_behind(
-    facts: Facts, observations: tuple[Observation, ...], stream: StreamState, pieces: Iterable[Piece]
+    facts: Facts,
+    observations: tuple[Observation, ...],
+    stream: StreamState,
+    pieces: Iterable[Piece],
+    own_copies: Iterable[OwnCopy] = (),
 ) -> None:
     """Let what was seen beside work on ``stream`` be about that work as well, where it may have come behind it.
 
-    A copy says where it came, and what came behind it if it is one of several ``pieces``; of other work nobody knows.
-    So this excuses, and makes nothing sure.
+    A copy says where it came, and what came behind it if it is one of several ``pieces``; so do those on streams of the
+    library's own (``own_copies``). Of other work nobody knows. So this excuses, and makes nothing sure.
     """
     last = max(places_of_copies(facts, observations, stream), default=-1)
     of_pieces = dict(pieces)
@@ -59,8 +66,9 @@ def see_behind(
     for place, seen in enumerate(observations):
         if place <= last:
             behind = of_pieces.get(place, behind)
-        elif place == last + 1:
+        elif place == last + 1 or any(place == copy.place for copy in own_copies):
             behind = facts.order.snapshot(stream)
+        behind = without_later(behind, place, own_copies)
         match seen:
             case EventRecorded(event, name) if event not in facts.events and stream in facts.observed_streams(name):
                 merge(facts.observed_event(event).clock, behind)
@@ -74,6 +82,15 @@ def see_behind(
                 facts.order.complete(facts.order.encompassed(stream) if place > last else behind)
             case DeviceSynchronized(device) if device == stream.device:
                 facts.order.complete(behind)
+
+
+def without_later(clock: Clock, place: int, own_copies: Iterable[OwnCopy]) -> Clock:
+    """Return the part of a clock that was there at a ``place`` among the observations, before later copies."""
+    for copy in own_copies:
+        timeline = copy.stream.timeline
+        if place < copy.place and clock.get(timeline, 0) >= copy.number:
+            clock = {**clock, timeline: copy.number - 1}
+    return clock
 
 
 def see_captured_behind(
@@ -168,6 +185,27 @@ def _see_device_synchronized(facts: Facts, seen: DeviceSynchronized) -> None:
 def _see_destroyed(facts: Facts, seen: HandleDestroyed) -> None:
     if seen.kind is HandleKind.EVENT:
         facts.internal_events.pop(seen.name, None)
+
+
+def _see_copy(facts: Facts, seen: CopyEnqueued, place: int, change: Change) -> None:
+    """Put what is staged on another stream than the request's on that one: what is recorded there then stands for it.
+
+    A copy from ordinary memory of the host may be waited for by itself.
+    """
+    operation = change.operation
+    if not isinstance(operation, ops.Stage) or not facts.sees_order:
+        return
+    stream, copying = facts.stream(operation.stream), tuple(facts.observed_streams(seen.stream))
+    if stream is None or len(copying) != 1 or stream in copying:
+        return
+    (own,) = copying
+    source = facts.blocks.get(operation.source)
+    directly = source is not None and source.address <= seen.source_address < source.end
+    if directly and source is not None and source.kind is MemoryKind.PAGEABLE:
+        return
+    if facts.captures.of(own) is None and facts.captures.of(stream) is None:
+        number = facts.order.enqueue(own)
+        change.own_copies += (OwnCopy(place, seen, own, number),)
 
 
 def _see_upstream(

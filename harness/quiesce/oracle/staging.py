@@ -13,12 +13,12 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind
-from quiesce.oracle.change import Change, Piece
+from quiesce.oracle.change import Change, OwnCopy, Piece
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.facts import Facts
 from quiesce.oracle.memory import BlockState, Freed
 from quiesce.oracle.reuse import allocate, is_pageable, meet, use
-from quiesce.oracle.sightings import places_of_copies
+from quiesce.oracle.sightings import places_of_copies, without_later
 from quiesce.outcomes import Allocated
 
 
@@ -29,10 +29,7 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
     allocate(facts, ops.Allocate(operation.slot, size, stream=operation.stream), outcome, change)
     facts.staged = True
     used = [operation.slot]
-    directly = source is not None and source.kind is MemoryKind.PINNED
-    if source is not None and (
-        (directly and facts.promises(Promise.STAGES_PINNED_DIRECTLY)) or _is_read(source, change.observations)
-    ):
+    if source is not None and _is_read_on_the_stream(facts, source, change):
         used.append(operation.source)
     stream = facts.stream(operation.stream)
     if stream is not None and facts.sees_order and facts.captures.of(stream) is None:
@@ -55,9 +52,12 @@ def stage(facts: Facts, operation: ops.Stage, outcome: Allocated, change: Change
             continue
         copying = tuple(facts.observed_streams(seen.stream))
         if stream in copying:
-            _read_buffer(facts, source, made, seen, pieces.get(place, made.uses), change)
+            reading = without_later(pieces.get(place, made.uses), place, change.own_copies)
+            _read_buffer(facts, source, made, seen, reading, change)
         elif len(copying) == 1 and made.address <= seen.destination_address < made.end:
             meet(facts, made, copying[0], change)  # the copy is the library's: nobody else orders its stream
+    for copy in change.own_copies:
+        _enter_own_copy(facts, source, made, copy, change)
 
 
 def _enter_pieces(facts: Facts, stream: StreamState, change: Change) -> None:
@@ -65,6 +65,22 @@ def _enter_pieces(facts: Facts, stream: StreamState, change: Change) -> None:
     for place in places_of_copies(facts, change.observations, stream)[:-1]:
         facts.order.enqueue(stream)
         change.pieces += (Piece(place, dict(stream.clock)),)
+
+
+def _enter_own_copy(facts: Facts, source: BlockState, made: BlockState, copy: OwnCopy, change: Change) -> None:
+    """Let what uses a block come behind a copy to it that is the library's own: nobody else orders its stream.
+
+    A source that it reads is in use until it is done.
+    """
+    seen, work = copy.observation, {copy.stream.timeline: copy.number}
+    if made.address <= seen.destination_address < made.end:
+        name = f"the copy that made {made.slot}"
+        copied = BlockState(
+            name, made.address, made.size_bytes, made.kind, made.stream, None, made.device, change.origin
+        )
+        made.inherited.append(Freed(work, copied))
+    if source.address <= seen.source_address < source.end:
+        merge(source.uses, work)
 
 
 def _read_buffer(
@@ -96,6 +112,15 @@ def _read_buffer(
     for each in earlier:
         merge(guard, facts.order.work(each.guard))
     facts.memory.guard(start, end, Freed(guard, buffer))
+
+
+def _is_read_on_the_stream(facts: Facts, source: BlockState, change: Change) -> bool:
+    """Whether a source is read in the order of the request's stream, and not only by copies of the library's own."""
+    own = tuple(copy.observation for copy in change.own_copies)
+    places = {copy.place for copy in change.own_copies}
+    others = tuple(seen for place, seen in enumerate(change.observations) if place not in places)
+    promised = source.kind is MemoryKind.PINNED and facts.promises(Promise.STAGES_PINNED_DIRECTLY)
+    return (promised and not _is_read(source, own)) or _is_read(source, others)
 
 
 def _is_read(source: BlockState, observations: Collection[Observation]) -> bool:

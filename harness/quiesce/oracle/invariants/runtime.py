@@ -45,7 +45,7 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
 INVARIANTS: Final = (
     Invariant(
         "finalized_runtime_owns_nothing",
-        "A finalized runtime holds no memory, streams or instances.",
+        "A finalized runtime holds no instances but those that the sequence made.",
         "FIN",
         finalized_runtime_owns_nothing,
         (ops.Finalize,),
