@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +144,20 @@ def test_what_is_judged_at_exit_is_one_of_three(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["exec", "--at-exit", "some", "--", "true"])
     assert "'some' is none of lost, all, none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_program_does_not_outlive_its_run(number: signal.Signals, tmp_path: Path) -> None:
+    body = 'void *p; cudaMalloc(&p, 8); printf("%d\\n", (int)getpid()); fflush(stdout); for (;;) pause();'
+    program = compile_client(tmp_path, body)
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--", str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        client = int(run.stdout.readline())
+        run.send_signal(number)
+        said = run.stderr.read()
+        assert run.wait() == ExitCode.COULD_NOT_RUN
+    assert f"ended with {number.name}" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(client, 0)

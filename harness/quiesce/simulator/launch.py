@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -138,6 +140,22 @@ def check_settings(settings: MachineSettings, library: str | None = None) -> Non
         raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
 
 
+@contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Give a program what ends its run from outside: it does not outlive the run, and its ledger is judged."""
+    if threading.current_thread() is not threading.main_thread():  # no other may have handlers
+        yield
+        return
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, lambda number, _: process.send_signal(number))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _run(
     words: Sequence[str], program: Path, environment: Mapping[str, str], meanwhile: Callable[[], None] | None
 ) -> int:
@@ -151,9 +169,10 @@ def _run(
         ) from None
     with started as process:
         try:
-            if meanwhile is not None:
-                meanwhile()
-            return process.wait()
+            with _passing_on(process):
+                if meanwhile is not None:
+                    meanwhile()
+                return process.wait()
         except BaseException:
             process.kill()
             raise
