@@ -177,12 +177,13 @@ def replace_stream(writer: Writer, a: int, b: int, c: int) -> None:
             work_on(writer, block, user)
     for block in () if outlives else blocks:
         free_block(writer, block)
-    is_gone = not writer.state.is_needed(old)
-    again = old.slot if is_gone and not is_shared and b & 2 else None
-    if is_gone:
+    again = None
+    if not writer.state.is_needed(old):
         writer.write(ops.DestroyStream(old.slot))
-    if is_gone and again is None:
-        writer.dead_streams.append(old.slot)
+        if b & 2 and not is_shared:
+            again = old.slot
+        else:
+            writer.dead_streams.append(old.slot)
     for block in blocks if outlives else ():
         free_block(writer, block)
     default = writer.state.order.defaults[writer.state.device]

@@ -52,7 +52,7 @@ def see_behind(
     observations: tuple[Observation, ...],
     stream: StreamState,
     pieces: Iterable[Piece],
-    own_copies: Iterable[OwnCopy] = (),
+    own_copies: tuple[OwnCopy, ...],
 ) -> None:
     """Let what was seen beside work on ``stream`` be about that work as well, where it may have come behind it.
 
@@ -84,7 +84,7 @@ def see_behind(
                 facts.order.complete(behind)
 
 
-def without_later(clock: Clock, place: int, own_copies: Iterable[OwnCopy]) -> Clock:
+def without_later(clock: Clock, place: int, own_copies: tuple[OwnCopy, ...]) -> Clock:
     """Return the part of a clock that was there at a ``place`` among the observations, before later copies."""
     for copy in own_copies:
         timeline = copy.stream.timeline
@@ -200,8 +200,7 @@ def _see_copy(facts: Facts, seen: CopyEnqueued, place: int, change: Change) -> N
         return
     (own,) = copying
     source = facts.blocks.get(operation.source)
-    directly = source is not None and source.address <= seen.source_address < source.end
-    if directly and source is not None and source.kind is MemoryKind.PAGEABLE:
+    if source is not None and source.kind is MemoryKind.PAGEABLE and source.address <= seen.source_address < source.end:
         return
     if facts.captures.of(own) is None and facts.captures.of(stream) is None:
         number = facts.order.enqueue(own)

@@ -120,7 +120,9 @@ def run_program(
     """
     check_settings(settings)
     with prepare(words, settings.simulated, environment) as prepared:
-        status = _run(words, prepared.program, prepared.environment(settings), meanwhile)
+        relay = _Relay()
+        with relay.listening():
+            status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
         yield Ended(status, prepared.ledgers())
 
 
@@ -140,24 +142,46 @@ def check_settings(settings: MachineSettings, library: str | None = None) -> Non
         raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
 
 
-@contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Give a program what ends its run from outside: it does not outlive the run, and its ledger is judged."""
-    if threading.current_thread() is not threading.main_thread():  # no other may have handlers
-        yield
-        return
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, lambda number, _: process.send_signal(number))
-    try:
-        yield
-    finally:
+class _Relay:
+    """Gives a program what ends its run from outside, also what came while it was started."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def attach(self, process: subprocess.Popen[bytes]) -> None:
+        """Name the program."""
+        self._process = process
+        for number in self._early:
+            process.send_signal(number)
+
+    def _take(self, number: int, _: object) -> None:
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._process.send_signal(number)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take signals inside the ``with``: in the main thread, where alone that can be, and what nobody else takes."""
+        numbers: list[signal.Signals] = []
+        if threading.current_thread() is threading.main_thread():
+            numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
         for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, self._take)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _run(
-    words: Sequence[str], program: Path, environment: Mapping[str, str], meanwhile: Callable[[], None] | None
+    words: Sequence[str],
+    program: Path,
+    environment: Mapping[str, str],
+    meanwhile: Callable[[], None] | None,
+    relay: _Relay,
 ) -> int:
     try:
         started = subprocess.Popen(  # noqa: S603 - a list, no shell
@@ -169,10 +193,10 @@ def _run(
         ) from None
     with started as process:
         try:
-            with _passing_on(process):
-                if meanwhile is not None:
-                    meanwhile()
-                return process.wait()
+            relay.attach(process)
+            if meanwhile is not None:
+                meanwhile()
+            return process.wait()
         except BaseException:
             process.kill()
             raise
