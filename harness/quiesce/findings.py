@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass, field
+from typing import Final
+
+FRAMES_MAX: Final = 8
+"""How many frames of a call a line shows, from the innermost one."""
 
 
 class Grade(enum.StrEnum):
@@ -37,13 +42,72 @@ class RoundReadings:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """One place in code. Texts that are not known are empty, numbers 0.
+
+    ``line`` is in ``file``, the source; native code has an ``offset`` into ``module``, the file that was loaded.
+    ``folded`` names the plumbing that the frame is part of (``pytest``): it is counted, and shown only to who asks.
+    """
+
+    function: str
+    file: str = ""
+    line: int = 0
+    module: str = ""
+    offset: int = 0
+    folded: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return ``file:line``, or the module and the offset where no debug information says more."""
+        if self.file:
+            return f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.module}+{self.offset:#x}" if self.module else ""
+
+    def __str__(self) -> str:
+        place = re.split(r"[/\\]", self.place)[-1]
+        return (
+            f"{self.function} ({place})" if self.function and place else self.function or place or "code without a file"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Who made a call that a finding is about. ``role`` says what the call has to do with it: ``allocated by``.
+
+    ``call`` is the function of the runtime, ``observation`` its number, and ``frames`` begin with the innermost.
+    """
+
+    role: str
+    call: str
+    observation: int
+    frames: tuple[Frame, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Frame, ...]:
+        """Return the frames that are nobody's plumbing; all of them where nothing else is there."""
+        return tuple(frame for frame in self.frames if not frame.folded) or self.frames
+
+    @property
+    def sentence(self) -> str:
+        """Return what the call has to do with the finding, and who made it, on one line."""
+        return f"{self.role} {self}"
+
+    def __str__(self) -> str:
+        frames = [str(frame) for frame in self.shown]
+        more = len(frames) - FRAMES_MAX
+        text = " < ".join(frames[:FRAMES_MAX]) + (f" < {more} more" if more > 0 else "")
+        return f"{self.call} (observation {self.observation})" + (f" by {text}" if text else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One broken rule.
 
     ``operation_index`` counts the requests performed so far, from 0 (None: at closing); ``line`` is the case
     file's line (None for generated sequences); ``request`` is the request as text; ``allocated_by`` says where
     the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``). ``readings`` are those of
-    the gauge that a leak check found growing.
+    the gauge that a leak check found growing. ``call_sites`` are the calls of a program that it is about, with their
+    stacks; ``allocated_by`` and ``evidence`` say the same in a line each.
     """
 
     invariant: str
@@ -57,3 +121,4 @@ class Finding:
     grade: Grade = Grade.VIOLATION
     evidence: str = ""
     readings: RoundReadings | None = field(default=None, repr=False)
+    call_sites: tuple[CallSite, ...] = field(default=(), repr=False)

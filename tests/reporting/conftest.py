@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quiesce.findings import Finding, Grade, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
 from quiesce.results import Report, Result, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -77,6 +77,53 @@ def other(case: str, backend: str, verdict: Verdict, **fields: Any) -> Result:
     return replace(result, **fields)
 
 
+USED_AFTER_FREE = Result(
+    case="python train.py",
+    title="",
+    path="",
+    backend="cuda:12",
+    verdict=Verdict.FAILED,
+    operations=9,
+    findings=(
+        Finding(
+            invariant="freed_memory_is_not_used",
+            expected="live memory",
+            observed="cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before",
+            operation_index=7,
+            request="cudaMemsetAsync",
+            allocated_by="cudaMalloc (observation 3) by step (train.py:8) < <module> (train.py:20)",
+            fault_class="TEAR",
+            evidence="freed by cudaFree (observation 5) by destroy() (pool.cpp:71) < libpool.so+0x1f40\n"
+            "2 more findings of this rule are not shown",
+            call_sites=(
+                CallSite(
+                    "allocated by",
+                    "cudaMalloc",
+                    3,
+                    (
+                        Frame("step", "train.py", 8),
+                        Frame("pytest_pyfunc_call", "/lib/_pytest/python.py", 165, folded="pytest"),
+                        Frame("_multicall", "/lib/pluggy/_callers.py", 121, folded="pluggy"),
+                        Frame("<module>", "train.py", 20),
+                    ),
+                ),
+                CallSite(
+                    "freed by",
+                    "cudaFree",
+                    5,
+                    (
+                        Frame("destroy()", "/src/pool.cpp", 71, "/lib/libpool.so", 8016),
+                        Frame("", module="/lib/libpool.so", offset=8000),
+                    ),
+                ),
+                CallSite("used by", "cudaMemsetAsync", 7),
+            ),
+        ),
+    ),
+    reproduce="quiesce exec -- python train.py",
+)
+
+
 RESULTS = (
     SQUEEZE,
     other(
@@ -118,6 +165,12 @@ def failing() -> Result:
 @pytest.fixture
 def leaking() -> Result:
     return LEAK
+
+
+@pytest.fixture
+def program() -> Result:
+    """Return what a program did, with the call sites of its finding."""
+    return USED_AFTER_FREE
 
 
 @pytest.fixture

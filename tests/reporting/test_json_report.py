@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quiesce.reporting.json_report import render_json, write_json
+from quiesce.reporting.record import result_from_record
 from quiesce.results import Report, Result, Verdict
 
 jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra 'test'")
@@ -37,7 +38,7 @@ def test_golden_report_is_what_is_written_today(report: Report) -> None:
 
 def test_schema_is_a_schema_and_closed_everywhere() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
-    assert len(object_schemas(schema())) == 7
+    assert len(object_schemas(schema())) == 9
     assert all("additionalProperties" in found for found in object_schemas(schema()))
 
 
@@ -64,6 +65,18 @@ def test_schema_refuses_an_unknown_key(place: str) -> None:
     places[place]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         jsonschema.Draft202012Validator(schema()).validate(document)
+
+
+def test_call_sites_follow_the_schema_and_come_back(program: Result) -> None:
+    document = json.loads(render_json(Report(seed=0, results=(program,))))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    assert result_from_record(document["results"][0]) == program
+    site = document["results"][0]["findings"][0]["call_sites"][0]
+    for found in (site, site["frames"][0]):
+        found["surprise"] = 1
+        with pytest.raises(jsonschema.ValidationError, match="surprise"):
+            jsonschema.Draft202012Validator(schema()).validate(document)
+        del found["surprise"]
 
 
 def test_schema_names_every_verdict_and_every_count() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.findings import RoundReadings
-from quiesce.reporting.text import clean, clean_line, failure_text, plural, rate
+from quiesce.findings import CallSite, Frame, RoundReadings
+from quiesce.reporting.text import FRAME_LINES_MAX, call_site_lines, clean, clean_line, failure_text, plural, rate
 from quiesce.results import Result, Verdict
 
 GOLDEN = """\
@@ -19,6 +19,38 @@ cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 
 
 def test_failure_reads_as_the_golden_text(failing: Result) -> None:
     assert failure_text(failing) == GOLDEN
+
+
+PROGRAM = """\
+python train.py: operation 7 on 'cuda:12': cudaMemsetAsync
+  invariant: freed_memory_is_not_used (violation)
+  expected:  live memory
+  observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
+  class:     TEAR
+  allocated by cudaMalloc (observation 3):
+    train.py:8 in step
+    … 2 frames of pytest and pluggy folded
+    train.py:20 in <module>
+  freed by cudaFree (observation 5):
+    /src/pool.cpp:71 in destroy()
+    /lib/libpool.so+0x1f40
+  used by cudaMemsetAsync (observation 7)
+  evidence:
+    2 more findings of this rule are not shown
+  reproduce: quiesce exec -- python train.py"""
+
+
+def test_call_sites_of_a_program_show_a_line_for_each_frame(program: Result) -> None:
+    """Their stacks stand for the lines that say the same, and plumbing is one line."""
+    assert failure_text(program) == PROGRAM
+
+
+def test_a_long_stack_says_how_much_is_left_out(program: Result) -> None:
+    site = CallSite("allocated by", "cudaMalloc", 0, tuple(Frame(f"f{n}", "a.py", n) for n in range(1, 31)))
+    lines = call_site_lines(site)
+    assert lines[1] == "  a.py:1 in f1"
+    assert lines[-1] == "  … 14 more lines; the JSON report holds all"
+    assert len(lines) == 2 + FRAME_LINES_MAX
 
 
 def test_unknown_origin_leaves_its_line_out(failing: Result) -> None:

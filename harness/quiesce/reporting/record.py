@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quiesce.findings import Finding, Grade, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.results import Report, Result, Sample, Verdict
@@ -66,7 +66,29 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
     }
     if finding.readings is not None:
         record["readings"] = _readings_record(finding.readings)
+    if finding.call_sites:
+        record["call_sites"] = [_call_site_record(site) for site in finding.call_sites]
     return record
+
+
+def _call_site_record(site: CallSite) -> dict[str, Any]:
+    return {
+        "call": _encodable(site.call),
+        "frames": [_frame_record(frame) for frame in site.frames],
+        "observation": site.observation,
+        "role": _encodable(site.role),
+    }
+
+
+def _frame_record(frame: Frame) -> dict[str, Any]:
+    return {
+        "file": _encodable(frame.file),
+        "folded": _encodable(frame.folded),
+        "function": _encodable(frame.function),
+        "line": frame.line,
+        "module": _encodable(frame.module),
+        "offset": frame.offset,
+    }
 
 
 def _readings_record(readings: RoundReadings) -> dict[str, Any]:
@@ -147,6 +169,27 @@ def _finding_from(record: object) -> Finding:
         grade=Grade(_text(fields, "grade")),
         evidence=_text(fields, "evidence"),
         readings=_readings_from(fields["readings"]) if "readings" in fields else None,
+        call_sites=tuple(_call_site_from(item) for item in _items(fields, "call_sites"))
+        if "call_sites" in fields
+        else (),
+    )
+
+
+def _call_site_from(record: object) -> CallSite:
+    fields = _mapping(record, "a call site")
+    frames = tuple(_frame_from(item) for item in _items(fields, "frames"))
+    return CallSite(_text(fields, "role"), _text(fields, "call"), _number(fields, "observation"), frames)
+
+
+def _frame_from(record: object) -> Frame:
+    fields = _mapping(record, "a frame")
+    return Frame(
+        function=_text(fields, "function"),
+        file=_text(fields, "file"),
+        line=_number(fields, "line"),
+        module=_text(fields, "module"),
+        offset=_number(fields, "offset"),
+        folded=_text(fields, "folded"),
     )
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
 from typing import Final
 
-from quiesce.findings import Finding, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, RoundReadings
 from quiesce.results import Result
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
+FRAME_LINES_MAX: Final = 16
+"""How many lines of a call stack a failure shows, from the innermost frame; the JSON report holds all of it."""
 
 # ECMA-48: control sequences (CSI), then control strings (OSC and its kin) that are terminated, then two-character ones.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -~]?")
@@ -65,8 +68,36 @@ def _what_happened(result: Result, finding: Finding) -> str:
     return f"{moment}on '{clean_line(result.backend)}'" + (f": {request}" if request else "")
 
 
-def _evidence(text: str) -> list[str]:
+def frame_line(frame: Frame) -> str:
+    """Return a frame as ``file:line in function``, which terminals and editors can open."""
+    where, function = clean_line(frame.place), clean_line(frame.function)
+    return f"{where} in {function}" if where and function else where or function or "code without a file"
+
+
+def folded_line(frames: list[Frame]) -> str:
+    """Return what is said in place of neighbouring frames that are somebody's plumbing."""
+    names = " and ".join(dict.fromkeys(clean_line(frame.folded) for frame in frames))
+    return f"… {plural(len(frames), 'frame')} of {names} folded"
+
+
+def call_site_lines(site: CallSite) -> list[str]:
+    """Return what a call has to do with a finding and who made it: a line for each frame, the innermost first."""
+    call = f"{clean_line(site.role)} {clean_line(site.call)} (observation {site.observation})"
+    lines: list[str] = []
+    for is_folded, neighbours in groupby(site.frames, key=lambda frame: bool(frame.folded)):
+        frames = list(neighbours)
+        lines.extend([folded_line(frames)] if is_folded else map(frame_line, frames))
+    if len(lines) > FRAME_LINES_MAX:
+        note = f"… {plural(len(lines) - FRAME_LINES_MAX, 'more line')}; the JSON report holds all"
+        lines = [*lines[:FRAME_LINES_MAX], note]
+    return [call + (":" if lines else ""), *(f"  {line}" for line in lines)]
+
+
+def _evidence(finding: Finding) -> list[str]:
+    said = {clean_line(site.sentence) for site in finding.call_sites}  # below, frame by frame
+    text = finding.evidence
     lines = clean(text).strip("\n").split("\n") if text.strip() else []
+    lines = [line for line in lines if line not in said]
     if not lines:
         return []
     shown = lines[-EVIDENCE_LINES_MAX:]
@@ -83,11 +114,12 @@ def finding_text(result: Result, finding: Finding) -> str:
         f"  expected:  {clean_line(finding.expected)}",
         f"  observed:  {clean_line(finding.observed)}",
     ]
-    if finding.allocated_by:
+    if finding.allocated_by and not finding.call_sites:
         lines.append(f"  allocated: {clean_line(finding.allocated_by)}")
     if finding.fault_class:
         lines.append(f"  class:     {clean_line(finding.fault_class)}")
-    return "\n".join([*lines, *_evidence(finding.evidence)])
+    lines.extend(f"  {line}" for site in finding.call_sites for line in call_site_lines(site))
+    return "\n".join([*lines, *_evidence(finding)])
 
 
 def failure_text(result: Result) -> str:

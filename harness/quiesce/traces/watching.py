@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from quiesce.findings import Finding, Grade
+from quiesce.findings import CallSite, Finding, Frame, Grade
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
@@ -95,8 +95,7 @@ class RemoteWatch:
     def findings(self, left: AtExit) -> Between:
         """Return what :meth:`Watch.findings` does."""
         answer = self._ask({"left": left.value})
-        findings = (Finding(**{**fields, "grade": Grade(fields["grade"])}) for fields in answer["findings"])
-        return Between(tuple(findings), answer["lost"])
+        return Between(tuple(map(_finding_from, answer["findings"])), answer["lost"])
 
     def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         to, back = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
@@ -108,6 +107,14 @@ class RemoteWatch:
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+def _finding_from(fields: Mapping[str, Any]) -> Finding:
+    sites = tuple(
+        CallSite(**{**site, "frames": tuple(Frame(**frame) for frame in site["frames"])})
+        for site in fields["call_sites"]
+    )
+    return Finding(**{**fields, "grade": Grade(fields["grade"]), "call_sites": sites})
 
 
 def _serve(path: Path) -> None:
