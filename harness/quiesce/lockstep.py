@@ -34,6 +34,7 @@ from quiesce.results import Sample
 TIMELINE_SAMPLES_MAX: Final = 4096
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
+_OPENED: Final = ops.Mark("opened")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,8 @@ class Lockstep:
 
     def _last_readings(self) -> Readings:
         if self._readings is None:
+            # A mark changes nothing: its answer, the first, tells of what the context took when it was opened alone.
+            self._oracle.begin(self._context.perform(_OPENED).observations)
             self._readings = self._context.readings()
         return self._readings
 

@@ -23,6 +23,7 @@ from quiesce.backends.registry import load_backend
 from quiesce.errors import QuiesceError
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
+from quiesce.operations import Mark
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 from quiesce.requests import RequestError, parse_request
 
@@ -115,7 +116,9 @@ class Served:
                     self._context = self._backend.open(read_profile(request))
                 except QuiesceError as error:
                     return encode_outcome(Unsupported(str(error)))
-                return encode_outcome(Done())
+                # A mark does nothing, so its answer tells of the opening alone.
+                self._untold = self._context.perform(Mark("opened")).observations
+                return self._told(encode_outcome(Done()))
             case "more":
                 return self._told({})
         if self._context is None and request != "gauges":

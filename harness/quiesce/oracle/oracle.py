@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, get_args
 from quiesce.backend import Closing, Description, DeviceProfile, Reply
 from quiesce.findings import Finding
 from quiesce.gauges import Readings
+from quiesce.observations import Observation
 from quiesce.operations import Mark, Operation
 from quiesce.oracle import sightings
 from quiesce.oracle.change import Change
@@ -44,6 +45,11 @@ class Oracle:
     def permits(self, operation: Operation) -> Permitted:
         """Return the permitted outcomes of the next operation."""
         return permits(self.model, operation)
+
+    def begin(self, observations: tuple[Observation, ...]) -> None:
+        """Enter what was observed while the context was opened. Where that is nothing, the first answer may tell it."""
+        if observations:
+            self.model.apply(Mark("opened"), Done(), observations, {}, {}, "opening")
 
     def judge(
         self, operation: Operation, reply: Reply, before: Readings, after: Readings, origin: object

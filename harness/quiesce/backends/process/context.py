@@ -10,6 +10,7 @@ from quiesce.backends.process import wire
 from quiesce.backends.process.objects import WireError, shorten
 from quiesce.backends.process.program import IN_PROTOCOL, Program
 from quiesce.gauges import Readings
+from quiesce.observations import Observation
 from quiesce.operations import Mark, Operation
 from quiesce.outcomes import ILLEGAL_STATE, Done, Rejected, Unsupported, describe
 
@@ -32,10 +33,15 @@ class ProcessContext:
         self._description = description
         self._keep = keep
         self._closing: Closing | None = None
+        self._seen_at_open: tuple[Observation, ...] = ()
 
     def open(self, request: str) -> str:
-        """Open the driver; return what it answered instead of ``done``, or nothing. For the backend, once."""
+        """Open the driver; return what it answered instead of ``done``, or nothing. For the backend, once.
+
+        What was seen meanwhile is told with the first answer, a mark's included.
+        """
         reply = self._ask(request)
+        self._seen_at_open = reply.observations
         return "" if isinstance(reply.outcome, Done) else describe(reply.outcome)
 
     def perform(self, operation: Operation) -> Reply:
@@ -44,14 +50,14 @@ class ProcessContext:
         Raises :class:`~quiesce.backend.BackendFault` for a driver that dies, hangs or answers nonsense.
         """
         if isinstance(operation, Mark):
-            return Reply(Done())
+            return self._telling(Reply(Done()))
         if self._closing is not None:
             return Reply(Rejected(ILLEGAL_STATE))
         try:
             request = wire.operation_request(operation)
         except wire.UnsendableRequest as error:
-            return Reply(Unsupported(str(error)))
-        return self._ask(request)
+            return self._telling(Reply(Unsupported(str(error))))
+        return self._telling(self._ask(request))
 
     def readings(self) -> Readings:
         """Read every gauge that the driver declared. Raises :class:`~quiesce.backend.BackendFault`."""
@@ -78,7 +84,7 @@ class ProcessContext:
 
     def _close(self) -> bool:
         """Close; say whether somebody keeps the program."""
-        reply = self._ask(wire.CLOSE)
+        reply = self._telling(self._ask(wire.CLOSE))
         self._closing = Closing(reply.observations)
         self._expect_done(wire.CLOSE, reply)
         self._closing = Closing(reply.observations, self.readings())
@@ -88,6 +94,11 @@ class ProcessContext:
         self._expect_done(wire.AGAIN, self._ask(wire.AGAIN))
         self._keep(self._program)
         return True
+
+    def _telling(self, reply: Reply) -> Reply:
+        """Return a reply that tells, if it is the first, also of what was seen while the driver was opened."""
+        seen, self._seen_at_open = self._seen_at_open, ()
+        return Reply(reply.outcome, (*seen, *reply.observations)) if seen else reply
 
     def _expect_done(self, request: str, reply: Reply) -> None:
         if not isinstance(reply.outcome, Done):
