@@ -1,7 +1,7 @@
-"""The C library, compiled when it is first needed and kept in a cache.
+"""The two C libraries, compiled when they are first needed and kept in a cache: the runtime, and the loader's audit.
 
-It is not compiled by the installation: the wheel stays one for every platform, and an installation works where there is
-no compiler. The cache is named after the sources, the compiler and the flags, so that it is never stale.
+They are not compiled by the installation: the wheel stays one for every platform, and an installation works where there
+is no compiler. The cache is named after the sources, the compiler and the flags, so that it is never stale.
 """
 
 from __future__ import annotations
@@ -14,17 +14,38 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from quiesce.errors import BackendUnavailable
 
 SOURCES: Final = Path(__file__).with_name("native")
+AUDIT_SOURCES: Final = Path(__file__).with_name("audit")
 LIBRARY_NAME: Final = "libquiesce-simulator.so"
+AUDIT_NAME: Final = "libquiesce-audit.so"
+_FLAGS: Final = (
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-g",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
 FLAGS: Final = (
-    *("-std=gnu11", "-D_GNU_SOURCE", "-O3", "-g", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden"),
+    *_FLAGS,
+    *("-O3", "-pthread"),
     "-ftls-model=initial-exec",  # a few bytes, for which loaders keep room
-    *("-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY_NAME}", "-Wl,-z,nodelete"),
+    *(f"-Wl,-soname,{LIBRARY_NAME}", "-Wl,-z,nodelete"),
+)
+AUDIT_FLAGS: Final = (
+    *_FLAGS,
+    *("-O2", "-ffreestanding", "-nostdlib", f"-Wl,-soname,{AUDIT_NAME}", "-Wl,-z,defs"),
+    "-fno-stack-protector",  # it needs thread-local storage
+    "-fno-tree-loop-distribute-patterns",  # loops would become calls of the C library
 )
 _WHOLE_PROGRAM: Final = "-flto"
 """A call passes through a dozen files: seen together they take a quarter less time. Not every compiler can do it."""
@@ -54,21 +75,28 @@ def find_compiler() -> list[str]:
 
 
 def build_library(*extra_flags: str) -> Path:
-    """Return the path of the library, compiled with ``extra_flags`` beside the usual ones if it is not in the cache.
+    """Return the path of the runtime, compiled with ``extra_flags`` beside the usual ones if it is not in the cache.
 
     Raises :class:`quiesce.errors.BackendUnavailable` where it can't be compiled.
     """
+    return _built(SOURCES, LIBRARY_NAME, (*FLAGS, *extra_flags))
+
+
+def build_audit() -> Path:
+    """Return the path of the module for the loader, compiled if it is not in the cache; raises like the other."""
+    return _built(AUDIT_SOURCES, AUDIT_NAME, AUDIT_FLAGS)
+
+
+def _built(folder: Path, name: str, flags: Sequence[str]) -> Path:
     require_platform()
-    compiler = find_compiler()
-    sources = sorted(path for path in SOURCES.iterdir() if path.suffix in (".c", ".h", ".inc"))
-    command = [*compiler, *FLAGS, *extra_flags]
+    command = [*find_compiler(), *flags]
+    sources = sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h", ".inc"))
     digest = hashlib.sha256("\0".join(command).encode())
     for path in sources:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    folder = cache_folder() / digest.hexdigest()[:24]
-    library = folder / LIBRARY_NAME
+    library = cache_folder() / digest.hexdigest()[:24] / name
     if not library.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        library.parent.mkdir(parents=True, exist_ok=True)
         _compile([*command, *(str(path) for path in sources if path.suffix == ".c")], library)
     return library
 

@@ -17,6 +17,10 @@ _LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
     (Flavour.CUDA, 13): ("libcudart.so.13", "libcuda.so.1"),
 }
 
+_RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
+_OF_ANY_NUMBER: Final = frozenset({"libcuda"})
+"""What a file's name has behind ``.so`` is the release of the kernel's driver then, as in ``libcuda.so.550.54.15``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
@@ -30,6 +34,13 @@ class Simulated:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
         named = _LIBRARIES[self.flavour, self.version]
         return (*named, *(f"{name.partition('.so')[0]}.so" for name in named))
+
+    def served(self) -> str:
+        """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in."""
+        named = {name.partition(".so")[0]: name for name in _LIBRARIES[self.flavour, self.version]}
+        numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
+        lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
+        return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))
 
     def __str__(self) -> str:
         return f"{self.flavour}:{self.version}"

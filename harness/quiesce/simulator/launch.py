@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.errors import ConfigurationError
-from quiesce.simulator.build import build_library
+from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.clients import find_program
 from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
@@ -54,6 +55,8 @@ class Ended:
 
     status: int
     ledgers: tuple[Path, ...]
+    loads: tuple[Load, ...]
+    """Which programs began, and whose runtimes they loaded."""
 
 
 def _was_begun(path: Path) -> bool:
@@ -83,6 +86,10 @@ class Prepared:
         """Return the ledgers that processes have left so far, in the order of their numbers."""
         return tuple(sorted(filter(_was_begun, self.folder.glob("*.ledger")), key=_process))
 
+    def loads(self) -> tuple[Load, ...]:
+        """Return what the dynamic loader did in the processes so far."""
+        return read_loads(self.folder)
+
 
 @contextmanager
 def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str, str]) -> Iterator[Prepared]:
@@ -93,16 +100,24 @@ def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str
     :class:`quiesce.errors.BackendUnavailable` where the runtime can't be built here.
     """
     program = find_program(words, environment)
-    runtime = build_library()
+    runtime, audit = build_library(), build_audit()
     folder = Path(tempfile.mkdtemp(prefix="quiesce-"))
     try:
         libraries = folder / "lib"
         libraries.mkdir()
         write_lookalikes(libraries, runtime, simulated.libraries, program, environment)
-        path = ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", ""))))
-        yield Prepared(folder, program, {**environment, "LD_LIBRARY_PATH": path})
+        (folder / "served").write_text(simulated.served(), encoding="utf-8")
+        yield Prepared(folder, program, {**environment, **_loading(environment, libraries, audit)})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _loading(environment: Mapping[str, str], libraries: Path, audit: Path) -> dict[str, str]:
+    """Return what the loader is told beside what the user tells it: the user's modules hear a name first."""
+    return {
+        "LD_LIBRARY_PATH": ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", "")))),
+        "LD_AUDIT": ":".join(filter(None, (environment.get("LD_AUDIT", ""), str(audit)))),
+    }
 
 
 @contextmanager
@@ -123,7 +138,7 @@ def run_program(
         relay = _Relay()
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
-        yield Ended(status, prepared.ledgers())
+        yield Ended(status, prepared.ledgers(), prepared.loads())
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:

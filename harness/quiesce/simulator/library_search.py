@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -23,27 +22,18 @@ _FOR_X86_64: Final = 0x0300
 _TRUSTED: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A library's file, and whether its client leads there before ``LD_LIBRARY_PATH`` does: by DT_RPATH, or a path."""
-
-    path: Path
-    by_client: bool
-
-
-def find_library(name: str, client: Path, dependencies: Dependencies, paths: Sequence[str] = ()) -> Found | None:
+def find_library(name: str, client: Path, dependencies: Dependencies, paths: Sequence[str] = ()) -> Path | None:
     """Return what the loader opens for `name`, needed by `client`; `paths` is what LD_LIBRARY_PATH will hold."""
     if "/" in name:
-        return Found(Path(name), True) if Path(name).is_file() else None
+        return Path(name) if Path(name).is_file() else None
     rpath = () if dependencies.runpath else dependencies.rpath
-    for folders, by_client in ((rpath, True), (paths, False), (dependencies.runpath, False)):
-        for folder in folders:
-            if (path := _inside(folder, name, client)) is not None:
-                return Found(path, by_client)
+    for folder in (*rpath, *paths, *dependencies.runpath):
+        if (path := _inside(folder, name, client)) is not None:
+            return path
     cached = system_libraries().get(name)
     if cached is not None and Path(cached).is_file():
-        return Found(Path(cached), False)
-    return next((Found(path, False) for folder in _TRUSTED if (path := _inside(folder, name, client))), None)
+        return Path(cached)
+    return next((path for folder in _TRUSTED if (path := _inside(folder, name, client))), None)
 
 
 def places_searched(client: Path, dependencies: Dependencies, paths: Sequence[str] = ()) -> Iterator[Path]:

@@ -30,8 +30,8 @@ from quiesce.simulator.elf_reading import (
 )
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
 from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.library_search import Found, find_library, places_searched
-from quiesce.simulator.vendor_libraries import answer, family_of, owns
+from quiesce.simulator.library_search import find_library, places_searched
+from quiesce.simulator.vendor_libraries import answer, family_of, interface_of, owns, plain_name
 
 _OBJECT_BYTES: Final = 4096
 """The room for a variable: a reference does not say how large the variable is."""
@@ -48,6 +48,11 @@ class Simulator:
 
     library: Path
     answers_to: tuple[str, ...]
+
+    def answers(self, name: str) -> bool:
+        """Say whether it stands for a library of this name, a bundled copy's included, wherever its client has it."""
+        wanted = interface_of(name.rpartition("/")[2])
+        return any(interface_of(own) == wanted for own in self.answers_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +139,14 @@ class _Closure:
     def __init__(self, files: Sequence[Path], simulator: Simulator, library_path: Sequence[str]) -> None:
         self.left_real: dict[str, Path] = {}
         self.missing: dict[Path, tuple[str, ...]] = {}
-        self._answers_to = frozenset(simulator.answers_to)
+        self._simulator = simulator
         self._paths = tuple(library_path)
         self._by_name = {file.name: file for file in files}
         self._dependencies: dict[Path, Dependencies] = {}
         self._names: dict[Path, frozenset[str]] = {}
         self._definitions: dict[Path, Definitions] = {}
         self._scopes: dict[Path, _Scope] = {}
-        self._found: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], Found | None] = {}
+        self._found: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], Path | None] = {}
         self._searched: set[Path] = set()
         for file in files:
             self.scope(file)
@@ -185,13 +190,13 @@ class _Closure:
     def _resolve(self, client: Path, name: str, scope: _Scope) -> Path | None:
         found = self._find(client, name)
         vendors = family_of(name) is not None
-        if name in self._answers_to and not (found is not None and found.by_client):
-            scope.add_stub(name)
+        if self._simulator.answers(name):
+            scope.add_stub(name.rpartition("/")[2])
             return None
         if found is not None:
             if vendors:
-                self.left_real[name] = found.path
-            return found.path
+                self.left_real[name] = found
+            return found
         if name in self.left_real:
             return self.left_real[name]
         if name in self._by_name:  # a library of the same package, which will be loaded before
@@ -203,7 +208,7 @@ class _Closure:
         scope.complete = False
         return None
 
-    def _find(self, client: Path, name: str) -> Found | None:
+    def _find(self, client: Path, name: str) -> Path | None:
         dependencies = self.dependencies(client)
         key = name, os.path.dirname(client), dependencies.rpath, dependencies.runpath  # noqa: PTH120 - called often
         if key not in self._found:
@@ -286,8 +291,8 @@ class _Plan:
             family = family_of(soname)
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
             functions = symbols.keys() - variables
-            if soname in self._simulator.answers_to:
-                functions |= functions_of(soname) - self._simulated - variables
+            if self._simulator.answers(soname):
+                functions |= functions_of(plain_name(soname)) - self._simulated - variables
             yield StubLibrary(
                 soname,
                 tuple(StubFunction(name, answer(soname, name)) for name in sorted(functions)),

@@ -92,10 +92,27 @@ _TAKEN_IN: Final = {"libamdhip64": "libhiprtc.so"}
 """Libraries that hold another one's functions as well: HIP's runtime compiler was part of the runtime until ROCm 6."""
 
 
+_BUNDLED: Final = re.compile(r"(lib\w+)-[0-9a-f]{6,}(\.so(?:\..*)?)")
+"""Tools that copy libraries into a package put a part of a hash into the name: ``libcudart-5a077122.so.12.4.127``."""
+
+
+def plain_name(soname: str) -> str:
+    """Return a library's name without the hash that tells a bundled copy from others."""
+    bundled = _BUNDLED.fullmatch(soname)
+    return bundled[1] + bundled[2] if bundled else soname
+
+
+@cache
+def interface_of(soname: str) -> str:
+    """Return a library's name as far as it decides what the library offers: ``libcudart.so.12``."""
+    name, dot, number = plain_name(soname).partition(".so.")
+    return name + dot + number.partition(".")[0]
+
+
 @cache
 def family_of(soname: str) -> Family | None:
     """Return the family of a vendor's library, or None for any other."""
-    name, dot, number = soname.partition(".so")
+    name, dot, number = plain_name(soname).partition(".so")
     if not dot or number.strip(".0123456789"):  # what follows ".so" is a number with dots, or nothing
         return None
     return next((family for family in FAMILIES if re.fullmatch(family.libraries, name)), None)
@@ -118,6 +135,7 @@ def answer(soname: str, function: str) -> int | str | None:
 
     Reporting an error, as its documentation allows, lets a client go on to its own error handling.
     """
+    soname = plain_name(soname)
     guest = _TAKEN_IN.get(soname.partition(".so")[0])
     if guest and owns(guest, function):
         return answer(guest, function)

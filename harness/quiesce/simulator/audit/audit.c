@@ -1,0 +1,95 @@
+/* The dynamic loader asks this module, rtld-audit(7), which file it is to open for a name.
+
+   Programs open a vendor's runtime by its path, through an RPATH, or under another name; LD_LIBRARY_PATH comes too late
+   then, and LD_PRELOAD does not help who calls dlsym. Here every such name leads to the library of this run that stands
+   for it.
+
+   The module lies in a namespace of its own, where nothing is shared with the program. It uses no C library, so that no
+   second one is loaded, and keeps nothing: no memory, no thread-local storage, no handler, no file. The loader calls it
+   with its lock held, so one call at a time. */
+
+#include <link.h>
+
+#include "run.h"
+#include "served.h"
+#include "system.h"
+#include "witness.h"
+
+#define SHOWN __attribute__((visibility("default")))
+
+static char program[PATH_BYTES];
+static const char *last_client = "";
+
+SHOWN unsigned int la_version(unsigned int version) {
+    run_find();
+    if (!*run_folder()) return 0;  // the loader forgets the module
+    served_read();
+    long length = call_system(SYS_readlink, (long)"/proc/self/exe", (long)program, sizeof program - 1, 0);
+    program[length > 0 ? length : 0] = 0;
+    witness("started", program, "");
+    return version < LAV_CURRENT ? version : LAV_CURRENT;
+}
+
+static int is_of_run(const char *path) {
+    const char *folder = run_folder();
+    return begins_with(path, folder) && path[length_of(folder)] == '/';
+}
+
+/* Return the path of the run's library, in a place that lasts until the next call. */
+static char *library_of_run(const char *name) {
+    static char path[PATH_BYTES];
+    return run_library(path, name) && is_file(path) ? path : NULL;
+}
+
+static char *searched_first(const char *name) {
+    const char *stands_in;
+    int is_path = base_name(name) != name;
+    service answer = served_as(name, &stands_in);
+    if (answer == NO_RUNTIME && is_path) answer = served_by_content(name, &stands_in);
+    if (answer != SERVED || (is_path && !is_file(name))) return NULL;  // a path that leads nowhere fails, as it would
+    // one that was planned under its own name has what its clients want beyond the usual
+    char *path = library_of_run(base_name(name));
+    if (!path) path = library_of_run(stands_in);
+    if (path) witness("answered", name, last_client);
+    return path;
+}
+
+/* The cookie of an object is the address of its link map, as the loader has set it. */
+static const char *client_of(uintptr_t *cookie) {
+    const struct link_map *map = (const struct link_map *)*cookie;
+    return map && map->l_name && *map->l_name ? map->l_name : program;
+}
+
+SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
+    char *other = NULL;
+    if (is_of_run(name)) return (char *)name;
+    if (flag == LA_SER_ORIG) {
+        last_client = client_of(cookie);
+        other = searched_first(name);
+    } else if (flag == LA_SER_DEFAULT) {
+        // found nowhere: a program that sets LD_LIBRARY_PATH for a child leaves out the run's folder
+        other = library_of_run(base_name(name));
+    }
+    return other ? other : (char *)name;
+}
+
+static const char *soname_of(const struct link_map *map) {
+    const char *names = NULL;
+    const ElfW(Dyn) *soname = NULL;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SONAME) soname = entry;
+        if (entry->d_tag == DT_STRTAB) names = (const char *)entry->d_un.d_ptr;
+    }
+    if (!soname || !names) return "";
+    if ((ElfW(Addr))names < map->l_addr) names += map->l_addr;  // the loader leaves a table that it can't write
+    return names + soname->d_un.d_val;
+}
+
+SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
+    const char *stands_in;
+    (void)space, (void)cookie;
+    if (map->l_name && *map->l_name && !is_of_run(map->l_name))
+        if (served_as(map->l_name, &stands_in) != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME)
+            witness("real", map->l_name, last_client);
+    return 0;  // no calls between objects are of interest
+}

@@ -1,0 +1,13 @@
+/* Which libraries are a vendor's runtime or driver, and which of the run's own stands for each. */
+#pragma once
+
+/* Read the run's table, which harness/quiesce/simulator/flavours.py writes. */
+void served_read(void);
+
+typedef enum { NO_RUNTIME, SERVED, NOT_SERVED } service;
+
+/* Say what a library is by its name, which may have a folder before it; give the name of the one that stands for it. */
+service served_as(const char *name, const char **stands_in);
+
+/* The same for the file at a path, by the SONAME in it. */
+service served_by_content(const char *path, const char **stands_in);

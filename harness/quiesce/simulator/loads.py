@@ -1,0 +1,51 @@
+"""What the dynamic loader did in the processes of one run: which program began, and whose runtimes were loaded.
+
+The loader's audit module (``audit/``) writes it into the folder of the run, one record for each thing in each process.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+FILE_NAME: Final = "loads"
+_FIELDS: Final = 4
+
+
+class Loaded(enum.StrEnum):
+    """What happened. The text is what the module writes."""
+
+    STARTED = "started"
+    """A program began, and its loader listens: no other process finds the simulated runtime (static programs, those of
+    another C library than glibc, of another architecture, or whose environment was emptied)."""
+    ANSWERED = "answered"
+    """A vendor's runtime or driver was asked for, and the simulated one was opened instead."""
+    REAL = "real"
+    """A vendor's own runtime or driver was loaded: of another version or vendor than the run's flavour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One thing that a process did. A program that loads again and again is told once."""
+
+    kind: Loaded
+    process: int
+    path: Path
+    """The program that began; the name or path as it was asked for; or the file that was loaded."""
+    client: Path
+    """The file that asked: a program, or a library that needs or opens another. Of no meaning for a program's start."""
+
+
+def read_loads(folder: Path) -> tuple[Load, ...]:
+    """Return what was written into the folder of a run, in its order; nothing where no loader listened."""
+    try:
+        content = (folder / FILE_NAME).read_bytes()
+    except FileNotFoundError:
+        return ()
+    fields = [os.fsdecode(field) for field in content.split(b"\0")]
+    whole = len(fields) // _FIELDS  # the last record of a disk that was full may not be
+    records = (fields[_FIELDS * number : _FIELDS * (number + 1)] for number in range(whole))
+    return tuple(Load(Loaded(kind), int(process), Path(path), Path(client)) for kind, process, path, client in records)

@@ -1,0 +1,185 @@
+"""A vendor's runtime is answered by the simulated one however a program asks for it, and nothing else is changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.simulator.conftest import Compile
+
+from quiesce.simulator.build import build_audit
+from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.loads import Load, Loaded
+
+pytestmark = pytest.mark.usefixtures("library")
+
+SHARED = ("-shared", "-fPIC")
+REAL_ANSWER = 100  # cudaErrorNoDevice, as a vendor's runtime has it on a machine without a GPU
+OPEN = """
+import ctypes, sys
+for path in sys.argv[1:]:
+    try:
+        print(ctypes.CDLL(path).cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(100)))
+    except OSError as error:
+        print(error)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run wrote, how many blocks it allocated on the simulated runtime, and what its loaders did."""
+
+    written: str
+    blocks: int
+    loads: tuple[Load, ...]
+
+    def paths(self, kind: Loaded) -> list[str]:
+        return [str(load.path) for load in self.loads if load.kind is kind]
+
+
+def real(path: Path, soname: str) -> Path:
+    """Make a vendor's runtime."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(write_library(StubLibrary(soname, (StubFunction("cudaMalloc", REAL_ANSWER),))))
+    return path
+
+
+def run(
+    *words: object,
+    capfd: pytest.CaptureFixture[str],
+    flavour: str = "cuda:12",
+    environment: Mapping[str, str] = os.environ,
+) -> Done:
+    with run_program([*map(str, words)], MachineSettings(parse_flavour(flavour)), environment) as ended:
+        blocks = 0
+        for path in ended.ledgers:
+            with open_ledger(path) as ledger:
+                blocks += ledger.observations
+        return Done(capfd.readouterr().out, blocks, ended.loads)
+
+
+@pytest.mark.parametrize(
+    ("name", "soname"),
+    [
+        ("libcudart.so.12", "libcudart.so.12"),
+        ("libcudart.so", "libcudart.so.12"),
+        ("libcudart.so.12.9.79", "libcudart.so.12"),
+        ("libcudart-5a077122.so.12.4.127", "libcudart-5a077122.so.12.4.127"),
+        ("runtime-of-mine", "libcudart.so.12"),
+        ("libcuda.so.550.54.15", "libcuda.so.1"),
+    ],
+)
+def test_a_runtime_that_is_opened_by_its_path_is_the_simulated_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, soname: str
+) -> None:
+    path = real(tmp_path / name, soname)
+    done = run(sys.executable, "-c", OPEN, path, capfd=capfd)
+    assert (done.written, done.blocks) == ("0\n", 1)
+    assert done.paths(Loaded.ANSWERED)[0] == str(path)
+    assert done.paths(Loaded.REAL) == []
+
+
+@pytest.mark.parametrize("tags", ["--disable-new-dtags", "--enable-new-dtags"])
+@pytest.mark.parametrize("name", ["libcudart.so.12", "libcudart-0123abcd.so.12.4.127"])
+def test_a_runtime_of_a_programs_own_folder_is_the_simulated_one(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str], name: str, tags: str
+) -> None:
+    """Through DT_RPATH and DT_RUNPATH; the version that its client names is there, too."""
+    versions = tmp_path / "versions"
+    versions.write_text("libcudart.so.12 { cudaMalloc; };")
+    source = f"int cudaMalloc(void **made, long size) {{ return {REAL_ANSWER}; }}"
+    path = compile_c(f"own/{name}", source, *SHARED, f"-Wl,-soname,{name},--version-script,{versions}")
+    source = """
+int cudaMalloc(void **, long), printf(const char *, ...);
+int main(void) { void *made; printf("%d\\n", cudaMalloc(&made, 100)); return 0; }"""
+    program = compile_c("program", source, str(path), f"-Wl,{tags},-rpath,{path.parent}")
+    assert subprocess.run([program], stdout=subprocess.PIPE, check=False).stdout == b"100\n"
+    done = run(program, capfd=capfd)
+    assert (done.written, done.blocks) == ("0\n", 1)
+
+
+def test_one_process_may_use_several_names(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = ("libcudart.so.12", "libcudart-5a077122.so.12.4.127", "libcudart.so.12.4.127")
+    paths = [real(tmp_path / name, name) for name in names]
+    done = run(sys.executable, "-c", OPEN, *paths, "libcudart.so.12", *paths, capfd=capfd)
+    assert done.written == "0\n" * 7
+    assert done.paths(Loaded.ANSWERED) == [*map(str, paths)][:3], "each is told once"
+
+
+@pytest.mark.parametrize(
+    ("flavour", "name"),
+    [("cuda:12", "libcudart.so.11.0"), ("cuda:12", "libamdhip64.so.6"), ("hip:6", "libcudart.so.12")],
+)
+def test_a_runtime_that_the_flavour_is_not_is_left_alone_and_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], flavour: str, name: str
+) -> None:
+    path = real(tmp_path / name, name)
+    done = run(sys.executable, "-c", OPEN, path, capfd=capfd, flavour=flavour)
+    assert (done.written, done.blocks) == (f"{REAL_ANSWER}\n", 0)
+    assert done.paths(Loaded.REAL) == [str(path)]
+    (load,) = [load for load in done.loads if load.kind is Loaded.REAL]
+    assert "_ctypes" in load.client.name
+
+
+@pytest.mark.parametrize(
+    "name", ["libcudart_shim.so.12", "libcudart-tools.so.12", "libcudart.so.12.backup", "libmine.so"]
+)
+def test_other_libraries_are_left_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    done = run(sys.executable, "-c", OPEN, real(tmp_path / name, name), capfd=capfd)
+    assert (done.written, done.blocks) == (f"{REAL_ANSWER}\n", 0)
+    assert [load.kind for load in done.loads] == [Loaded.STARTED]
+
+
+def test_a_path_that_leads_nowhere_fails_as_it_would(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = run(sys.executable, "-c", OPEN, tmp_path / "libcudart.so.12", capfd=capfd)
+    assert "cannot open shared object file" in done.written
+
+
+def test_what_is_no_elf_file_fails_as_it_would(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "module.so"
+    for content in (b"", b"INPUT(x)", b"\x7fELF", b"\x7fELF\x02\x01".ljust(64, b"\xff")):
+        path.write_bytes(content)
+        assert str(path) in run(sys.executable, "-c", OPEN, path, capfd=capfd).written
+
+
+def test_children_and_their_own_library_path_change_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = real(tmp_path / "libcudart.so.12", "libcudart.so.12")
+    command = f"LD_LIBRARY_PATH={tmp_path} {sys.executable} -c '{OPEN}' libcudart.so.12 {path}; true"
+    done = run(shutil.which("sh"), "-c", command, capfd=capfd)
+    assert (done.written, done.blocks) == ("0\n0\n", 2)
+    assert len(done.paths(Loaded.STARTED)) == 2
+
+
+def test_a_users_own_module_is_asked_first(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = """
+#include <stdio.h>
+#include <string.h>
+#include <stdint.h>
+unsigned la_version(unsigned version) { return version; }
+char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag) {
+    if (flag == 1 && strstr(name, "cudart")) { printf("%s\\n", name); fflush(stdout); }
+    return (char *)name;
+}"""
+    own = compile_c("own.so", source, *SHARED)
+    path = real(tmp_path / "libcudart.so.12", "libcudart.so.12")
+    environment = {**os.environ, "LD_AUDIT": str(own)}
+    done = run(sys.executable, "-c", OPEN, path, capfd=capfd, environment=environment)
+    assert (done.written, done.blocks) == (f"{path}\n0\n", 1)
+
+
+def test_outside_of_a_run_the_module_does_nothing(tmp_path: Path) -> None:
+    path = real(tmp_path / "libcudart.so.12", "libcudart.so.12")
+    environment = {**os.environ, "LD_AUDIT": str(build_audit())}
+    done = subprocess.run([sys.executable, "-c", OPEN, path], env=environment, capture_output=True, check=True)
+    assert done.stdout == b"100\n"
