@@ -60,8 +60,11 @@ def test_what_is_left_is_a_finding_that_names_its_origin(project: Project) -> No
     result.stdout.fnmatch_lines(
         [
             "*invariant: nothing_is_left_at_quiescence*",
-            "*observed:  2000 bytes in 20 blocks of device from cudaMalloc on device 0",
-            "*allocated: cudaMalloc (observation 0) by *allocate (test_it.py:6) < test_it (test_it.py:11)*",
+            "*observed:  2,000 bytes (2.0 KiB) in 20 blocks of device memory *, allocated at test_it.py:6",
+            "*allocated by cudaMalloc (observation 0):",
+            "*/test_it.py:6 in allocate",
+            "*/test_it.py:11 in test_it",
+            "*… * frames of pytest and pluggy folded",
         ]
     )
 

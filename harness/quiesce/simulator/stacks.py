@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.errors import QuiesceError
+from quiesce.findings import Frame
 from quiesce.simulator.build import LIBRARY_NAME
-from quiesce.simulator.symbols import Symbols
+from quiesce.simulator.code_places import CodePlaces
 
 MAGIC: Final = 0x31534B4353455551
 LAYOUT: Final = 1
@@ -33,43 +34,20 @@ PYTHON_FRAME: Final = struct.Struct("<4I")
 _MAPPING_KIND, _TEXT_KIND, _STACK_KIND = 1, 2, 3
 
 
-@dataclass(frozen=True, slots=True)
-class NativeFrame:
-    """A place in native code. ``file`` is empty where no file was mapped, ``function`` where it has no name."""
-
-    file: str
-    function: str
-    offset: int
-    """Into the file, in bytes."""
-
-    def __str__(self) -> str:
-        name = Path(self.file).name or "code without a file"
-        return f"{self.function} ({name})" if self.function else f"{name}+{self.offset:#x}"
-
-
-@dataclass(frozen=True, slots=True)
-class PythonFrame:
-    """A place in Python code. ``line`` is 0 where it is not known."""
-
-    file: str
-    function: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.function} ({Path(self.file).name}:{self.line})"
-
-
 class CallStack:
     """Where a call came from, from the innermost frame outwards."""
 
-    def __init__(self, python: tuple[PythonFrame, ...], find_native: Callable[[], Iterator[NativeFrame]]) -> None:
+    def __init__(self, python: tuple[Frame, ...], code: tuple[tuple[str, int], ...], places: CodePlaces) -> None:
         self.python = python
-        self._find_native = find_native
+        self.code = code
+        """Its native code: files that were mapped and offsets into them."""
+        self._places = places
 
     @cached_property
-    def native(self) -> tuple[NativeFrame, ...]:
+    def native(self) -> tuple[Frame, ...]:
         """Its native frames but for the simulated runtime's own. Finding their names takes a while."""
-        return tuple(dropwhile(lambda frame: Path(frame.file).name == LIBRARY_NAME, self._find_native()))
+        code = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, self.code)
+        return tuple(frame for file, offset in code for frame in self._places.at(file, offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +67,7 @@ class CallStacks:
             raise QuiesceError(f"{name}: this is no log of call stacks of layout {LAYOUT}")
         self._read_bytes = HEADER.size
         self._mappings: list[_Mapping] = []
-        self._symbols: dict[str, Symbols] = {}
+        self._places = CodePlaces()
         self._found: dict[int, CallStack] = {}
 
     @property
@@ -105,6 +83,15 @@ class CallStacks:
             self._read_mappings()
             self._found[number] = self._read_stack(number)
         return self._found[number]
+
+    def find(self, numbers: Iterable[int]) -> None:
+        """Find the names in some stacks all at once, which is faster than one by one."""
+        stacks = filter(None, map(self.stack, numbers))
+        self._places.find(place for stack in stacks for place in stack.code)
+
+    def note(self) -> str:
+        """Return what to install so that native code has lines, or an empty text."""
+        return self._places.note()
 
     def _content(self, start: int) -> tuple[int, bytes]:
         kind, length = RECORD.unpack_from(self._data, start)
@@ -130,24 +117,18 @@ class CallStacks:
         end = COUNTS.size + 8 * natives
         addresses = struct.unpack_from(f"<{natives}Q", content, COUNTS.size)
         frames = PYTHON_FRAME.iter_unpack(content[end : end + pythons * PYTHON_FRAME.size])
-        python = tuple(PythonFrame(self._text(file), self._text(name), line) for file, name, line, _ in frames)
-        return CallStack(python, lambda: map(self._native, addresses))
+        python = tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames)
+        return CallStack(python, tuple(map(self._code, addresses)), self._places)
 
     def _text(self, number: int) -> str:
         return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""
 
-    def _native(self, address: int) -> NativeFrame:
+    def _code(self, address: int) -> tuple[str, int]:
         inside = address - 1  # an address of return lies behind its call, which may be the last of its function
         for mapping in self._mappings:
             if mapping.start <= inside < mapping.end:
-                offset = inside - mapping.start + mapping.offset
-                return NativeFrame(mapping.file, self._symbols_of(mapping.file).name(offset) or "", offset)
-        return NativeFrame("", "", inside)
-
-    def _symbols_of(self, file: str) -> Symbols:
-        if file not in self._symbols:
-            self._symbols[file] = Symbols(Path(file))
-        return self._symbols[file]
+                return mapping.file, inside - mapping.start + mapping.offset
+        return "", inside
 
 
 def mapped_stacks(library: ctypes.CDLL) -> CallStacks | None:

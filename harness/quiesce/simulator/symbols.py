@@ -42,12 +42,17 @@ class Symbols:
         except (OSError, struct.error, IndexError, ValueError):
             return
 
-    def name(self, offset: int) -> str | None:
-        """Return the name of the function that has the byte at ``offset`` of the file, or None."""
+    def address(self, offset: int) -> int | None:
+        """Return the address that the file itself gives the byte at ``offset``, or None where none is loaded there."""
         for start, size, address in self._segments:
             if start <= offset < start + size:
-                return self._name_at(offset - start + address)
+                return offset - start + address
         return None
+
+    def name(self, offset: int) -> str | None:
+        """Return the name of the function that has the byte at ``offset`` of the file, or None."""
+        address = self.address(offset)
+        return None if address is None else self._name_at(address)
 
     def _name_at(self, address: int) -> str | None:
         place = bisect.bisect_right(self._functions, address, key=lambda each: each.start)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.backend import Capability, Description, DeviceProfile, Reply
-from quiesce.findings import Finding, Grade
+from quiesce.findings import Finding
 from quiesce.flavour import Flavour
 from quiesce.operations import Mark
-from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.program_rules import (
@@ -27,8 +26,10 @@ from quiesce.program_rules import (
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
+from quiesce.traces.amounts import counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
+from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.marks import Marks
 from quiesce.traces.origins import Origins
 from quiesce.traces.races import Race, RaceDetector
@@ -64,6 +65,14 @@ class RunningJudgement:
         if self._races is not None:
             yield from (_race_finding(race, self._origins) for race in self._races.see(record))
 
+    def told(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Return as many findings as a reader can take in, with the stacks of the calls that they are about."""
+        return tuple(self._origins.told(bounded(findings)))
+
+    def held(self, things: Iterable[LiveThing]) -> Iterator[str]:
+        """Yield what some live things are and where they were made, a line for each place."""
+        return held_lines(things, self._origins)
+
     def stop_judging_races(self) -> None:
         """Note that observations are missing from now on."""
         self._races = None
@@ -75,12 +84,13 @@ class RunningJudgement:
         unusable can't be given back.
         """
         accused = (thing for thing in things if thing.device not in self._broken)
-        return _leak_findings(accused, self._origins, moment, looked)
+        return leak_findings(accused, self._origins, moment, looked)
 
     def notes(self) -> list[str]:
         """Return what was called and is not simulated, and what could not be judged."""
         missing = [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
-        return missing + [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
+        broken = [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
+        return [*missing, *broken, *filter(None, [self._origins.note()])]
 
 
 def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> Judgement:
@@ -92,22 +102,28 @@ def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> 
         if record.seen is Seen.MARK:
             marks.see(record)
         findings.extend(running.see(record))
-    notes = running.notes()
+    notes: list[str] = []
     if ledger.launches:
-        notes.append(f"{ledger.launches} kernels were launched; kernels do not compute here")
+        verb = "was" if ledger.launches == 1 else "were"
+        notes.append(f"{counted(ledger.launches, 'kernel')} {verb} launched; kernels do not compute here")
     if ledger.lost:
-        notes.append(f"{ledger.lost} observations were overwritten: races were not judged; enlarge the ring")
+        verb = "was" if ledger.lost == 1 else "were"
+        notes.append(
+            f"{counted(ledger.lost, 'observation')} {verb} overwritten: races were not judged; "
+            f"keep more with --ring {2 * ledger.observations}"
+        )
     findings.extend(marks.findings())
     left = list(ledger.live())
     if not ledger.exited:
         notes.append("the process did not run its exit handlers: what it held is not judged")
-        notes.extend(f"held at its end: {text}" for text in _by_origin(left))
+        notes.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
         findings.extend(running.left(accused, moment="the exit", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
-        notes.extend(f"held at exit: {text}" for text in _by_origin(thing for thing in left if thing.serial in kept))
-    return Judgement(tuple(bounded(findings)), tuple(notes))
+        notes.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
+    told = running.told(findings)
+    return Judgement(told, (*running.notes(), *notes))
 
 
 def _description() -> Description:
@@ -204,7 +220,7 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
         operation_index=race.later.number,
         request=race.later.function,
         fault_class="ORD",
-        evidence=origins.callers(race.earlier, race.later),
+        call_sites=(origins.site("earlier use", race.earlier), origins.site("later use", race.later)),
     )
 
 
@@ -212,37 +228,3 @@ def _use(record: Record) -> str:
     stream = f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
     where = stream if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
     return f"{record.function} (observation {record.number}) on {where}"
-
-
-# -- what is left ------------------------------------------------------------------------------------------------------
-
-
-def _leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
-    groups: dict[tuple[bool, str, str], list[LiveThing]] = {}
-    for thing in things:
-        groups.setdefault((thing.thing.is_memory, _origin(thing), origins.place(thing)), []).append(thing)
-    for (is_memory, origin, _), group in groups.items():
-        size_bytes = sum(thing.size_bytes for thing in group)
-        amount = f"{size_bytes} bytes in {len(group)} blocks" if is_memory else f"{len(group)} handles"
-        lost = looked and all(not thing.reachable for thing in group)
-        yield Finding(
-            NOTHING_LEFT if is_memory else HANDLES_GONE,
-            f"everything given back before {moment}",
-            f"{amount} of {origin}" + (", which nobody can reach any more" if lost else ""),
-            allocated_by=origins.of(group[0]),
-            fault_class="LIVE" if is_memory else "HND",
-            grade=Grade.LIVE_LEAK,
-        )
-
-
-def _by_origin(things: Iterable[LiveThing]) -> Iterator[str]:
-    counted: dict[str, tuple[int, int]] = {}
-    for thing in things:
-        number, size_bytes = counted.get(_origin(thing), (0, 0))
-        counted[_origin(thing)] = (number + 1, size_bytes + thing.size_bytes)
-    for origin, (number, size_bytes) in counted.items():
-        yield f"{number} of {origin}" + (f", {size_bytes} bytes" if size_bytes else "")
-
-
-def _origin(thing: LiveThing) -> str:
-    return f"{thing.thing.name.lower().replace('_', ' ')} from {thing.function} on device {thing.device}"

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Final
 
-from quiesce.findings import Finding
+from quiesce.findings import CallSite, Finding, Frame
 from quiesce.simulator.ledger import LiveThing, Record, Seen
-from quiesce.simulator.stacks import CallStack, CallStacks, NativeFrame
+from quiesce.simulator.stacks import CallStacks
+from quiesce.traces.folding import frames_of, is_own
 
-FRAMES_MAX: Final = 8
-"""How many frames are shown, from the innermost one."""
-_OUTERMOST: Final = frozenset({"main", "start_thread", "_start"})
-"""Where every program and thread begins: nothing is learnt from what is around these."""
 _ABOUT_BLOCKS: Final = frozenset({Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED})
+_ROLES: Final = {
+    Seen.FREED_TWICE: "freed again by",
+    Seen.FREED_FOREIGN: "freed by",
+    Seen.USED_AFTER_FREE: "used by",
+    Seen.OUT_OF_BOUNDS: "used by",
+    Seen.DAMAGED: "seen by",
+    Seen.DEAD_HANDLE: "used by",
+    Seen.STAGED_AGAIN: "copied by",
+}
+"""What the call that breaks a rule did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,11 @@ class _Call:
 
 
 class Origins:
-    """Takes observations in order, and says of later ones where the block or handle that they are about came from."""
+    """Takes observations in order, and says of later ones where the block or handle that they are about came from.
+
+    Findings name calls at once, and get the stacks of all of them together (:meth:`told`): native code is asked for its
+    lines once.
+    """
 
     def __init__(self, stacks: CallStacks | None) -> None:
         self._stacks = stacks
@@ -35,19 +47,20 @@ class Origins:
         self._by_end: dict[int, _Call] = {}
         self._freed: dict[int, _Call] = {}
         self._handles: dict[int, _Call] = {}
-        self._texts: dict[int, str] = {}
+        self._frames: dict[int, tuple[Frame, ...]] = {0: ()}
+        self._stack_of: dict[int, int] = {}
 
     def see(self, record: Record) -> None:
         """Enter one observation."""
         match record.seen:
             case Seen.ALLOCATED:
-                call = _Call(record.function, record.number, record.stack)
+                call = _call(record)
                 self._by_start[record.address] = self._by_end[record.address + record.size_bytes] = call
                 self._freed.pop(record.address, None)
-            case Seen.FREED if self._stacks is not None:
-                self._freed[record.address] = _Call(record.function, record.number, record.stack)
+            case Seen.FREED:
+                self._freed[record.address] = _call(record)
             case Seen.CREATED:
-                self._handles[record.object] = _Call(record.function, record.number, record.stack)
+                self._handles[record.object] = _call(record)
             case _:
                 pass
 
@@ -56,10 +69,9 @@ class Origins:
         start = record.other if record.seen is Seen.USED_AFTER_FREE else record.address
         made = self._made(record, start)
         freed = self._freed.get(start) if record.seen in _ABOUT_BLOCKS else None
-        told = [f"{record.function} was called by {text}"] if (text := self._text(record.stack)) else []
-        if freed is not None:
-            told.append(f"it was freed by {self._shown(freed)}")
-        return replace(finding, allocated_by=self._shown(made) if made else "", evidence="\n".join(told))
+        sites = [self._site("created by" if record.seen is Seen.DEAD_HANDLE else "allocated by", made)] if made else []
+        sites += [self._site("freed by", freed)] if freed else []
+        return replace(finding, call_sites=(*sites, self.site(_ROLES[record.seen], record)))
 
     def _made(self, record: Record, start: int) -> _Call | None:
         if record.seen is Seen.DEAD_HANDLE:
@@ -68,39 +80,77 @@ class Origins:
             return self._by_end.get(record.other)
         return self._by_start.get(start) if record.seen in _ABOUT_BLOCKS else None
 
-    def callers(self, *records: Record) -> str:
-        """Return who made some calls, a line for each that is known."""
-        texts = [(record, self._text(record.stack)) for record in records]
-        return "\n".join(f"{record.function} (observation {record.number}) by {text}" for record, text in texts if text)
+    def site(self, role: str, made: Record | LiveThing) -> CallSite:
+        """Return the call of an observation, or the one that made something live; its stack is still to come."""
+        if isinstance(made, Record):
+            return self._site(role, _call(made))
+        return self._site(role, _Call(made.function, made.observation, made.stack))
 
-    def place(self, thing: LiveThing) -> str:
-        """Return who called for something that is live, empty where that is not known."""
-        return self._text(thing.stack)
+    def _site(self, role: str, call: _Call) -> CallSite:
+        self._stack_of[call.observation] = call.stack
+        return CallSite(role, call.function, call.observation)
 
-    def of(self, thing: LiveThing) -> str:
-        """Return where something that is live came from."""
-        return self._shown(_Call(thing.function, thing.observation, thing.stack))
+    def told(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings with the stacks of their calls, and with what these say in a line each."""
+        kept = list(findings)
+        self._find(self._stack_of[site.observation] for finding in kept for site in finding.call_sites)
+        return [self._with_stacks(finding) for finding in kept]
 
-    def _shown(self, call: _Call) -> str:
-        text = self._text(call.stack)
-        return f"{call.function} (observation {call.observation})" + (f" by {text}" if text else "")
+    def _with_stacks(self, finding: Finding) -> Finding:
+        sites = tuple(replace(site, frames=self._frames_of_call(site.observation)) for site in finding.call_sites)
+        made = next((str(site) for site in sites if site.role in ("allocated by", "created by")), "")
+        said = [site.sentence for site in sites if site.frames and site.role not in ("allocated by", "created by")]
+        evidence = "\n".join([*said, *([finding.evidence] if finding.evidence else [])])
+        return replace(finding, call_sites=sites, allocated_by=made, evidence=evidence)
 
-    def _text(self, number: int) -> str:
-        if number not in self._texts:
-            stack = self._stacks.stack(number) if self._stacks else None
-            self._texts[number] = shown(stack) if stack else ""
-        return self._texts[number]
+    def _frames_of_call(self, observation: int) -> tuple[Frame, ...]:
+        return self._frames[self._stack_of[observation]]
 
-
-def shown(stack: CallStack) -> str:
-    """Return a call stack on one line, innermost frame first: its Python frames where it has any."""
-    frames = list(map(str, stack.python)) or list(map(str, _of_interest(stack.native)))
-    more = len(frames) - FRAMES_MAX
-    return " < ".join(frames[:FRAMES_MAX]) + (f" < {more} more" if more > 0 else "")
-
-
-def _of_interest(frames: tuple[NativeFrame, ...]) -> Iterator[NativeFrame]:
-    for frame in frames:
-        yield frame
-        if frame.function in _OUTERMOST:
+    def _find(self, numbers: Iterable[int]) -> None:
+        missing = sorted({number for number in numbers if number not in self._frames})
+        if self._stacks is None:
+            self._frames.update(dict.fromkeys(missing, ()))
             return
+        self._stacks.find(missing)
+        for number in missing:
+            stack = self._stacks.stack(number)
+            self._frames[number] = frames_of(stack) if stack else ()
+
+    def places(self, things: Sequence[LiveThing]) -> list[tuple[tuple[str, str], ...]]:
+        """Return for each of some live things who called for it, equal for those that one place in the code made."""
+        self._find(thing.stack for thing in things)
+        return [_place(self._frames[thing.stack]) for thing in things]
+
+    def made_at(self, thing: LiveThing) -> str:
+        """Return :func:`made_at` of something that is live."""
+        self._find([thing.stack])
+        return made_at(self._frames[thing.stack])
+
+    def note(self) -> str:
+        """Return what to install so that stacks say more, or an empty text."""
+        return self._stacks.note() if self._stacks else ""
+
+
+def _call(record: Record) -> _Call:
+    return _Call(record.function, record.number, record.stack)
+
+
+def _place(frames: tuple[Frame, ...]) -> tuple[tuple[str, str], ...]:
+    """Return what is the same of all stacks of one place: compilers write one call several times, as in a loop."""
+    return tuple(
+        (frame.function, frame.place if frame.line or not frame.function else frame.module)
+        for frame in frames
+        if not frame.folded
+    )
+
+
+def made_at(frames: tuple[Frame, ...]) -> str:
+    """Return ``at train.py:8``, the program's own innermost frame; the innermost one where none is its own.
+
+    Of a frame without a line it is ``by function (module)``, and empty where there is no frame.
+    """
+    shown = [frame for frame in frames if not frame.folded] or list(frames)
+    if not shown:
+        return ""
+    frame = next(filter(is_own, shown), shown[0])
+    return f"at {PurePosixPath(frame.file).name}:{frame.line}" if frame.line else f"by {frame}"

@@ -19,7 +19,6 @@ from quiesce.findings import CallSite, Finding, Frame, Grade
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import bounded
 from quiesce.traces.judgement import RunningJudgement
 
 
@@ -60,7 +59,7 @@ class Watch:
         ]
         self._read = end
         findings.extend(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
-        return Between(tuple(bounded(findings)), lost)
+        return Between(self._judgement.told(findings), lost)
 
     def _accuse(self, left: AtExit) -> Iterable[LiveThing]:
         if left is AtExit.NONE:

@@ -1,0 +1,93 @@
+"""Which frames of a call stack a reader looks for, and whose plumbing the others are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from quiesce.findings import Frame
+from quiesce.simulator.stacks import CallStack
+
+_OUTERMOST: Final = frozenset({"main", "main()", "main(int, char**)", "start_thread", "_start"})
+"""Where every program and thread begins: nothing is learnt from what is around these."""
+_PACKAGES: Final = {
+    "_pytest": "pytest",
+    "pytest": "pytest",
+    "pluggy": "pluggy",
+    "xdist": "pytest-xdist",
+}
+"""Packages that call tests, by the names of their folders."""
+_OWN_FOLDER: Final = str(Path(__file__).parents[1]) + "/"
+_INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
+_STANDARD_LIBRARY: Final = re.compile(r"(?:^|/)lib(?:64)?/python3\.\d+t?/")
+_INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
+"""The file that an interpreter's own code is in."""
+_EVALUATION: Final = re.compile(r"_PyEval_|PyEval_|_PyObject_|PyObject_|_PyFunction_|_PyVectorcall_|PyVectorcall_|Py_")
+"""Functions that run Python code, where they are linked into a program of another name."""
+_FOREIGN_CALLS: Final = re.compile(r"_ctypes|_cffi_backend|libffi")
+_SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
+
+
+def frames_of(stack: CallStack) -> tuple[Frame, ...]:
+    """Return the frames of a stack, the innermost first, each marked where it is plumbing.
+
+    Where there is Python code its frames are the stack. Native code stands before them where Python called an extension
+    module; what the interpreter does in between is left out.
+    """
+    if not stack.python:
+        return tuple(_up_to_main(stack.native))
+    inner = takewhile(lambda frame: not _is_interpreter(frame), stack.native)
+    return (*map(_folded_native, inner), *_folded_scripts(stack.python))
+
+
+def is_own(frame: Frame) -> bool:
+    """Whether a frame is the program's own, rather than of a package that is installed or of the system."""
+    return not frame.folded and not _INSTALLED.search(frame.file) and not _is_installed(frame.module)
+
+
+def _is_installed(module: str) -> bool:
+    return bool(_INSTALLED.search(module) or _SYSTEM.match(module))
+
+
+def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
+    for frame in frames:
+        yield frame
+        if frame.function in _OUTERMOST or frame.function.startswith("main("):
+            return
+
+
+def _is_interpreter(frame: Frame) -> bool:
+    return bool(_INTERPRETER.match(PurePosixPath(frame.module).name) or _EVALUATION.match(frame.function))
+
+
+def _folded_native(frame: Frame) -> Frame:
+    name = PurePosixPath(frame.module).name
+    if _FOREIGN_CALLS.match(name):
+        return replace(frame, folded="ctypes" if not name.startswith("_cffi") else "cffi")
+    if frame.line or not (_is_installed(frame.module) or not frame.module):
+        return frame
+    return replace(frame, folded=name or "code without a file")
+
+
+def _folded_scripts(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Mark Python frames; a module's own frame in a script of a package that is folded, such as ``bin/pytest``, too."""
+    for frame in frames:
+        yield replace(frame, folded=_package(frame.file))
+
+
+def _package(file: str) -> str:
+    if file.startswith("<frozen "):
+        return "the interpreter"
+    if file.startswith(_OWN_FOLDER):
+        return "quiesce"
+    installed = _INSTALLED.search(file)
+    if installed:
+        return _PACKAGES.get(installed[1], "")
+    path = PurePosixPath(file)
+    if path.parent.name == "bin" and path.name in ("pytest", "py.test"):
+        return "pytest"
+    return "the standard library" if _STANDARD_LIBRARY.search(file) else ""

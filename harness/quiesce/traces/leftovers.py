@@ -1,0 +1,69 @@
+"""What is left at the end: leaks and what is held, each place in the code that made some of it once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from quiesce.findings import Finding, Grade
+from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
+from quiesce.simulator.ledger import LiveThing
+from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
+from quiesce.traces.origins import Origins
+
+HELD_MAX: Final = 20
+"""How many places a note lists that made what is held at the end."""
+
+
+def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
+    """Yield a finding for each place that made things which should have been given back before a moment.
+
+    ``looked`` says whether the process was searched for their addresses then.
+    """
+    for group in _groups(things, origins):
+        first = group[0]
+        lost = looked and all(not thing.reachable for thing in group)
+        yield Finding(
+            NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
+            f"everything given back before {moment}",
+            f"{_amount(group)}{', which nobody can reach any more' if lost else ''}{_made_at(first, origins)}",
+            fault_class="LIVE" if first.thing.is_memory else "HND",
+            grade=Grade.LIVE_LEAK,
+            call_sites=(origins.site("allocated by" if first.thing.is_memory else "created by", first),),
+        )
+
+
+def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
+    """Yield what some live things are and where they were made, a line for each place."""
+    groups = _groups(things, origins)
+    for group in groups[:HELD_MAX]:
+        yield f"{_amount(group)}{_made_at(group[0], origins)}"
+    left_out = [thing for group in groups[HELD_MAX:] for thing in group]
+    if left_out:
+        size_bytes = sum(thing.size_bytes for thing in left_out)
+        yield (
+            f"{counted(len(left_out), 'more thing')} with {bytes_in_words(size_bytes)}, "
+            f"from {counted(len(groups) - HELD_MAX, 'other place')}"
+        )
+
+
+def _groups(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThing]]:
+    """Return things by what they are and by the place in the code that made them, largest first."""
+    listed = list(things)
+    groups: dict[object, list[LiveThing]] = {}
+    for thing, place in zip(listed, origins.places(listed), strict=True):
+        groups.setdefault((thing.thing, thing.function, thing.device, place), []).append(thing)
+    return sorted(groups.values(), key=lambda group: -sum(thing.size_bytes for thing in group))
+
+
+def _amount(group: list[LiveThing]) -> str:
+    first = group[0]
+    what = things_in_words(first.thing, len(group))
+    size_bytes = sum(thing.size_bytes for thing in group)
+    amount = f"{bytes_in_words(size_bytes)} in {what}" if size_bytes else what
+    return f"{amount} from {first.function} on device {first.device}"
+
+
+def _made_at(thing: LiveThing, origins: Origins) -> str:
+    place = origins.made_at(thing)
+    return f", {'allocated' if thing.thing.is_memory else 'created'} {place}" if place else ""

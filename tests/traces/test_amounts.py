@@ -1,0 +1,43 @@
+"""Numbers in findings are whole, have units for people, and their plurals agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.simulator.ledger import Thing
+from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1,023 bytes"),
+        (1024, "1,024 bytes (1 KiB)"),
+        (1536, "1,536 bytes (1.5 KiB)"),
+        (1 << 20, "1,048,576 bytes (1 MiB)"),
+        (5 << 30, "5,368,709,120 bytes (5 GiB)"),
+        ((1 << 20) - 1, "1,048,575 bytes (1,024.0 KiB)"),
+        (1 << 64, "18,446,744,073,709,551,616 bytes (16 EiB)"),
+        (1 << 75, f"{1 << 75:,} bytes (32,768 EiB)"),
+    ],
+)
+def test_bytes_are_exact_and_readable(size_bytes: int, words: str) -> None:
+    assert bytes_in_words(size_bytes) == words
+
+
+def test_plurals_agree() -> None:
+    assert [counted(number, "block") for number in (0, 1, 2, 2000)] == [
+        "0 blocks",
+        "1 block",
+        "2 blocks",
+        "2,000 blocks",
+    ]
+    assert things_in_words(Thing.DEVICE, 1) == "1 block of device memory"
+    assert things_in_words(Thing.STREAM, 2) == "2 streams"
+    assert things_in_words(Thing.GRAPH_EXEC, 1) == "1 executable graph"
+
+
+def test_everything_has_a_name_of_words() -> None:
+    assert all("_" not in things_in_words(thing, 2) for thing in Thing)

@@ -1,0 +1,91 @@
+"""Which frames of a stack are shown: the program's own, and not those of what called it."""
+
+from __future__ import annotations
+
+import pytest
+
+import quiesce
+from quiesce.findings import Frame
+from quiesce.simulator.code_places import CodePlaces
+from quiesce.simulator.stacks import CallStack
+from quiesce.traces.folding import frames_of, is_own
+from quiesce.traces.origins import made_at
+
+SITE = "/venv/lib/python3.11/site-packages"
+
+
+class Known(CodePlaces):
+    """Native code whose places are given: each is asked for by the number of its frame."""
+
+    def __init__(self, frames: tuple[Frame, ...]) -> None:
+        super().__init__()
+        self._frames = frames
+
+    def at(self, module: str, offset: int) -> tuple[Frame, ...]:
+        return (self._frames[offset],)
+
+
+def stack(python: tuple[Frame, ...] = (), native: tuple[Frame, ...] = ()) -> CallStack:
+    return CallStack(python, tuple(("", number) for number in range(len(native))), Known(native))
+
+
+def test_what_calls_main_is_left_out() -> None:
+    native = (
+        Frame("work", module="/lib/x.so", offset=16),
+        Frame("main", module="/bin/z"),
+        Frame("_start", module="c.so"),
+    )
+    assert [frame.function for frame in frames_of(stack(native=native))] == ["work", "main"]
+
+
+@pytest.mark.parametrize(
+    ("file", "folded"),
+    [
+        ("train.py", ""),
+        ("/srv/lib/train.py", ""),
+        (f"{SITE}/cupy/_creation/basic.py", ""),
+        (f"{SITE}/_pytest/python.py", "pytest"),
+        (f"{SITE}/pluggy/_callers.py", "pluggy"),
+        ("/venv/bin/pytest", "pytest"),
+        ("/venv/bin/train", ""),
+        (quiesce.__file__, "quiesce"),
+        ("/usr/lib/python3.11/threading.py", "the standard library"),
+        ("/usr/lib/python3/dist-packages/mine/a.py", ""),
+        ("/opt/python/lib/python3.13t/contextlib.py", "the standard library"),
+        ("<frozen runpy>", "the interpreter"),
+        ("<string>", ""),
+    ],
+)
+def test_plumbing_of_python_is_folded_and_named(file: str, folded: str) -> None:
+    (frame,) = frames_of(stack((Frame("f", file, 1),)))
+    assert frame.folded == folded
+
+
+def test_native_code_that_python_called_stands_first_and_the_interpreter_nowhere() -> None:
+    native = (
+        Frame("Pool::take(int)", "/src/pool.cpp", 40, "/srv/_pool.so"),
+        Frame("take", module="/srv/_pool.so"),
+        Frame("pybind11::dispatch", module=f"{SITE}/other/core.so"),
+        Frame("ffi_call", module="/usr/lib/x86_64-linux-gnu/libffi.so.8"),
+        Frame("_call", module="/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311.so"),
+        Frame("_PyEval_EvalFrameDefault", module="/usr/bin/python3.11"),
+        Frame("main", module="/usr/bin/python3.11"),
+    )
+    frames = frames_of(stack((Frame("step", "train.py", 8),), native))
+    assert [(frame.function, frame.folded) for frame in frames] == [
+        ("Pool::take(int)", ""),
+        ("take", ""),
+        ("pybind11::dispatch", "core.so"),
+        ("ffi_call", "ctypes"),
+        ("_call", "ctypes"),
+        ("step", ""),
+    ]
+
+
+def test_the_place_is_the_innermost_of_the_program_itself() -> None:
+    library, own = Frame("empty", f"{SITE}/cupy/basic.py", 22), Frame("step", "/srv/train.py", 8)
+    assert [is_own(library), is_own(own)] == [False, True]
+    assert made_at((library, own)) == "at train.py:8"
+    assert made_at((library,)) == "at basic.py:22"
+    assert made_at((Frame("make", module="/srv/client"), Frame("main", "a.c", 3))) == "by make (client+0x0)"
+    assert made_at(()) == ""
