@@ -24,8 +24,8 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract program_rules errors flavour findings results requests "
-    "request_format shell versions"
+    "operations outcomes observations gauges contract program_rules errors flavour findings program_run results "
+    "requests request_format shell versions"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -40,9 +40,10 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms(""),
+    "program_run": _rooms("findings"),
     "versions": _rooms(""),
     "observations": _rooms("operations"),
-    "results": _rooms("findings"),
+    "results": _rooms("findings program_run"),
     "requests": _rooms("operations"),
     "request_format": _rooms("operations"),
     "backend": _rooms("operations outcomes observations gauges flavour"),

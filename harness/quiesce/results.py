@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from quiesce.findings import Finding
+from quiesce.program_run import ProgramRun
 
 
 class Verdict(enum.StrEnum):
@@ -49,7 +50,8 @@ class Result:
 
     ``reason`` says why it is unsupported, not promised, broken or inconclusive. ``operations`` counts those
     performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
-    ``attempt`` counts from 1: a test that failed may have been run again.
+    ``attempt`` counts from 1: a test that failed may have been run again. ``program`` is what is known beyond that of a
+    process on the simulated runtime.
     """
 
     case: str
@@ -65,6 +67,7 @@ class Result:
     reproduce: str = ""
     attempt: int = 1
     timeline: tuple[Sample, ...] = field(default=(), repr=False)
+    program: ProgramRun | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
+from quiesce.program_run import (
+    Conditions,
+    Event,
+    Holding,
+    Holdings,
+    MemoryHistory,
+    MemorySeries,
+    ObservedCall,
+    ProgramRun,
+    Surroundings,
+)
 from quiesce.results import Report, Result, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -121,6 +132,69 @@ USED_AFTER_FREE = Result(
         ),
     ),
     reproduce="quiesce exec -- python train.py",
+    program=ProgramRun(
+        conditions=Conditions(
+            command="python train.py",
+            flavour="cuda:12",
+            schedule="seeded",
+            seed=4,
+            recycle="eager",
+            at_exit="lost",
+            devices=2,
+            capacity_bytes=16 << 30,
+            failures=("device:9",),
+        ),
+        first_observation=0,
+        launches=3,
+        notes=("not simulated: cudaGraphicsMapResources (1 times called)", "3 kernels were launched"),
+        memory=MemoryHistory(
+            moments=(1, 2, 3, 5, 8),
+            series=(
+                MemorySeries("device", 0, None, (0, 4 << 20, 5 << 20, 4 << 20, 4 << 20), 5 << 20, 2),
+                MemorySeries("device", 0, 2, (0, 0, 0, 0, 1 << 20), 1 << 20, 1),
+                MemorySeries("pinned", 0, None, (3 << 20,) * 5, 3 << 20, 1),
+            ),
+            peak_bytes=8 << 20,
+            peak_observation=3,
+            refused=(Event(6, "cudaMalloc of 64 bytes"),),
+            refused_count=1,
+            marks=(Event(4, "step"),),
+            marks_count=1,
+        ),
+        surroundings=(
+            Surroundings(
+                0,
+                (
+                    ObservedCall(3, 1, "cudaMalloc", "allocates block 3: 1,048,576 bytes", "allocated by"),
+                    ObservedCall(5, 2, "cudaFree", "frees block 3", "freed by"),
+                    ObservedCall(6, 1, "cudaMalloc", "is refused 64 bytes of device memory on device 0"),
+                    ObservedCall(7, 1, "cudaMemsetAsync", "uses 16 bytes of block 3 after the free", "used by"),
+                ),
+            ),
+        ),
+        holdings=Holdings(
+            kept=(
+                Holding(
+                    "lost",
+                    "device memory",
+                    0,
+                    1,
+                    4 << 20,
+                    CallSite(
+                        "allocated by",
+                        "cudaMalloc",
+                        2,
+                        (Frame("load", "train.py", 4), Frame("<module>", "train.py", 19)),
+                    ),
+                ),
+                Holding("held", "pinned memory", 0, 1, 3 << 20, CallSite("allocated by", "cudaHostAlloc", 1)),
+                Holding("held", "stream", 0, 2, 0, CallSite("allocated by", "cudaStreamCreate", 0)),
+            ),
+            count=5,
+            size_bytes=8 << 20,
+            at_exit=True,
+        ),
+    ),
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quiesce.reporting.json_report import render_json, write_json
+from quiesce.reporting.json_values import RecordError
 from quiesce.reporting.record import result_from_record
 from quiesce.results import Report, Result, Verdict
 
@@ -16,6 +17,7 @@ jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra '
 
 REPORTS = Path(__file__).parents[2] / "reports"
 GOLDEN = REPORTS / "golden" / "report.json"
+GOLDEN_PROGRAM = REPORTS / "golden" / "program.json"
 
 
 def schema() -> dict[str, Any]:
@@ -38,7 +40,7 @@ def test_golden_report_is_what_is_written_today(report: Report) -> None:
 
 def test_schema_is_a_schema_and_closed_everywhere() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
-    assert len(object_schemas(schema())) == 9
+    assert len(object_schemas(schema())) == 18
     assert all("additionalProperties" in found for found in object_schemas(schema()))
 
 
@@ -63,6 +65,42 @@ def test_schema_refuses_an_unknown_key(place: str) -> None:
         "backends": document["backends"][0],
     }
     places[place]["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="surprise"):
+        jsonschema.Draft202012Validator(schema()).validate(document)
+
+
+def test_the_golden_report_of_a_program_is_what_is_written_today(program: Result) -> None:
+    assert GOLDEN_PROGRAM.read_bytes().decode("ascii") == render_json(Report(seed=4, results=(program,)))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("conditions",),
+        ("memory",),
+        ("memory", "series", 0),
+        ("memory", "marks", 0),
+        ("surroundings", 0),
+        ("surroundings", 0, "calls", 0),
+        ("holdings",),
+        ("holdings", "kept", 0),
+    ],
+)
+def test_what_a_program_did_is_read_back_and_nothing_else(path: tuple[str | int, ...], program: Result) -> None:
+    document = json.loads(GOLDEN_PROGRAM.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    assert result_from_record(document["results"][0]) == program
+    place: Any = document["results"][0]["program"]
+    for step in path:
+        place = place[step]
+    lacking = next(iter(place))
+    kept = place.pop(lacking)
+    with pytest.raises(RecordError, match=r"is n|does not|is a JSON object"):
+        result_from_record(document["results"][0])
+    with pytest.raises(jsonschema.ValidationError, match=lacking):
+        jsonschema.Draft202012Validator(schema()).validate(document)
+    place |= {lacking: kept, "surprise": 1}
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         jsonschema.Draft202012Validator(schema()).validate(document)
 

@@ -17,9 +17,8 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
-from quiesce.simulator.flavours import Simulated, parse_flavour
+from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.traces.at_exit import AtExit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +73,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         names = _names(command_line, len(ended.ledgers))
         end = _bad_end(ended.status)
         results = [
-            _result(path, simulated, arguments.at_exit, name, end, console)
-            for path, name in zip(ended.ledgers, names, strict=True)
+            _result(path, arguments, name, end, console) for path, name in zip(ended.ledgers, names, strict=True)
         ]
     is_reported = not arguments.report or _report(arguments, results, console)
     if results:
@@ -89,9 +87,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 def _report(arguments: argparse.Namespace, results: list[Result], console: Console) -> bool:
     """Write the reports, and return whether they could be written."""
     from quiesce.cli.report_writing import write_reports
-    from quiesce.cli.version import version
+    from quiesce.cli.run_record import describe_machine
 
-    return write_reports(arguments.report, results, console, seed=arguments.seed, run={"version": version()})
+    return write_reports(arguments.report, results, console, seed=arguments.seed, run=describe_machine())
 
 
 def _import_judges() -> None:
@@ -123,13 +121,18 @@ def _bad_end(status: int) -> str:
     return f"the program ended with {signal.Signals(-status).name if status < 0 else f'status {status}'}"
 
 
-def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, end: str, console: Console) -> Result:
+def _result(path: Path, arguments: argparse.Namespace, name: str, end: str, console: Console) -> Result:
+    from quiesce.cli.exec_conditions import conditions_of, reproduce_command
     from quiesce.simulator.ledger import open_ledger
     from quiesce.simulator.stacks import open_stacks
     from quiesce.traces.judgement import judge
+    from quiesce.traces.memory_history import MemoryRecorder
+    from quiesce.traces.program import describe_program
 
+    simulated = parse_flavour(arguments.flavour)
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        judgement = judge(ledger, at_exit, stacks)
+        memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
+        judgement = judge(ledger, arguments.at_exit, stacks, memory)
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
         for note in judgement.notes:
             console.complain(f"  {clean_line(note)}")
@@ -142,7 +145,17 @@ def _result(path: Path, simulated: Simulated, at_exit: AtExit, name: str, end: s
             reason="" if judgement.findings else end,
             findings=judgement.findings,
             operations=ledger.observations,
+            reproduce=reproduce_command(arguments, _defaults()),
+            program=None
+            if memory is None
+            else describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger)),
         )
+
+
+def _defaults() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(["true"])
 
 
 def _verdict(found: bool, end: str) -> Verdict:

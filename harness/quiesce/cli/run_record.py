@@ -25,13 +25,20 @@ def describe_run(planned: int | None, backends: Choice, errors: Iterable[CaseErr
     unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
     return {
         **({} if planned is None else {PLANNED: str(planned)}),
+        **describe_machine(),
+        **versions,
+        **skipped,
+        **unreadable,
+    }
+
+
+def describe_machine() -> dict[str, str]:
+    """Return when and on what a command runs."""
+    return {
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "version of quiesce": version(),
-        **versions,
-        **skipped,
-        **unreadable,
     }
 
 

@@ -16,7 +16,8 @@ from typing import Any, Final, Self
 from quiesce.errors import ConfigurationError
 from quiesce.files import naming
 from quiesce.reporting.attempts import last_attempts
-from quiesce.reporting.record import RecordError, result_from_record, result_record
+from quiesce.reporting.json_values import RecordError
+from quiesce.reporting.record import result_from_record, result_record
 from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
 

@@ -31,6 +31,7 @@ from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
 from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.marks import Marks
+from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
 from quiesce.traces.races import Race, RaceDetector
 
@@ -93,14 +94,21 @@ class RunningJudgement:
         return [*missing, *broken, *filter(None, [self._origins.note()])]
 
 
-def judge(ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None) -> Judgement:
-    """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept."""
+def judge(
+    ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None, memory: MemoryRecorder | None = None
+) -> Judgement:
+    """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept.
+
+    ``memory`` takes the observations in the same pass.
+    """
     running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
     findings: list[Finding] = []
     marks = Marks()
     for record in ledger.records():
         if record.seen is Seen.MARK:
             marks.see(record)
+        if memory is not None:
+            memory.see(record)
         findings.extend(running.see(record))
     notes: list[str] = []
     if ledger.launches:

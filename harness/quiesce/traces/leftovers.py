@@ -20,7 +20,7 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
 
     ``looked`` says whether the process was searched for their addresses then.
     """
-    for group in _groups(things, origins):
+    for group in by_place(things, origins):
         first = group[0]
         lost = looked and all(not thing.reachable for thing in group)
         yield Finding(
@@ -35,7 +35,7 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
 
 def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
     """Yield what some live things are and where they were made, a line for each place."""
-    groups = _groups(things, origins)
+    groups = by_place(things, origins)
     for group in groups[:HELD_MAX]:
         yield f"{_amount(group)}{_made_at(group[0], origins)}"
     left_out = [thing for group in groups[HELD_MAX:] for thing in group]
@@ -47,8 +47,8 @@ def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
         )
 
 
-def _groups(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThing]]:
-    """Return things by what they are and by the place in the code that made them, largest first."""
+def by_place(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThing]]:
+    """Group things by what they are and by the place in the code that made them, largest first."""
     listed = list(things)
     groups: dict[object, list[LiveThing]] = {}
     for thing, place in zip(listed, origins.places(listed), strict=True):

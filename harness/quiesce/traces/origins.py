@@ -86,6 +86,11 @@ class Origins:
             return self._site(role, _call(made))
         return self._site(role, _Call(made.function, made.observation, made.stack))
 
+    def site_with_stack(self, role: str, made: LiveThing) -> CallSite:
+        """Return the call that made something live, and who called for it."""
+        self._find([made.stack])
+        return replace(self.site(role, made), frames=self._frames[made.stack])
+
     def _site(self, role: str, call: _Call) -> CallSite:
         self._stack_of[call.observation] = call.stack
         return CallSite(role, call.function, call.observation)

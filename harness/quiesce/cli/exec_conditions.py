@@ -1,0 +1,57 @@
+"""How ``quiesce exec`` ran a program, for its report: the conditions, and a command that runs it again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from quiesce import shell
+from quiesce.program_run import Conditions
+from quiesce.simulator.ledger import Ledger
+
+_REPEATED: Final = (
+    "flavour",
+    "schedule",
+    "seed",
+    "recycle",
+    "devices",
+    "capacity",
+    "fail",
+    "at_exit",
+    "stacks",
+    "ring",
+)
+"""The options that decide what happens, in the order of a command; a test sees that none is missing."""
+
+
+def conditions_of(arguments: argparse.Namespace, ledger: Ledger) -> Conditions:
+    """Return what a program was run with; ``ledger`` knows what was left to the machine."""
+    return Conditions(
+        command=shell.join(arguments.words),
+        flavour=arguments.flavour,
+        schedule=arguments.schedule,
+        seed=arguments.seed,
+        recycle=arguments.recycle,
+        at_exit=str(arguments.at_exit),
+        devices=ledger.devices,
+        capacity_bytes=ledger.capacity_bytes,
+        failures=tuple(arguments.fail),
+    )
+
+
+def reproduce_command(arguments: argparse.Namespace, defaults: argparse.Namespace) -> str:
+    """Return a command that does it again: with the options that are not as ``defaults`` has them."""
+    words = ["quiesce", "exec"]
+    for name in _REPEATED:
+        value = getattr(arguments, name)
+        if value != getattr(defaults, name):
+            words += _option(f"--{name.replace('_', '-')}", value)
+    return shell.join([*words, "--", *arguments.words])
+
+
+def _option(option: str, value: object) -> list[str]:
+    if value is True:
+        return [option]
+    if isinstance(value, list):
+        return [word for each in value for word in (option, str(each))]
+    return [option, str(value)]

@@ -1,0 +1,143 @@
+"""What one process of a program did on the simulated runtime: the values that its report shows.
+
+Nothing here holds a clock or an address: two runs with one seed give the same values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.findings import CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How a program was run. ``failures`` are those that were asked for, as ``--fail`` names them."""
+
+    command: str
+    flavour: str
+    schedule: str
+    seed: int
+    recycle: str
+    at_exit: str
+    devices: int
+    capacity_bytes: int
+    failures: tuple[str, ...] = ()
+
+
+OTHER: Final = "other"
+"""The kind of the series that holds all that has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySeries:
+    """The bytes of one kind on one device at each of the moments of a :class:`MemoryHistory`.
+
+    ``stream`` is the number of the stream that the allocations were ordered on, 0 for a default stream, None where no
+    stream orders them. Of :data:`OTHER` neither is known.
+    ``peak_bytes`` and ``allocations`` are exact, also where ``bytes`` are those of chosen moments.
+    """
+
+    kind: str
+    device: int | None
+    stream: int | None
+    bytes: tuple[int, ...]
+    peak_bytes: int
+    allocations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something worth a mark on the axis: a refused request, or a mark that the program made."""
+
+    observation: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHistory:
+    """What was allocated, over the number of the observation after which it was.
+
+    Of a long run, the lowest and the highest moment of each of many parts are kept, and the last. ``refused`` and
+    ``marks`` are the first of ``refused_count`` and ``marks_count``.
+    """
+
+    moments: tuple[int, ...]
+    series: tuple[MemorySeries, ...]
+    peak_bytes: int
+    peak_observation: int
+    refused: tuple[Event, ...]
+    refused_count: int
+    marks: tuple[Event, ...]
+    marks_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCall:
+    """One observation in words. ``role`` says what it has to do with the finding; most have none.
+
+    ``thread`` counts the threads of what is shown, from 1.
+    """
+
+    observation: int
+    thread: int
+    call: str
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The observations around a finding, in order; numbers that are missing were left out.
+
+    ``finding`` is its position among those of its result.
+    """
+
+    finding: int
+    calls: tuple[ObservedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Things of one kind that lived when the process ended, all made by one call from one place.
+
+    ``state`` says who could still have given them back: ``lost`` means nobody. ``size_bytes`` is 0 for handles.
+    """
+
+    state: str
+    thing: str
+    device: int
+    count: int
+    size_bytes: int
+    site: CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What lived at the end, the largest first. ``count`` and ``size_bytes`` also cover what ``kept`` has no room for.
+
+    ``at_exit`` says whether the process ran its exit handlers; where it did not, nobody searched for owners.
+    """
+
+    kept: tuple[Holding, ...]
+    count: int
+    size_bytes: int
+    at_exit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """What a report shows of one process.
+
+    ``first_observation`` is the number of the first one kept: earlier ones were overwritten. ``notes`` are no findings:
+    what was not simulated, what was not judged.
+    """
+
+    conditions: Conditions
+    first_observation: int
+    launches: int
+    notes: tuple[str, ...]
+    memory: MemoryHistory
+    surroundings: tuple[Surroundings, ...]
+    holdings: Holdings

@@ -1,0 +1,218 @@
+"""What a process of a program did, as JSON values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from quiesce.program_run import (
+    Conditions,
+    Event,
+    Holding,
+    Holdings,
+    MemoryHistory,
+    MemorySeries,
+    ObservedCall,
+    ProgramRun,
+    Surroundings,
+)
+from quiesce.reporting.finding_record import call_site_from, call_site_record
+from quiesce.reporting.json_values import (
+    RecordError,
+    encodable,
+    flag_of,
+    items_of,
+    mapping_of,
+    number_of,
+    number_or_none_of,
+    numbers_of,
+    text_of,
+)
+
+Value = TypeVar("Value")
+
+
+def program_record(program: ProgramRun) -> dict[str, Any]:
+    """Return what a process did as JSON values."""
+    return {
+        "conditions": _conditions_record(program.conditions),
+        "first_observation": program.first_observation,
+        "holdings": _holdings_record(program.holdings),
+        "launches": program.launches,
+        "memory": _memory_record(program.memory),
+        "notes": [encodable(note) for note in program.notes],
+        "surroundings": [
+            {"calls": [_observed_record(call) for call in each.calls], "finding": each.finding}
+            for each in program.surroundings
+        ],
+    }
+
+
+def _conditions_record(conditions: Conditions) -> dict[str, Any]:
+    return {
+        "at_exit": conditions.at_exit,
+        "capacity_bytes": conditions.capacity_bytes,
+        "command": encodable(conditions.command),
+        "devices": conditions.devices,
+        "failures": [encodable(failure) for failure in conditions.failures],
+        "flavour": conditions.flavour,
+        "recycle": conditions.recycle,
+        "schedule": conditions.schedule,
+        "seed": conditions.seed,
+    }
+
+
+def _memory_record(memory: MemoryHistory) -> dict[str, Any]:
+    return {
+        "marks": [_event_record(event) for event in memory.marks],
+        "marks_count": memory.marks_count,
+        "moments": list(memory.moments),
+        "peak_bytes": memory.peak_bytes,
+        "peak_observation": memory.peak_observation,
+        "refused": [_event_record(event) for event in memory.refused],
+        "refused_count": memory.refused_count,
+        "series": [
+            {
+                "allocations": each.allocations,
+                "bytes": list(each.bytes),
+                "device": each.device,
+                "kind": encodable(each.kind),
+                "peak_bytes": each.peak_bytes,
+                "stream": each.stream,
+            }
+            for each in memory.series
+        ],
+    }
+
+
+def _event_record(event: Event) -> dict[str, Any]:
+    return {"observation": event.observation, "text": encodable(event.text)}
+
+
+def _observed_record(call: ObservedCall) -> dict[str, Any]:
+    return {
+        "call": encodable(call.call),
+        "observation": call.observation,
+        "role": encodable(call.role),
+        "text": encodable(call.text),
+        "thread": call.thread,
+    }
+
+
+def _holdings_record(holdings: Holdings) -> dict[str, Any]:
+    return {
+        "at_exit": holdings.at_exit,
+        "count": holdings.count,
+        "kept": [
+            {
+                "count": each.count,
+                "device": each.device,
+                "site": call_site_record(each.site),
+                "size_bytes": each.size_bytes,
+                "state": encodable(each.state),
+                "thing": encodable(each.thing),
+            }
+            for each in holdings.kept
+        ],
+        "size_bytes": holdings.size_bytes,
+    }
+
+
+def program_from(record: object) -> ProgramRun:
+    """Return what :func:`program_record` wrote. Raises :class:`RecordError` for any other shape."""
+    fields = mapping_of(record, "the value of 'program'")
+    return ProgramRun(
+        conditions=_conditions_from(fields.get("conditions")),
+        first_observation=number_of(fields, "first_observation"),
+        launches=number_of(fields, "launches"),
+        notes=tuple(str(note) for note in items_of(fields, "notes")),
+        memory=_memory_from(fields.get("memory")),
+        surroundings=_each(fields, "surroundings", _surroundings_from),
+        holdings=_holdings_from(fields.get("holdings")),
+    )
+
+
+def _each(fields: Mapping[str, Any], key: str, make: Callable[[Mapping[str, Any]], Value]) -> tuple[Value, ...]:
+    return tuple(make(mapping_of(item, f"an item of '{key}'")) for item in items_of(fields, key))
+
+
+def _conditions_from(record: object) -> Conditions:
+    fields = mapping_of(record, "the value of 'conditions'")
+    return Conditions(
+        command=text_of(fields, "command"),
+        flavour=text_of(fields, "flavour"),
+        schedule=text_of(fields, "schedule"),
+        seed=number_of(fields, "seed"),
+        recycle=text_of(fields, "recycle"),
+        at_exit=text_of(fields, "at_exit"),
+        devices=number_of(fields, "devices"),
+        capacity_bytes=number_of(fields, "capacity_bytes"),
+        failures=tuple(str(failure) for failure in items_of(fields, "failures")),
+    )
+
+
+def _memory_from(record: object) -> MemoryHistory:
+    fields = mapping_of(record, "the value of 'memory'")
+    moments, series = numbers_of(fields, "moments"), _each(fields, "series", _series_from)
+    if any(len(each.bytes) != len(moments) for each in series):
+        raise RecordError("'series' does not have the bytes of each of 'moments'")
+    return MemoryHistory(
+        moments=moments,
+        series=series,
+        peak_bytes=number_of(fields, "peak_bytes"),
+        peak_observation=number_of(fields, "peak_observation"),
+        refused=_each(fields, "refused", _event_from),
+        refused_count=number_of(fields, "refused_count"),
+        marks=_each(fields, "marks", _event_from),
+        marks_count=number_of(fields, "marks_count"),
+    )
+
+
+def _series_from(fields: Mapping[str, Any]) -> MemorySeries:
+    return MemorySeries(
+        kind=text_of(fields, "kind"),
+        device=number_or_none_of(fields, "device"),
+        stream=number_or_none_of(fields, "stream"),
+        bytes=numbers_of(fields, "bytes"),
+        peak_bytes=number_of(fields, "peak_bytes"),
+        allocations=number_of(fields, "allocations"),
+    )
+
+
+def _event_from(fields: Mapping[str, Any]) -> Event:
+    return Event(number_of(fields, "observation"), text_of(fields, "text"))
+
+
+def _surroundings_from(fields: Mapping[str, Any]) -> Surroundings:
+    return Surroundings(number_of(fields, "finding"), _each(fields, "calls", _observed_from))
+
+
+def _observed_from(fields: Mapping[str, Any]) -> ObservedCall:
+    return ObservedCall(
+        observation=number_of(fields, "observation"),
+        thread=number_of(fields, "thread"),
+        call=text_of(fields, "call"),
+        text=text_of(fields, "text"),
+        role=text_of(fields, "role"),
+    )
+
+
+def _holdings_from(record: object) -> Holdings:
+    fields = mapping_of(record, "the value of 'holdings'")
+    return Holdings(
+        kept=_each(fields, "kept", _holding_from),
+        count=number_of(fields, "count"),
+        size_bytes=number_of(fields, "size_bytes"),
+        at_exit=flag_of(fields, "at_exit"),
+    )
+
+
+def _holding_from(fields: Mapping[str, Any]) -> Holding:
+    return Holding(
+        state=text_of(fields, "state"),
+        thing=text_of(fields, "thing"),
+        device=number_of(fields, "device"),
+        count=number_of(fields, "count"),
+        size_bytes=number_of(fields, "size_bytes"),
+        site=call_site_from(fields.get("site")),
+    )

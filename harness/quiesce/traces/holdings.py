@@ -1,0 +1,45 @@
+"""What lived when a process ended, by what it is, who could give it back, and where it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quiesce.program_run import Holding, Holdings
+from quiesce.simulator.ledger import LiveThing
+from quiesce.traces.leftovers import by_place
+from quiesce.traces.origins import Origins
+
+HOLDINGS_MAX: Final = 200
+"""So many places are kept, those with the most bytes; the totals cover all."""
+LOST: Final = "lost"
+"""Nobody could have given it back any more."""
+HELD: Final = "held"
+"""Somebody could have, or nobody looked."""
+
+
+def holdings_of(things: Iterable[LiveThing], origins: Origins, *, at_exit: bool) -> Holdings:
+    """Group what lived at the end. ``at_exit`` says whether the process was searched for owners then."""
+    states: dict[str, list[LiveThing]] = {LOST: [], HELD: []}
+    for thing in things:
+        states[LOST if at_exit and not thing.reachable else HELD].append(thing)
+    groups = [(state, group) for state, left in states.items() for group in by_place(left, origins)]
+    groups.sort(key=lambda each: (-_bytes(each[1]), -len(each[1])))
+    return Holdings(
+        kept=tuple(_holding(state, group, origins) for state, group in groups[:HOLDINGS_MAX]),
+        count=sum(len(group) for _, group in groups),
+        size_bytes=sum(_bytes(group) for _, group in groups),
+        at_exit=at_exit,
+    )
+
+
+def _holding(state: str, group: list[LiveThing], origins: Origins) -> Holding:
+    first = group[0]
+    is_memory = first.thing.is_memory
+    name = first.thing.name.lower().replace("_", " ") + (" memory" if is_memory else "")
+    site = origins.site_with_stack("allocated by" if is_memory else "created by", first)
+    return Holding(state, name, first.device, len(group), _bytes(group), site)
+
+
+def _bytes(group: list[LiveThing]) -> int:
+    return sum(thing.size_bytes for thing in group if thing.thing.is_memory)

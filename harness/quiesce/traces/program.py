@@ -1,0 +1,28 @@
+"""What a report shows of a process beyond its findings, made of its ledger when it has been judged."""
+
+from __future__ import annotations
+
+from quiesce.program_run import Conditions, ProgramRun
+from quiesce.simulator.ledger import Ledger
+from quiesce.simulator.stacks import CallStacks
+from quiesce.traces.holdings import holdings_of
+from quiesce.traces.judgement import Judgement
+from quiesce.traces.memory_history import MemoryRecorder
+from quiesce.traces.origins import Origins
+from quiesce.traces.surroundings import surroundings_of
+
+
+def describe_program(
+    ledger: Ledger, stacks: CallStacks | None, judgement: Judgement, memory: MemoryRecorder, conditions: Conditions
+) -> ProgramRun:
+    """Return what one process did. ``memory`` has taken the observations that the judgement is about."""
+    live = list(ledger.live())
+    return ProgramRun(
+        conditions=conditions,
+        first_observation=ledger.lost,
+        launches=ledger.launches,
+        notes=judgement.notes,
+        memory=memory.history(live),
+        surroundings=surroundings_of(judgement.findings, ledger),
+        holdings=holdings_of(live, Origins(stacks), at_exit=ledger.exited),
+    )

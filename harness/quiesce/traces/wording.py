@@ -1,0 +1,148 @@
+"""One observation of a ledger as a sentence: ``frees block 12``.
+
+A block has the number of the observation that it was allocated by. Its address would say less: it is another in every
+run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.traces.amounts import bytes_in_words
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an address lies: ``offset_bytes`` into the block that the observation ``block`` allocated."""
+
+    block: int
+    offset_bytes: int
+
+    def __str__(self) -> str:
+        return f"block {self.block}" + (f" from byte {self.offset_bytes:,} on" if self.offset_bytes else "")
+
+
+def addresses_of(record: Record) -> tuple[int, ...]:
+    """Return the addresses that the sentence of an observation names."""
+    if record.seen in (Seen.COPIED, Seen.STAGED_AGAIN):
+        return record.address, record.other
+    return (record.address,) if record.address else ()
+
+
+class Sentences:
+    """Puts observations into words.
+
+    ``places`` has the places of their addresses, by number and address. What has none is called ``elsewhere``.
+    """
+
+    def __init__(self, places: Mapping[tuple[int, int], Place], elsewhere: str) -> None:
+        self._places = places
+        self._elsewhere = elsewhere
+
+    def of(self, record: Record) -> str:
+        """Return the sentence of one observation."""
+        return self._of_memory(record) or self._of_fault(record) or _of_order(record)
+
+    def _of_memory(self, record: Record) -> str:
+        match record.seen:
+            case Seen.ALLOCATED:
+                return f"allocates block {record.number}: {_memory(record)}{_ordered(record)}"
+            case Seen.FREED:
+                return f"frees {self._at(record, 'a block')}{_ordered(record)}"
+            case Seen.REFUSED:
+                return f"is refused {_memory(record)}"
+            case Seen.READ:
+                return f"{_stream(record)} reads {_size(record)} of {self._at(record)}"
+            case Seen.WRITTEN:
+                return f"{_stream(record)} writes {_size(record)} of {self._at(record)}"
+            case Seen.COPIED:
+                return f"{_stream(record)} copies {_size(record)} from {self._source(record)} to {self._at(record)}"
+            case Seen.LAUNCHED:
+                return f"{_stream(record)} runs a kernel or a function of the host"
+            case _:
+                return ""
+
+    def _of_fault(self, record: Record) -> str:
+        match record.seen:
+            case Seen.FREED_TWICE:
+                return f"frees {self._at(record, 'a block')} once more"
+            case Seen.FREED_FOREIGN:
+                return "frees an address where no block of its kind begins"
+            case Seen.USED_AFTER_FREE:
+                return f"uses {_size(record)} of {self._at(record)} after the free"
+            case Seen.OUT_OF_BOUNDS:
+                return f"uses {_size(record)} of {self._at(record, 'a block')}, beyond its end"
+            case Seen.DAMAGED:
+                return f"finds bytes changed that follow {self._at(record, 'a block')}"
+            case Seen.STAGED_AGAIN:
+                return f"copies {_size(record)} of {self._source(record)} by way of {self._at(record)}"
+            case Seen.DEAD_HANDLE:
+                return f"uses a {record.thing.name.lower().replace('_', ' ')} that was destroyed"
+            case Seen.NOT_SIMULATED:
+                return "is not simulated"
+            case Seen.CONTEXT_BROKEN:
+                return f"device {record.device} becomes unusable by error {record.other}"
+            case _:
+                return ""
+
+    def _at(self, record: Record, unknown: str = "") -> str:
+        place = self._places.get((record.number, record.address))
+        return str(place) if place else unknown or self._elsewhere
+
+    def _source(self, record: Record) -> str:
+        return str(self._places.get((record.number, record.other), self._elsewhere))
+
+
+def _of_order(record: Record) -> str:
+    captured = ", within a graph" if record.flags & Flag.CAPTURED else ""
+    match record.seen:
+        case Seen.RECORDED:
+            return f"event {record.object} is recorded on {_stream(record)}{captured}"
+        case Seen.STREAM_WAITED:
+            return f"{_stream(record)} waits for event {record.object}{captured}"
+        case Seen.EVENT_WAITED:
+            return f"the host waits for event {record.object}"
+        case Seen.EVENT_COMPLETE:
+            return f"the host learns that event {record.object} is complete"
+        case Seen.STREAM_COMPLETE | Seen.HOST_WAITED_WORK:
+            return f"the host learns that the work of {_stream(record)} is complete"
+        case Seen.STREAM_WAITED_FOR:
+            return f"the host waits for {_stream(record)}"
+        case Seen.DEVICE_WAITED_FOR:
+            return f"the host waits for device {record.device}"
+        case Seen.CREATED:
+            return f"creates {_handle(record)}"
+        case Seen.DESTROYED:
+            return f"destroys {_handle(record)}"
+        case Seen.MARK:
+            return f"the program's mark: {record.address:,} live blocks, {_size(record)}, {record.other:,} handles"
+        case _:
+            return ""
+
+
+def _stream(record: Record) -> str:
+    return f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
+
+
+def _ordered(record: Record) -> str:
+    return f", in the order of {_stream(record)}" if record.flags & Flag.ORDERED else ""
+
+
+def _size(record: Record) -> str:
+    return bytes_in_words(record.size_bytes)
+
+
+def _memory(record: Record) -> str:
+    match record.thing:
+        case Thing.PINNED:
+            return f"{_size(record)} of pinned host memory"
+        case Thing.REGISTERED:
+            return f"{_size(record)} of host memory, registered"
+        case thing:
+            return f"{_size(record)} of {thing.name.lower()} memory on device {record.device}"
+
+
+def _handle(record: Record) -> str:
+    return f"{record.thing.name.lower().replace('_', ' ')} {record.object}"
