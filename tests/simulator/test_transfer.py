@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from quiesce.simulator.ledger import Seen
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
 
 SIZE = 64
 ANY_DIRECTION = 4
@@ -213,3 +215,5 @@ def test_host_memory_that_is_unmapped_in_flight_is_an_observation_and_no_crash(s
     client.ok("StreamSynchronize", stream)
     (seen,) = client.seen(Seen.USED_AFTER_FREE)
     assert (seen.address, seen.size_bytes) == (address, 4096)
+    told = [finding.observed for finding in judge(client.machine.ledger, AtExit.NONE).findings]
+    assert f"a copy has 4096 bytes left at {address:#x}, where no memory is mapped" in "".join(told)

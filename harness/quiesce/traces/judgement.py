@@ -23,7 +23,7 @@ from quiesce.program_rules import (
     ORDERED,
     OWN_FREED,
 )
-from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen
+from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.amounts import counted
@@ -198,9 +198,17 @@ _AT_ONCE: Final = {
     ),
 }
 
+_NOT_MAPPED: Final = _Rule(
+    NOT_USED_FREED,
+    "TEAR",
+    "host memory that stays mapped until the copy is complete",
+    "a copy has {size_bytes} bytes left at {address:#x}, where no memory is mapped (any more); {function} saw it",
+)
+
 
 def _broken_at_once(record: Record) -> Iterator[Finding]:
-    rule = _AT_ONCE.get(record.seen)
+    is_of_host = record.seen is Seen.USED_AFTER_FREE and record.thing is Thing.REGISTERED
+    rule = _NOT_MAPPED if is_of_host else _AT_ONCE.get(record.seen)
     if rule is None:
         return
     words = {

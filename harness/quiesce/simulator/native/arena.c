@@ -1,6 +1,7 @@
 #include "arena.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 // Classes are 1, 2, 3, 4 granules and from then on four between powers of two, as in most allocators of today: a slot
@@ -104,4 +105,14 @@ void arena_give(struct arena *arena, struct arena_slot slot, bool reusable) {
         class->free_capacity = capacity;
     }
     class->free[class->free_count++] = slot;
+}
+
+void arena_clear(uint64_t address, uint64_t size_bytes) {
+    enum { LARGE_BYTES = 1 << 20, PAGE_BYTES = 4096 };
+    uint64_t end = address + size_bytes, first = (address + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
+    uint64_t behind = end & ~(PAGE_BYTES - 1ull);
+    // Private anonymous memory reads as zeros afterwards (madvise(2)); pages that somebody locked stay as they are.
+    if (size_bytes < LARGE_BYTES || madvise((void *)first, behind - first, MADV_DONTNEED)) first = behind = end;
+    memset((void *)address, 0, first - address);
+    memset((void *)behind, 0, end - behind);
 }

@@ -63,3 +63,6 @@ static inline void arena_end(struct arena_slot slot) { *slot.use = ARENA_DEAD; }
 
 // Gives a slot back; a `reusable` one may be taken again.
 void arena_give(struct arena *arena, struct arena_slot slot, bool reusable);
+
+// Sets bytes of slots to zero. Whole pages of large ranges go back to the system, so that they cost no memory.
+void arena_clear(uint64_t address, uint64_t size_bytes);

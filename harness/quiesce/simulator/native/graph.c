@@ -253,7 +253,7 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
     for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
         if (!stream->capture) {
-            transfer_observe(stream, work);
+            transfer_observe(stream, work, false);
             // What it was captured with may have been freed since. That is seen; the launch itself does not look.
             (void)transfer_check(work, graph_memory_covers);
         }

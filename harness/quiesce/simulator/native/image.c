@@ -24,6 +24,16 @@ size_t image_length(const char *image, size_t room) {
     return is_text ? strnlen(image, room) : 0;  // PTX begins with a comment or a directive, and ends with a NUL
 }
 
+// One call reads less than 2 GiB (read(2), NOTES).
+static bool read_whole(int file, char *content, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = read(file, content + done, bytes - done);
+        if (got <= 0) return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
 enum status image_from_file(const char *path, char **content, size_t *bytes) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     struct stat about;
@@ -32,7 +42,7 @@ enum status image_from_file(const char *path, char **content, size_t *bytes) {
     if (fstat(file, &about) == 0 && about.st_size > 0) {
         *bytes = (size_t)about.st_size;
         *content = calloc(1, *bytes + IMAGE_HEADER_BYTES);
-        status = !*content ? OUT_OF_MEMORY : read(file, *content, *bytes) == about.st_size ? OK : INVALID_IMAGE;
+        status = !*content ? OUT_OF_MEMORY : read_whole(file, *content, *bytes) ? OK : INVALID_IMAGE;
         if (status) free(*content);
     }
     close(file);

@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena.h"
 #include "capture.h"
@@ -327,7 +328,8 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (!address) return INVALID_VALUE;
     struct span span = memory_find(address);
     if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own
-    if (!span.dead && address + size_bytes <= span.start + span.size_bytes) return OK;
+    uint64_t before = address - span.start;  // a sum of address and size may wrap around
+    if (!span.dead && before <= span.size_bytes && size_bytes <= span.size_bytes - before) return OK;
     ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
                                     .thing = (uint8_t)span.thing,
                                     .stack = stack_of_call(),
@@ -336,6 +338,13 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
                                     .size_bytes = size_bytes,
                                     .other = span.start + span.size_bytes});
     return INVALID_VALUE;
+}
+
+void memory_clear(uint64_t address, uint64_t size_bytes) {
+    if (arena_at(address))
+        arena_clear(address, size_bytes);
+    else
+        memset((void *)address, 0, size_bytes);
 }
 
 uint32_t memory_live_at(uint64_t address) {

@@ -54,6 +54,9 @@ struct span memory_find(uint64_t address);
 // Whether size bytes at an address may be used: INVALID_VALUE for memory that was freed, or that ends before.
 enum status memory_check(uint64_t address, uint64_t size_bytes);
 
+// Sets memory that may be used to zero.
+void memory_clear(uint64_t address, uint64_t size_bytes);
+
 // The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
 uint32_t memory_live_at(uint64_t address);
 bool memory_covers(uint64_t address);

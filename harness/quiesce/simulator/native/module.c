@@ -159,7 +159,7 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block) {
     enum status status = failure_meet(CALL_LAUNCH);
     struct work work = {.kind = WORK_LAUNCH, .fault = {context_is_sticky(status) ? status : OK, stream->device}};
     if (status && !work.fault.status) return status;
-    if (!stream->capture) transfer_observe(stream, &work);
+    if (!stream->capture) transfer_observe(stream, &work, false);
     return stream_enqueue(stream, &work);
 }
 

@@ -38,7 +38,8 @@ static uint32_t first_behind(uint64_t address) {
 
 enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
     enum status status = capture_forbid_unsafe();
-    if (!status && (!address || !size_bytes || memory_covers(address))) status = INVALID_VALUE;
+    bool wraps = size_bytes > UINT64_MAX - address;
+    if (!status && (!address || !size_bytes || wraps || memory_covers(address))) status = INVALID_VALUE;
     if (!status) status = failure_meet(CALL_PINNED);
     if (status) return status;
     uint32_t place = first_behind(address);

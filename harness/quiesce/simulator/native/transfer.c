@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "client_memory.h"
 #include "failure.h"
 #include "forget.h"
 #include "ledger.h"
@@ -38,6 +39,9 @@
 
 enum place { PLACE_PAGEABLE, PLACE_PINNED, PLACE_DEVICE, PLACE_MANAGED };
 
+// A larger source is not read into memory that the machine may lack: the whole copy runs before the call returns.
+#define STAGED_BYTES_MAX (256ull << 20)
+
 static _Thread_local uint64_t hidden_asked_about = HIDDEN(0ull);
 
 static enum place place_of(uint64_t address) {
@@ -68,7 +72,10 @@ enum status transfer_check_direction(uint64_t to, uint64_t from, struct shape sh
 }
 
 static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
-    return width && height ? (height - 1) * pitch + width : 0;
+    uint64_t bytes;
+    if (!width || !height) return 0;
+    bool overflows = __builtin_mul_overflow(height - 1, pitch, &bytes) || __builtin_add_overflow(bytes, width, &bytes);
+    return overflows ? UINT64_MAX : bytes;
 }
 
 static enum status check_side(uint64_t address, uint64_t size_bytes, bool (*excepted)(uint64_t address)) {
@@ -85,7 +92,7 @@ enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t ad
     return check_side(copy->from, extent(copy->from_pitch, copy->width, copy->height), excepted);
 }
 
-void transfer_observe(const struct stream *stream, const struct work *work) {
+void transfer_observe(const struct stream *stream, const struct work *work, bool read_at_once) {
     struct observation seen = {
         .device = (uint16_t)stream->device, .stack = stack_of_call(), .stream = stream->serial};
     switch (work->kind) {
@@ -95,7 +102,7 @@ void transfer_observe(const struct stream *stream, const struct work *work) {
             seen.other = work->copy.from;
             seen.size_bytes = extent(work->copy.to_pitch, work->copy.width, work->copy.height);
             seen.other_bytes = extent(work->copy.from_pitch, work->copy.width, work->copy.height);
-            seen.flags = work->copy.staged ? FLAG_STAGED : 0;
+            seen.flags = read_at_once ? FLAG_STAGED : 0;
             break;
         case WORK_FILL:
             seen.seen = SEEN_WRITTEN;
@@ -132,8 +139,12 @@ static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
 static enum status stage(struct copy *copy) {
     copy->staged = malloc(copy->width * copy->height);
     if (!copy->staged) return OUT_OF_MEMORY;
-    for (uint64_t row = 0; row < copy->height; row++)
-        memcpy((char *)copy->staged + row * copy->width, (char *)copy->from + row * copy->from_pitch, copy->width);
+    for (uint64_t row = 0; row < copy->height; row++) {
+        uint64_t to = (uint64_t)copy->staged + row * copy->width;
+        if (client_memory_copy(to, copy->from + row * copy->from_pitch, copy->width)) continue;
+        forget(copy->staged, copy->width * copy->height);
+        return INVALID_VALUE;
+    }
     return OK;
 }
 
@@ -143,12 +154,15 @@ static enum status finish(struct stream *stream) {
     return stream_finish(stream);
 }
 
+enum until { ENQUEUED, READ, COMPLETE };
+
 // Host functions run without the lock meanwhile: another thread may destroy the stream.
-static enum status perform(struct stream *stream, struct work *work, bool waits) {
+static enum status perform(struct stream *stream, struct work *work, enum until until) {
     stream_keep(stream);
     enum status status = stream_enqueue(stream, work);
     if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
-    if (!status && waits) status = finish(stream);
+    if (!status && until == COMPLETE) status = finish(stream);
+    if (!status && until == READ) status = stream_finish(stream);  // a device may be later: nobody is told
     stream_drop(stream);
     return status;
 }
@@ -181,12 +195,13 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
     if (stream->capture) return asynchronous ? stream_enqueue(stream, &work) : capture_forbid_on(stream);
     bool complete = returns_complete(source, target, asynchronous), between_devices;
     if ((status = finish_peers(stream, to, from, &between_devices))) return status;
-    if (source == PLACE_PAGEABLE && !is_host(target)) {
-        if (!asynchronous && (status = stream_synchronize(stream))) return status;
-        if ((status = stage(&work.copy))) return status;
-    }
-    transfer_observe(stream, &work);
-    return perform(stream, &work, complete || between_devices);
+    bool reads_at_once = source == PLACE_PAGEABLE && !is_host(target);
+    bool stages = reads_at_once && shape.width <= STAGED_BYTES_MAX / shape.height;
+    if (reads_at_once && !asynchronous && (status = stream_synchronize(stream))) return status;
+    if (stages && (status = stage(&work.copy))) return status;
+    transfer_observe(stream, &work, reads_at_once);
+    enum until until = complete || between_devices ? COMPLETE : reads_at_once && !stages ? READ : ENQUEUED;
+    return perform(stream, &work, until);
 }
 
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
@@ -195,8 +210,8 @@ enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchro
     if (status || !fill.width || !fill.height) return status;
     enum place place = place_of(fill.to);
     if (place == PLACE_PAGEABLE) return INVALID_VALUE;
-    if (!stream->capture) transfer_observe(stream, &work);
+    if (!stream->capture) transfer_observe(stream, &work, false);
     // "asynchronous with respect to the host except when the target is pinned host memory or a Unified Memory region"
     bool waits = !asynchronous && !stream->capture && (place != PLACE_DEVICE || settings.flavour == FLAVOUR_HIP);
-    return perform(stream, &work, waits);
+    return perform(stream, &work, waits ? COMPLETE : ENQUEUED);
 }

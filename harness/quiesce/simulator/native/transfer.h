@@ -29,8 +29,9 @@ enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchro
 // (NULL: none are) nothing is said.
 enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t address));
 
-// Says in the ledger what a piece of work on a stream will read and write.
-void transfer_observe(const struct stream *stream, const struct work *work);
+// Says in the ledger what a piece of work on a stream will read and write. A source may be `read_at_once`: before the
+// call returns.
+void transfer_observe(const struct stream *stream, const struct work *work, bool read_at_once);
 
 // A client asked what lies at an address, and was told that it is page-locked host memory.
 void transfer_asked_about_pinned(uint64_t address);

@@ -198,9 +198,14 @@ static bool is_usable(const struct granule *granule) {
     return false;
 }
 
-static void protect(uint64_t address, const struct granule *granule) {
-    int rights = is_usable(granule) ? PROT_READ | PROT_WRITE : PROT_NONE;  // the host's, which must be able to copy
-    mprotect((void *)address, VIRTUAL_GRANULE, rights);
+// One call for as many granules as are alike.
+static void protect(uint64_t address, const struct granule *granules, uint64_t count) {
+    for (uint64_t first = 0, behind; first < count; first = behind) {
+        bool usable = is_usable(&granules[first]);
+        for (behind = first + 1; behind < count && is_usable(&granules[behind]) == usable;) behind++;
+        int rights = usable ? PROT_READ | PROT_WRITE : PROT_NONE;  // the host's, which must be able to copy
+        mprotect((void *)(address + first * VIRTUAL_GRANULE), (behind - first) * VIRTUAL_GRANULE, rights);
+    }
 }
 
 enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const struct virtual_access *access,
@@ -215,11 +220,10 @@ enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const stru
     }
     for (uint64_t i = 0; i < granules_of(size_bytes); i++)
         if (granules[i].state != MAPPED) return INVALID_VALUE;  // "must be a fully mapped address range"
-    for (uint64_t i = 0; i < granules_of(size_bytes); i++) {
+    for (uint64_t i = 0; i < granules_of(size_bytes); i++)
         for (size_t each = 0; each < count; each++)
             granules[i].access[access[each].location.ordinal] = (unsigned char)access[each].access;
-        protect(address + i * VIRTUAL_GRANULE, &granules[i]);
-    }
+    protect(address, granules, granules_of(size_bytes));
     return OK;
 }
 

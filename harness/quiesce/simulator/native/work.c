@@ -1,11 +1,9 @@
 #include "work.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
+#include "client_memory.h"
 #include "context.h"
 #include "forget.h"
 #include "graph_memory.h"
@@ -109,23 +107,6 @@ bool work_takes_time(const struct work *work) {
     }
 }
 
-// Copies to or from memory of the client's own, which it may have given back to the system before the stream came to
-// it: the kernel copies, so that this is an observation and no fault. The device would have held the pages.
-static void copy_clients(uint64_t to, const void *from, uint64_t size_bytes) {
-    struct iovec local = {(void *)to, size_bytes}, remote = {(void *)from, size_bytes};
-    ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-    if (copied == (ssize_t)size_bytes) return;
-    if (copied < 0 && errno != EFAULT) {
-        memmove((void *)to, from, size_bytes);  // a sandbox without the call
-        return;
-    }
-    ledger_see((struct observation){.seen = SEEN_USED_AFTER_FREE,
-                                    .thing = THING_REGISTERED,
-                                    .stack = stack_of_call(),
-                                    .address = memory_covers(to) ? (uint64_t)from : to,
-                                    .size_bytes = size_bytes});
-}
-
 static void run_copy(const struct copy *copy) {
     bool is_ours = memory_covers(copy->to) && (copy->staged || memory_covers(copy->from));
     for (uint64_t row = 0; row < copy->height; row++) {
@@ -134,20 +115,33 @@ static void run_copy(const struct copy *copy) {
         uint64_t to = copy->to + row * copy->to_pitch;
         if (is_ours)
             memmove((void *)to, from, copy->width);
-        else
-            copy_clients(to, from, copy->width);
+        else if (!client_memory_copy(to, (uint64_t)from, copy->width))
+            return;  // the rows behind it lack the same
+    }
+}
+
+// Writes a row's first element and doubles what there is, up to as much as a processor's cache holds.
+static void fill_row(char *start, const struct fill *fill) {
+    enum { PATTERN_BYTES = 16 << 10 };
+    uint64_t written = fill->value_bytes < fill->width ? fill->value_bytes : fill->width;
+    memcpy(start, &fill->value, written);
+    while (written < fill->width) {
+        uint64_t piece = written < PATTERN_BYTES ? written : PATTERN_BYTES;
+        if (piece > fill->width - written) piece = fill->width - written;
+        memcpy(start + written, start, piece);
+        written += piece;
     }
 }
 
 static void run_fill(const struct fill *fill) {
     for (uint64_t row = 0; row < fill->height; row++) {
-        char *start = (char *)fill->to + row * fill->pitch;
-        if (fill->value_bytes == 1) {
-            memset(start, (int)fill->value, fill->width);
-            continue;
-        }
-        for (uint64_t at = 0; at < fill->width; at += fill->value_bytes)
-            memcpy(start + at, &fill->value, fill->value_bytes);
+        uint64_t start = fill->to + row * fill->pitch;
+        if (!fill->value)
+            memory_clear(start, fill->width);
+        else if (fill->value_bytes == 1)
+            memset((void *)start, (int)fill->value, fill->width);
+        else
+            fill_row((char *)start, fill);
     }
 }
 
