@@ -31,7 +31,9 @@ class Driver:
 
 @pytest.fixture
 def driver(start: Any) -> Driver:
-    return Driver(start(schedule="lazy", devices=2))
+    made = Driver(start(schedule="lazy", devices=2))
+    assert made.call("Init", 0) == OK
+    return made
 
 
 def current(driver: Driver) -> int:

@@ -22,6 +22,7 @@ OK, INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT, NOT_SUPPORTED = 0, 1, 101, 2
 @pytest.fixture
 def driver(start: Any) -> Driver:
     made = Driver(start(devices=2))
+    assert made.call("Init", 0) == OK
     made.make("CtxCreate_v2", 0, 0)
     return made
 

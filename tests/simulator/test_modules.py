@@ -38,6 +38,7 @@ class Modules:
 @pytest.fixture(params=list(NAMES))
 def modules(request: pytest.FixtureRequest, start: Any) -> tuple[Any, Modules]:
     client = start(request.param, recycle="never")
+    client.ok("Free", None)  # whoever calls the runtime has a context
     return client, Modules(client, request.param)
 
 
@@ -145,7 +146,9 @@ def test_an_extended_launch_records_its_events(start: Any) -> None:
 
 
 def test_driver_libraries_are_modules_by_another_name(start: Any) -> None:
-    library = start("cuda:12").machine.library
+    client = start("cuda:12")
+    client.ok("Free", None)
+    library = client.machine.library
     made, kernel, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     assert library.cuLibraryLoadData(ctypes.byref(made), PTX, None, None, 0, None, None, 0) == 0
     assert library.cuLibraryGetKernel(ctypes.byref(kernel), made, b"scale") == 0

@@ -49,6 +49,7 @@ class Objects:
     def __init__(self, client: Client, *, driver: bool = False) -> None:
         self.client = client
         self.driver = driver
+        client.ok("Free", None)  # whoever calls the runtime has a context
 
     def call(self, function: str, *arguments: Any) -> int:
         if not self.driver:

@@ -30,6 +30,9 @@ class Virtual:
     prefix: str
     made: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.client.ok("Free", None)  # whoever calls the runtime has a context
+
     def call(self, function: str, *arguments: Any) -> int:
         passed = (ctypes.c_uint64(each) if type(each) is int else each for each in arguments)
         status: int = getattr(self.client.machine.library, self.prefix + function)(*passed)

@@ -1,5 +1,12 @@
-// How a front end's function is written: CALL begins it and takes the lock, ANSWER and NEED end it. CALL_ALWAYS begins
-// one that works in a context that an error made unusable.
+// How a front end's function is written: CALL begins it and takes the lock, ANSWER and NEED end it.
+//
+// A front end says first what it answers as: RUNTIME (libcudart), LIBCUDA (the driver) or neither (HIP). CALL_ALWAYS
+// begins a function that works in a context that an error made unusable, CALL_OUTSIDE one that needs no context. In
+// the runtime CALL makes the primary context current where none is ("If no CUcontext is current to the calling thread
+// when a CUDA Runtime API call which requires an active context is made, then the primary context for a device will be
+// selected, made current to the calling thread, and initialized": CUDA Runtime API, "Interactions with the CUDA Driver
+// API"). In the driver it needs cuInit: else it "will return CUDA_ERROR_NOT_INITIALIZED" (cuInit). NEED_CONTEXT and
+// NEED_STREAM ask for what context.h says.
 #pragma once
 
 #include <stdint.h>
@@ -30,27 +37,49 @@
 #include "value.h"
 #include "virtual.h"
 
-// The driver's calls do not become the runtime's last error: a front end that answers as the driver says so first.
-#ifndef LEAVE
+#ifdef LIBCUDA
+#define LEAVE runtime_leave_to_driver  // its calls do not become the runtime's last error
+#else
 #define LEAVE runtime_leave
 #endif
 
 #ifdef RUNTIME
-#define MAKE_CONTEXT runtime_was_called = true
+#define INITIALIZE driver_initialized = true
+#define MAKE_CONTEXT driver_make_context()
 #else
+#define INITIALIZE (void)0
 #define MAKE_CONTEXT (void)0
 #endif
 
-#define CALL_ALWAYS(function)                     \
-    enum status status = runtime_enter(function); \
-    if (status) return LEAVE(status)
-#define CALL(function)                                  \
-    CALL_ALWAYS(function);                              \
-    if (context_error()) return LEAVE(context_error()); \
-    MAKE_CONTEXT
-#define ANSWER(answer) return LEAVE(context_answer(answer))
 #define NEED(condition, otherwise) \
     if (!(condition)) return LEAVE(otherwise)
+#define CALL_ALWAYS(function)                     \
+    enum status status = runtime_enter(function); \
+    NEED(!status, status);                        \
+    INITIALIZE
+#define CALL_OUTSIDE(function) \
+    CALL_ALWAYS(function);     \
+    NEED(!context_error(), context_error())
+#define ANSWER(answer) return LEAVE(context_answer(answer))
+
+#ifdef LIBCUDA
+#define CALL(function)      \
+    CALL_OUTSIDE(function); \
+    NEED(driver_initialized, NOT_INITIALIZED)
+#define NEED_CONTEXT NEED(driver_has_context(), INVALID_CONTEXT)
+#define NEED_STREAM(found, handle)                      \
+    struct stream *found;                               \
+    status = driver_stream((uint64_t)(handle), &found); \
+    NEED(!status, status)
+#else
+#define CALL(function)      \
+    CALL_OUTSIDE(function); \
+    MAKE_CONTEXT
+#define NEED_CONTEXT (void)0
+#define NEED_STREAM(found, handle)               \
+    struct stream *found = OWN(find)(handle); \
+    NEED(found, INVALID_HANDLE)
+#endif
 
 // How a client says where a pool lies: the part of cudaMemPoolProps and hipMemPoolProps that is read.
 struct pool_properties {

@@ -4,18 +4,20 @@
 
 #include <string.h>
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
 static void *context_of(unsigned device) { return (void *)(uint64_t)(device + 1); }
 
 EXPORT int cuInit(unsigned flags) {
-    CALL("cuInit");
-    ANSWER(flags ? INVALID_VALUE : OK);
+    CALL_OUTSIDE("cuInit");
+    NEED(!flags, INVALID_VALUE);
+    driver_initialized = true;
+    ANSWER(OK);
 }
 
 EXPORT int cuDriverGetVersion(int *version) {
-    CALL("cuDriverGetVersion");
+    CALL_OUTSIDE("cuDriverGetVersion");
     NEED(version, INVALID_VALUE);
     *version = device_release();
     ANSWER(OK);
@@ -83,6 +85,7 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
 
 EXPORT int cuCtxGetDevice(int *device) {
     CALL("cuCtxGetDevice");
+    NEED_CONTEXT;
     NEED(device, INVALID_VALUE);
     *device = (int)device_current();
     ANSWER(OK);
@@ -97,8 +100,7 @@ EXPORT int cuCtxGetDevice(int *device) {
 static int await_value(void *handle, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags,
                        const char *function) {
     CALL(function);
-    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     ANSWER(value_await(stream, address, value, value_bytes == 4 ? UINT32_MAX : UINT64_MAX, value_bytes, flags));
 }
 
@@ -113,8 +115,7 @@ EXPORT int cuStreamWaitValue64_v2(void *handle, uint64_t address, uint64_t value
 static int write_value(void *handle, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags,
                        const char *function) {
     CALL(function);
-    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     ANSWER(value_write(stream, address, value, value_bytes, flags));
 }
 

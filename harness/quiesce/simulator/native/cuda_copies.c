@@ -2,10 +2,8 @@
 //
 // The driver's arrays are not simulated, so that a copy to or from one is refused by name.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
-
-static struct stream *find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
 
 // -- copies ----------------------------------------------------------------------------------------------------------
 
@@ -65,8 +63,7 @@ static enum status copy_cube(const struct cube *copy, struct stream *stream, boo
 
 static int copy_planes(const struct cube *copy, void *handle, bool asynchronous, const char *function) {
     CALL(function);
-    struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(copy, INVALID_VALUE);
     if (copy->from.type == ARRAY || copy->to.type == ARRAY)
         ANSWER(unsimulated(function, "copy between addresses, or use the runtime's arrays"));
@@ -109,7 +106,8 @@ static int advise(uint64_t address, size_t bytes, int advice, uint64_t place, bo
 static int prefetch(uint64_t address, size_t bytes, uint64_t place, bool is_structure, void *stream,
                     const char *function) {
     CALL(function);
-    NEED(find(stream), INVALID_HANDLE);
+    NEED_STREAM(found, stream);
+    (void)found;
     ANSWER(managed_prefetch(address, bytes, place, is_structure));
 }
 
@@ -129,6 +127,7 @@ EXPORT int cuMemPrefetchAsync_v2(uint64_t address, size_t bytes, uint64_t place,
 
 EXPORT int cuMemHostGetFlags(unsigned *flags, void *host) {
     CALL("cuMemHostGetFlags");
+    NEED_CONTEXT;
     struct span span = memory_find((uint64_t)host);
     NEED(flags && !span.dead && (span.thing == THING_PINNED || span.thing == THING_REGISTERED), INVALID_VALUE);
     *flags = span.flags;

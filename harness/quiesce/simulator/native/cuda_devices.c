@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
 // -- devices ---------------------------------------------------------------------------------------------------------
@@ -41,9 +41,10 @@ static enum status device_of(void *context, unsigned *device) {
 EXPORT int cuCtxGetDevice_v2(int *device, void *context) {
     CALL("cuCtxGetDevice_v2");
     unsigned found;
-    NEED(device, INVALID_VALUE);
     status = device_of(context, &found);
-    if (!status) *device = (int)found;
+    NEED(!status, status);
+    NEED(device, INVALID_VALUE);
+    *device = (int)found;
     ANSWER(status);
 }
 
@@ -57,24 +58,26 @@ EXPORT int cuCtxSynchronize_v2(void *context) {
 EXPORT int cuCtxGetId(void *context, unsigned long long *identifier) {
     CALL("cuCtxGetId");
     unsigned device;
-    NEED(identifier, INVALID_VALUE);
     status = device_of(context, &device);
-    if (!status) *identifier = device + 1;  // there is one context for each device
+    NEED(!status, status);
+    NEED(identifier, INVALID_VALUE);
+    *identifier = device + 1;  // there is one context for each device
     ANSWER(status);
 }
 
 EXPORT int cuCtxGetApiVersion(void *context, unsigned *version) {
     CALL("cuCtxGetApiVersion");
     unsigned device;
-    NEED(version, INVALID_VALUE);
     status = device_of(context, &device);
-    if (!status) *version = (unsigned)device_release();
+    NEED(!status, status);
+    NEED(version, INVALID_VALUE);
+    *version = (unsigned)device_release();
     ANSWER(status);
 }
 
 EXPORT int cuCtxGetFlags(unsigned *flags) {
     CALL("cuCtxGetFlags");
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     NEED(flags, INVALID_VALUE);
     *flags = 0;  // how the host waits, which has no meaning here
     ANSWER(OK);
@@ -82,6 +85,7 @@ EXPORT int cuCtxGetFlags(unsigned *flags) {
 
 EXPORT int cuCtxGetLimit(size_t *bytes, int limit) {
     CALL("cuCtxGetLimit");
+    NEED_CONTEXT;
     size_t *kept;
     NEED(bytes, INVALID_VALUE);
     status = device_limit(limit, &kept);
@@ -91,6 +95,7 @@ EXPORT int cuCtxGetLimit(size_t *bytes, int limit) {
 
 EXPORT int cuCtxSetLimit(int limit, size_t bytes) {
     CALL("cuCtxSetLimit");
+    NEED_CONTEXT;
     size_t *kept;
     status = device_limit(limit, &kept);
     if (!status) *kept = bytes;
@@ -100,10 +105,12 @@ EXPORT int cuCtxSetLimit(int limit, size_t bytes) {
 // A preference alone: "it is free to choose a different configuration" (cuCtxSetCacheConfig).
 EXPORT int cuCtxSetCacheConfig(int configuration) {
     CALL("cuCtxSetCacheConfig");
+    NEED_CONTEXT;
     ANSWER(configuration >= 0 && configuration <= 3 ? OK : INVALID_VALUE);
 }
 EXPORT int cuCtxGetCacheConfig(int *configuration) {
     CALL("cuCtxGetCacheConfig");
+    NEED_CONTEXT;
     NEED(configuration, INVALID_VALUE);
     *configuration = 0;
     ANSWER(OK);
@@ -111,14 +118,17 @@ EXPORT int cuCtxGetCacheConfig(int *configuration) {
 
 EXPORT int cuCtxResetPersistingL2Cache(void) {
     CALL("cuCtxResetPersistingL2Cache");
+    NEED_CONTEXT;
     ANSWER(OK);
 }
 
 EXPORT int cuProfilerStart(void) {
     CALL("cuProfilerStart");
+    NEED_CONTEXT;
     ANSWER(OK);  // no profiler looks
 }
 EXPORT int cuProfilerStop(void) {
     CALL("cuProfilerStop");
+    NEED_CONTEXT;
     ANSWER(OK);
 }

@@ -1,6 +1,6 @@
 // The front end that answers as libcuda: graphs, and what is asked about streams and events beside cuda_streams.c.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
 #define API(name) cu##name
@@ -8,14 +8,14 @@
 #define IS_HIP false
 #include "graph_calls.inc"
 
-static struct stream *find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
-
 // -- graphs ----------------------------------------------------------------------------------------------------------
 
 EXPORT int cuGraphUpload(void *executable, void *handle) {
     CALL("cuGraphUpload");
     (void)executable;
-    ANSWER(find(handle) ? OK : INVALID_HANDLE);  // nothing has to be brought to the device
+    NEED_STREAM(stream, handle);
+    (void)stream;
+    ANSWER(OK);  // nothing has to be brought to the device
 }
 
 static int instantiate_with_log(void **executable, void *graph, const char *function) {
@@ -51,8 +51,7 @@ EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
 
 EXPORT int cuStreamGetId(void *handle, unsigned long long *identifier) {
     CALL("cuStreamGetId");
-    const struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(identifier, INVALID_VALUE);
     *identifier = stream->serial;  // nobody else's, in this process
     ANSWER(OK);
@@ -60,8 +59,7 @@ EXPORT int cuStreamGetId(void *handle, unsigned long long *identifier) {
 
 EXPORT int cuStreamGetDevice(void *handle, int *device) {
     CALL("cuStreamGetDevice");
-    const struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(device, INVALID_VALUE);
     *device = (int)stream->device;
     ANSWER(OK);
@@ -69,8 +67,7 @@ EXPORT int cuStreamGetDevice(void *handle, int *device) {
 
 EXPORT int cuStreamGetCtx_v2(void *handle, void **context, void **part) {
     CALL("cuStreamGetCtx_v2");
-    const struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(context, INVALID_VALUE);
     *context = (void *)(uint64_t)(stream->device + 1);  // as cuda.c has it
     if (part) *part = NULL;                             // no stream is of a part of a device
@@ -80,10 +77,10 @@ EXPORT int cuStreamGetCtx_v2(void *handle, void **context, void **part) {
 EXPORT int cuEventRecordWithFlags(void *event_handle, void *handle, unsigned flags) {
     CALL("cuEventRecordWithFlags");
     enum { EXTERNAL = 1 };
+    NEED_STREAM(stream, handle);
     NEED(flags <= EXTERNAL, INVALID_VALUE);
-    struct stream *stream = find(handle);
     struct event *event = event_find((uint64_t)event_handle);
-    NEED(stream && event, INVALID_HANDLE);
+    NEED(event, INVALID_HANDLE);
     if (flags && stream->capture)
         ANSWER(unsimulated("cuEventRecordWithFlags in a capture", "record the event behind the graph's launch"));
     ANSWER(event_record(event, stream));

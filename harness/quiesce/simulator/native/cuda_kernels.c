@@ -1,6 +1,6 @@
 // The front end that answers as libcuda: what CUDA 12 brought for kernels, beside cuda_modules.c.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 #include "handle.h"
 
@@ -15,8 +15,8 @@ EXPORT int cuLaunchKernelEx(const struct launch_configuration *configuration, vo
     CALL("cuLaunchKernelEx");
     (void)arguments, (void)extra;  // a kernel does not compute: nothing reads them
     NEED(configuration, INVALID_VALUE);
-    struct stream *stream = stream_find((uint64_t)configuration->stream, device_current(), false);
-    NEED(module_has_function((uint64_t)function) && stream, INVALID_HANDLE);
+    NEED_STREAM(stream, configuration->stream);
+    NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(launch(stream, configuration->grid, configuration->block));
 }
 
@@ -39,6 +39,7 @@ EXPORT int cuKernelSetAttribute(int attribute, int value, void *kernel, int devi
 
 EXPORT int cuFuncSetCacheConfig(void *function, int configuration) {
     CALL("cuFuncSetCacheConfig");
+    NEED_CONTEXT;
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(configuration >= 0 && configuration <= 3 ? OK : INVALID_VALUE);
 }
@@ -46,6 +47,7 @@ EXPORT int cuFuncSetCacheConfig(void *function, int configuration) {
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *function, int threads,
                                                                 size_t shared_bytes, unsigned flags) {
     CALL("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
+    NEED_CONTEXT;
     NEED(blocks && flags <= 1, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(occupancy_blocks(threads, shared_bytes, blocks));
@@ -64,6 +66,7 @@ EXPORT int cuLibraryLoadFromFile(void **library, const char *path, int *compiler
 
 EXPORT int cuLibraryGetModule(void **module, void *library) {
     CALL("cuLibraryGetModule");
+    NEED_CONTEXT;
     NEED(module, INVALID_VALUE);
     NEED(handle_find(THING_MODULE, (uint64_t)library), INVALID_HANDLE);
     *module = library;  // both are the same image here

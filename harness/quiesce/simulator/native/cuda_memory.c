@@ -3,16 +3,14 @@
 
 #include <string.h>
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
-
-static struct stream *find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
 
 // -- host and managed memory -----------------------------------------------------------------------------------------
 
 static int allocate(enum thing thing, void **address, size_t size_bytes, unsigned flags, const char *function) {
     CALL(function);
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     uint64_t made;
     NEED(address && size_bytes, INVALID_VALUE);
     status = memory_allocate(thing, device_current(), size_bytes, flags, &made);
@@ -38,6 +36,7 @@ EXPORT int cuMemFreeHost(void *address) {
 
 EXPORT int cuMemHostRegister_v2(void *address, size_t size_bytes, unsigned flags) {
     CALL("cuMemHostRegister_v2");
+    NEED_CONTEXT;
     ANSWER(memory_register((uint64_t)address, size_bytes, flags));
 }
 
@@ -48,6 +47,7 @@ EXPORT int cuMemHostUnregister(void *address) {
 
 EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, unsigned flags) {
     CALL("cuMemHostGetDevicePointer_v2");
+    NEED_CONTEXT;
     struct span span = memory_find((uint64_t)host);
     NEED(device && !flags && !span.dead && (span.thing == THING_PINNED || span.thing == THING_REGISTERED),
          INVALID_VALUE);
@@ -59,7 +59,7 @@ EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *device, void *host, unsigned f
 
 EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     CALL("cuMemGetInfo_v2");
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     NEED(free_bytes && total_bytes, INVALID_VALUE);
     uint64_t available, total;
     memory_info(device_current(), &available, &total);
@@ -70,19 +70,20 @@ EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
 
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t size_bytes) {
     CALL("cuMemAlloc_v2");
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     NEED(address && size_bytes, INVALID_VALUE);  // "If bytesize is 0, cuMemAlloc() returns CUDA_ERROR_INVALID_VALUE"
     ANSWER(memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, address));
 }
 
 EXPORT int cuMemFree_v2(uint64_t address) {
     CALL("cuMemFree_v2");
+    NEED_CONTEXT;
     ANSWER(memory_free(THING_DEVICE, THING_MANAGED, address));
 }
 
 EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes) {
     CALL("cuMemAllocPitch_v2");
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     NEED(address && pitch && width && height && width <= (SIZE_MAX >> 1) / height, INVALID_VALUE);
     NEED(element_bytes == 4 || element_bytes == 8 || element_bytes == 16, INVALID_VALUE);
     *pitch = (width + 511) / 512 * 512;
@@ -91,8 +92,7 @@ EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, si
 
 EXPORT int cuMemAllocAsync(uint64_t *address, size_t size_bytes, void *handle) {
     CALL("cuMemAllocAsync");
-    struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(address && size_bytes, INVALID_VALUE);
     struct pool *pool = pool_current(stream->device);
     NEED(pool, OUT_OF_MEMORY);
@@ -101,12 +101,13 @@ EXPORT int cuMemAllocAsync(uint64_t *address, size_t size_bytes, void *handle) {
 
 EXPORT int cuMemFreeAsync(uint64_t address, void *handle) {
     CALL("cuMemFreeAsync");
-    struct stream *stream = find(handle);
-    ANSWER(stream ? memory_free_ordered(address, stream) : INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
+    ANSWER(memory_free_ordered(address, stream));
 }
 
 EXPORT int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address) {
     CALL("cuMemGetAddressRange_v2");
+    NEED_CONTEXT;
     struct span span = memory_find(address);
     NEED(span.thing != THING_NONE && !span.dead, NOT_FOUND);
     if (start) *start = span.start;
@@ -121,9 +122,8 @@ enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };  // a
 static int copy(uint64_t to, uint64_t from, size_t size_bytes, int kind, void *handle, bool asynchronous,
                 const char *function) {
     CALL(function);
-    struct stream *stream = find(handle);
+    NEED_STREAM(stream, handle);
     struct shape shape = {size_bytes, size_bytes, size_bytes, 1};
-    NEED(stream, INVALID_HANDLE);
     status = transfer_check_direction(to, from, shape, kind);
     ANSWER(status ? status : transfer_copy(stream, to, from, shape, asynchronous));
 }
@@ -167,8 +167,7 @@ EXPORT int cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void 
 static int fill(uint64_t to, size_t pitch, uint32_t value, unsigned value_bytes, size_t count, size_t height,
                 void *handle, bool asynchronous, const char *function) {
     CALL(function);
-    struct stream *stream = find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(to % value_bytes == 0 && count <= SIZE_MAX / 4, INVALID_VALUE);  // aligned to the element
     size_t width = count * value_bytes;
     NEED(height <= 1 || (pitch >= width && pitch % value_bytes == 0), INVALID_VALUE);

@@ -1,12 +1,15 @@
 // The front end that answers as libcuda: modules, their functions and launching; libraries, which load the same images.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
-static struct stream *find_stream(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
+// A module is of a context, and a library of none ("context-independent": CUDA Driver API, "Library Management") until
+// it is asked for what it has in the current one.
+enum needs { MODULE, LIBRARY };
 
-static int load(void **module, const void *image, const char *function) {
+static int load(void **module, const void *image, enum needs needs, const char *function) {
     CALL(function);
+    if (needs == MODULE) NEED_CONTEXT;
     uint64_t made;
     NEED(module && image, INVALID_VALUE);
     status = module_load(image, &made);
@@ -16,6 +19,7 @@ static int load(void **module, const void *image, const char *function) {
 
 static int load_file(void **module, const char *path, const char *function) {
     CALL(function);
+    NEED_CONTEXT;
     uint64_t made;
     NEED(module && path, INVALID_VALUE);
     status = module_load_file(path, &made);
@@ -23,13 +27,15 @@ static int load_file(void **module, const char *path, const char *function) {
     ANSWER(status);
 }
 
-static int unload(void *module, const char *function) {
+static int unload(void *module, enum needs needs, const char *function) {
     CALL(function);
+    if (needs == MODULE) NEED_CONTEXT;
     ANSWER(module_unload((uint64_t)module));
 }
 
-static int get_function(void **function, void *module, const char *name, const char *called) {
+static int get_function(void **function, void *module, const char *name, enum needs needs, const char *called) {
     CALL(called);
+    if (needs == MODULE) NEED_CONTEXT;
     uint64_t made;
     NEED(function && name, INVALID_VALUE);
     status = module_function((uint64_t)module, name, &made);
@@ -37,31 +43,34 @@ static int get_function(void **function, void *module, const char *name, const c
     ANSWER(status);
 }
 
-EXPORT int cuModuleLoadData(void **module, const void *image) { return load(module, image, "cuModuleLoadData"); }
+EXPORT int cuModuleLoadData(void **module, const void *image) {
+    return load(module, image, MODULE, "cuModuleLoadData");
+}
 EXPORT int cuModuleLoadFatBinary(void **module, const void *image) {
-    return load(module, image, "cuModuleLoadFatBinary");
+    return load(module, image, MODULE, "cuModuleLoadFatBinary");
 }
 EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
     (void)count, (void)options, (void)values;  // for a compiler that does not run
-    return load(module, image, "cuModuleLoadDataEx");
+    return load(module, image, MODULE, "cuModuleLoadDataEx");
 }
 EXPORT int cuModuleLoad(void **module, const char *path) { return load_file(module, path, "cuModuleLoad"); }
-EXPORT int cuModuleUnload(void *module) { return unload(module, "cuModuleUnload"); }
+EXPORT int cuModuleUnload(void *module) { return unload(module, MODULE, "cuModuleUnload"); }
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) {
-    return get_function(function, module, name, "cuModuleGetFunction");
+    return get_function(function, module, name, MODULE, "cuModuleGetFunction");
 }
 
 EXPORT int cuLibraryLoadData(void **library, const void *image, int *compiler, void **compiler_values, unsigned count,
                              int *options, void **values, unsigned values_count) {
     (void)compiler, (void)compiler_values, (void)count, (void)options, (void)values, (void)values_count;
-    return load(library, image, "cuLibraryLoadData");
+    return load(library, image, LIBRARY, "cuLibraryLoadData");
 }
-EXPORT int cuLibraryUnload(void *library) { return unload(library, "cuLibraryUnload"); }
+EXPORT int cuLibraryUnload(void *library) { return unload(library, LIBRARY, "cuLibraryUnload"); }
 EXPORT int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
-    return get_function(kernel, library, name, "cuLibraryGetKernel");
+    return get_function(kernel, library, name, LIBRARY, "cuLibraryGetKernel");
 }
 EXPORT int cuKernelGetFunction(void **function, void *kernel) {
     CALL("cuKernelGetFunction");
+    NEED_CONTEXT;
     NEED(function, INVALID_VALUE);
     NEED(module_has_function((uint64_t)kernel), INVALID_HANDLE);
     *function = kernel;  // one device's code is as good as another's where none runs
@@ -78,6 +87,7 @@ EXPORT int cuKernelGetFunction(void **function, void *kernel) {
 static int get_global(uint64_t *address, size_t *bytes, void *module, const char *name, bool of_library,
                       const char *function) {
     CALL(function);
+    NEED_CONTEXT;
     uint64_t found, size_bytes;
     NEED((address || bytes) && name, INVALID_VALUE);
     status = module_variable((uint64_t)module, of_library, name, &found, &size_bytes, function);
@@ -96,8 +106,8 @@ EXPORT int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, c
 
 static int launch_function(void *function, struct dim3 grid, struct dim3 block, void *handle, const char *name) {
     CALL(name);
-    struct stream *stream = find_stream(handle);
-    NEED(module_has_function((uint64_t)function) && stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
+    NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(launch(stream, grid, block));
 }
 
@@ -119,6 +129,7 @@ EXPORT int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned g
 
 EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
     CALL("cuFuncGetAttribute");
+    NEED_CONTEXT;
     NEED(value, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(module_attribute(attribute, value));
@@ -126,6 +137,7 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
 
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
     CALL("cuFuncSetAttribute");
+    NEED_CONTEXT;
     enum { DYNAMIC_BYTES = 8, CARVEOUT = 9 };
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     NEED(value >= -1 && (attribute == DYNAMIC_BYTES || attribute == CARVEOUT), INVALID_VALUE);
@@ -134,6 +146,7 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
 
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads, size_t shared_bytes) {
     CALL("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    NEED_CONTEXT;
     NEED(blocks, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     ANSWER(occupancy_blocks(threads, shared_bytes, blocks));
@@ -142,6 +155,7 @@ EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *functi
 EXPORT int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *function, size_t (*shared_bytes_of)(int),
                                             size_t shared_bytes, int limit) {
     CALL("cuOccupancyMaxPotentialBlockSize");
+    NEED_CONTEXT;
     NEED(grid && block, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     status = occupancy_size(shared_bytes, limit, grid, block);
@@ -157,8 +171,7 @@ EXPORT int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *functio
 
 EXPORT int cuStreamGetCtx(void *handle, void **context) {
     CALL("cuStreamGetCtx");
-    const struct stream *stream = find_stream(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(context, INVALID_VALUE);
     *context = (void *)(uint64_t)(stream->device + 1);  // as cuda.c has it
     ANSWER(OK);

@@ -1,6 +1,6 @@
 // The front end that answers as libcuda: memory pools, and the memory of graphs.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
 #define API(name) cu##name
@@ -10,9 +10,8 @@
 
 EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t size_bytes, void *pool_handle, void *handle) {
     CALL("cuMemAllocFromPoolAsync");
-    struct stream *stream = stream_find((uint64_t)handle, device_current(), false);
+    NEED_STREAM(stream, handle);
     struct pool *pool = pool_find((uint64_t)pool_handle);
-    NEED(stream, INVALID_HANDLE);
     NEED(address && size_bytes && pool, INVALID_VALUE);
     ANSWER(memory_allocate_ordered(pool, size_bytes, stream, address));
 }

@@ -1,6 +1,6 @@
 // The front end that answers as libcuda: streams, events and captures, as the runtime has them, and launching graphs.
 
-#define LEAVE runtime_leave_to_driver
+#define LIBCUDA
 #include "calls.h"
 
 #define API(name) cu##name
@@ -8,7 +8,6 @@
 #define ON(name) cu##name
 #define NAME_ON(name) "cu" #name
 #define OWN(name) driver_##name
-static struct stream *driver_find(void *handle) { return stream_find((uint64_t)handle, device_current(), false); }
 #include "capture_calls.inc"
 #include "user_object_calls.inc"
 
@@ -16,7 +15,7 @@ static struct stream *driver_find(void *handle) { return stream_find((uint64_t)h
 
 static int create_stream(void **made, unsigned flags, int priority, const char *function) {
     CALL(function);
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     struct stream *stream;
     NEED(made && flags <= 1, INVALID_VALUE);
     priority = priority < -1 ? -1 : priority > 0 ? 0 : priority;
@@ -32,34 +31,33 @@ EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priorit
 
 EXPORT int cuStreamDestroy_v2(void *handle) {
     CALL("cuStreamDestroy_v2");
-    struct stream *stream = (uint64_t)handle <= 2 ? NULL : driver_find(handle);
+    struct stream *stream = (uint64_t)handle <= 2 ? NULL : stream_find((uint64_t)handle, 0, false);
     ANSWER(stream ? stream_destroy(stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuStreamSynchronize(void *handle) {
     CALL("cuStreamSynchronize");
-    struct stream *stream = driver_find(handle);
-    ANSWER(stream ? stream_synchronize(stream) : INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
+    ANSWER(stream_synchronize(stream));
 }
 
 EXPORT int cuStreamQuery(void *handle) {
     CALL("cuStreamQuery");
-    struct stream *stream = driver_find(handle);
-    ANSWER(stream ? stream_query(stream) : INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
+    ANSWER(stream_query(stream));
 }
 
 EXPORT int cuStreamWaitEvent(void *handle, void *event_handle, unsigned flags) {
     CALL("cuStreamWaitEvent");
-    struct stream *stream = driver_find(handle);
+    NEED_STREAM(stream, handle);
     struct event *event = event_find((uint64_t)event_handle);
     NEED(flags <= 1, INVALID_VALUE);
-    ANSWER(stream && event ? event_wait(event, stream) : INVALID_HANDLE);
+    ANSWER(event ? event_wait(event, stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuStreamGetFlags(void *handle, unsigned *flags) {
     CALL("cuStreamGetFlags");
-    const struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(flags, INVALID_VALUE);
     *flags = stream->nonblocking;
     ANSWER(OK);
@@ -67,8 +65,7 @@ EXPORT int cuStreamGetFlags(void *handle, unsigned *flags) {
 
 EXPORT int cuStreamGetPriority(void *handle, int *priority) {
     CALL("cuStreamGetPriority");
-    const struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(priority, INVALID_VALUE);
     *priority = stream->priority;
     ANSWER(OK);
@@ -76,8 +73,7 @@ EXPORT int cuStreamGetPriority(void *handle, int *priority) {
 
 EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void *), void *data, unsigned flags) {
     CALL("cuStreamAddCallback");
-    struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(callback && !flags, INVALID_VALUE);
     NEED(!stream->capture, CAPTURE_UNSUPPORTED);
     struct host_call call = {.callback = callback, .stream = handle, .data = data};
@@ -86,8 +82,7 @@ EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void 
 
 EXPORT int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
     CALL("cuLaunchHostFunc");
-    struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(function, INVALID_VALUE);
     struct host_call call = {.function = function, .data = data};
     ANSWER(stream_enqueue(stream, &(struct work){.kind = WORK_HOST, .host = call}));
@@ -97,7 +92,7 @@ EXPORT int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) 
 
 EXPORT int cuEventCreate(void **made, unsigned flags) {
     CALL("cuEventCreate");
-    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_CONTEXT;
     enum { NO_TIMING = 2, INTERPROCESS = 4, KNOWN = 7 };
     struct event *event;
     NEED(made && flags <= KNOWN && ((flags & NO_TIMING) || !(flags & INTERPROCESS)), INVALID_VALUE);
@@ -116,9 +111,9 @@ EXPORT int cuEventDestroy_v2(void *handle) {
 
 EXPORT int cuEventRecord(void *event_handle, void *handle) {
     CALL("cuEventRecord");
-    struct stream *stream = driver_find(handle);
+    NEED_STREAM(stream, handle);
     struct event *event = event_find((uint64_t)event_handle);
-    ANSWER(stream && event ? event_record(event, stream) : INVALID_HANDLE);
+    ANSWER(event ? event_record(event, stream) : INVALID_HANDLE);
 }
 
 EXPORT int cuEventQuery(void *handle) {
@@ -151,16 +146,14 @@ EXPORT int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end) {
 
 EXPORT int cuStreamBeginCapture_v2(void *handle, int mode) {
     CALL("cuStreamBeginCapture_v2");
-    struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(mode >= CAPTURE_GLOBAL && mode <= CAPTURE_RELAXED, INVALID_VALUE);
     ANSWER(capture_begin(stream, (enum capture_mode)mode));
 }
 
 EXPORT int cuStreamEndCapture(void *handle, void **graph) {
     CALL("cuStreamEndCapture");
-    struct stream *stream = driver_find(handle);
-    NEED(stream, INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
     NEED(graph, INVALID_VALUE);
     uint64_t made = 0;
     status = capture_end(stream, &made);
@@ -170,9 +163,8 @@ EXPORT int cuStreamEndCapture(void *handle, void **graph) {
 
 EXPORT int cuStreamIsCapturing(void *handle, int *state) {
     CALL("cuStreamIsCapturing");
-    const struct stream *stream = driver_find(handle);
+    NEED_STREAM(stream, handle);
     uint64_t identifier;
-    NEED(stream, INVALID_HANDLE);
     NEED(state, INVALID_VALUE);
     *state = (int)capture_state(stream, &identifier);
     ANSWER(OK);
@@ -190,6 +182,6 @@ EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long lon
 
 EXPORT int cuGraphLaunch(void *executable, void *handle) {
     CALL("cuGraphLaunch");
-    struct stream *stream = driver_find(handle);
-    ANSWER(stream ? graph_launch((uint64_t)executable, stream) : INVALID_HANDLE);
+    NEED_STREAM(stream, handle);
+    ANSWER(graph_launch((uint64_t)executable, stream));
 }

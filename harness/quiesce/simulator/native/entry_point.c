@@ -121,6 +121,7 @@ static enum status find(const char *name, int version, void **function, int *res
 
 EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *result) {
     CALL("cudaGetDriverEntryPoint");
+    driver_initialized = true;  // as by every call of the runtime
     (void)flags;  // which form of the default stream a function takes: those that are simulated take none
     NEED(name && function, INVALID_VALUE);
     // The client's own release is not known: it gets the forms that every release of the version has.
@@ -146,6 +147,7 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, u
 EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                             unsigned long long flags, int *result) {
     CALL("cudaGetDriverEntryPointByVersion");
+    driver_initialized = true;  // as by every call of the runtime
     (void)flags;
     NEED(name && function, INVALID_VALUE);
     ANSWER(find(name, (int)version, function, result));

@@ -34,7 +34,6 @@
 #include "virtual.h"
 
 struct settings settings;
-bool runtime_was_called;
 uint64_t runtime_calls;
 
 enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a process with it
@@ -140,7 +139,7 @@ static void stop(void) {
     stacks_close();
     ledger_close();
     last_error = OK;
-    runtime_was_called = running = false;
+    running = false;
 }
 
 // Another thread may be in a call, and may go on calling while this one exits: it is told that the runtime is being

@@ -12,7 +12,6 @@
 #include "status.h"
 
 extern struct settings settings;
-extern bool runtime_was_called;  // for something that makes a context current by itself
 extern uint64_t runtime_calls;  // how many there were: whether any came in between
 
 // Takes the lock and starts the machine where it is not running. Returns NOT_INITIALIZED in a child of fork(), for a
