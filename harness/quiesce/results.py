@@ -50,8 +50,9 @@ class Result:
 
     ``reason`` says why it is unsupported, not promised, broken or inconclusive. ``operations`` counts those
     performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
-    ``attempt`` counts from 1: a test that failed may have been run again. ``program`` is what is known beyond that of a
-    process on the simulated runtime.
+    ``attempt`` counts from 1: a test that failed may have been run again. ``must_conclude`` says that the run has no
+    verdict where this result is inconclusive; others may be so without harm. ``program`` is what is known beyond that
+    of a process on the simulated runtime.
     """
 
     case: str
@@ -66,8 +67,14 @@ class Result:
     upstream: tuple[str, ...] = ()
     reproduce: str = ""
     attempt: int = 1
+    must_conclude: bool = False
     timeline: tuple[Sample, ...] = field(default=(), repr=False)
     program: ProgramRun | None = field(default=None, repr=False)
+
+    @property
+    def is_unresolved(self) -> bool:
+        """Whether the result leaves its run without a verdict."""
+        return self.must_conclude and self.verdict is Verdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,11 @@ def failing() -> Result:
 
 
 @pytest.fixture
+def unresolved() -> Result:
+    return other("./client", "cuda:12", Verdict.INCONCLUSIVE, reason="nothing was tested", must_conclude=True)
+
+
+@pytest.fixture
 def leaking() -> Result:
     return LEAK
 

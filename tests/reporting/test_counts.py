@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from quiesce.reporting.counts import count_by_backend, executed_count
-from quiesce.results import Report, Verdict
+from quiesce.results import Report, Result, Verdict
 
 
 def test_every_verdict_is_counted_for_every_backend(report: Report) -> None:
@@ -20,3 +20,9 @@ def test_a_backend_without_results_is_counted_as_empty() -> None:
 
 def test_executed_counts_operations_that_ran(report: Report) -> None:
     assert executed_count(report.results) == 6
+
+
+def test_what_leaves_the_run_without_a_verdict_is_counted_apart(report: Report, unresolved: Result) -> None:
+    counts = {each.backend: each for each in count_by_backend((*report.results, unresolved))}
+    assert (counts["cuda:12"].unresolved, counts["cuda:12"].executed, counts["cuda:12"].failures) == (1, 1, 0)
+    assert counts["opencl"].unresolved == 0

@@ -117,6 +117,12 @@ def test_call_sites_follow_the_schema_and_come_back(program: Result) -> None:
         del found["surprise"]
 
 
+def test_what_leaves_the_run_without_a_verdict_follows_the_schema_and_comes_back(unresolved: Result) -> None:
+    document = json.loads(render_json(Report(seed=0, results=(unresolved,))))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    assert result_from_record(document["results"][0]) == unresolved
+
+
 def test_schema_names_every_verdict_and_every_count() -> None:
     definitions = schema()["$defs"]
     assert definitions["result"]["properties"]["verdict"]["enum"] == [str(verdict) for verdict in Verdict]

@@ -53,6 +53,14 @@ def test_totals_are_those_of_the_elements(report: Report) -> None:
     assert [suite.get("name") for suite in root.iter("testsuite")] == ["host", "opencl", "process", "reference"]
 
 
+def test_what_leaves_the_run_without_a_verdict_is_an_error(unresolved: Result) -> None:
+    harmless = replace(unresolved, case="./helper", must_conclude=False)
+    root = ET.fromstring(render_junit(Report(seed=0, results=(unresolved, harmless))))
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "1", "1")
+    (error,) = root.iter("error")
+    assert (error.get("type"), error.get("message")) == ("inconclusive", "nothing was tested")
+
+
 def test_any_text_makes_a_well_formed_document(failing: Result, tmp_path: Path) -> None:
     every = "".join(map(chr, [*range(0x3000), 0xD800, 0xDFFF, 0xFFFE, 0xFFFF, 0x1F388, 0x1FFFE, 0x10FFFF]))
     finding = replace(failing.findings[0], invariant=every, observed=every, evidence=every, request=every)

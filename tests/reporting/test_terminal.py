@@ -52,6 +52,16 @@ def test_nothing_executed_is_never_green(verdict: Verdict, failing: Result) -> N
     assert COLOURED.good not in text
 
 
+def test_what_leaves_the_run_without_a_verdict_is_shown_and_never_green(unresolved: Result) -> None:
+    text = render_summary([unresolved], palette=COLOURED)
+    assert "./client.case: inconclusive on 'cuda:12': nothing was tested" in text
+    assert text.endswith("\x1b[1m\x1b[31m1 result from 1 backend: 1 inconclusive\x1b[0m\n")
+    assert COLOURED.good not in text
+    harmless = render_summary([replace(unresolved, must_conclude=False)])
+    assert "nothing was tested" not in harmless
+    assert harmless.endswith("1 result from 1 backend: no failures\n")
+
+
 def test_a_clean_run_is_green(failing: Result) -> None:
     text = render_summary([replace(failing, verdict=Verdict.PASSED, findings=())], palette=COLOURED)
     assert COLOURED.good in text

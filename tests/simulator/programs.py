@@ -31,8 +31,15 @@ static void tell(void *told) { *(volatile int *)told = 1; }
 _FUNCTION: Final = re.compile(r"\b(?:cuda|cublas|hip)[A-Z]\w*")
 
 
-def compile_client(folder: Path, body: str, *, name: str = "client", libraries: tuple[str, ...] = ()) -> Path:
-    """Compile ``int main(int count, char **words) { body }`` and return the program."""
+def compile_client(
+    folder: Path,
+    body: str,
+    *,
+    name: str = "client",
+    libraries: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+) -> Path:
+    """Compile ``int main(int count, char **words) { body }`` and return the program, or what ``flags`` make of it."""
     text = (
         DECLARATIONS + "void *kept;\nint main(int count, char **words) {\n(void)count, (void)words;\n" + body + "\n}\n"
     )
@@ -59,7 +66,7 @@ def compile_client(folder: Path, body: str, *, name: str = "client", libraries: 
             ]
         )
     paths = [str(link / soname) for soname in libraries]
-    _run([*compiler, "-O1", "-Wl,--no-as-needed", str(source), "-o", str(program), *paths])
+    _run([*compiler, "-O1", "-Wl,--no-as-needed", *flags, str(source), "-o", str(program), *paths])
     return program
 
 

@@ -11,10 +11,14 @@ from quiesce.results import Result, Verdict
 
 @dataclass(frozen=True, slots=True)
 class BackendCounts:
-    """One backend's results, counted by verdict; a verdict that did not occur is counted as 0."""
+    """One backend's results, counted by verdict; a verdict that did not occur is counted as 0.
+
+    ``unresolved`` counts those that leave the run without a verdict; they are among the inconclusive ones.
+    """
 
     backend: str
     by_verdict: Mapping[Verdict, int]
+    unresolved: int = 0
 
     @property
     def executed(self) -> int:
@@ -35,10 +39,12 @@ class BackendCounts:
 def count_by_backend(results: Iterable[Result], backends: Iterable[str] = ()) -> tuple[BackendCounts, ...]:
     """Count results, ordered by backend. ``backends`` names those that count even where they have no result."""
     counters: dict[str, Counter[Verdict]] = {backend: Counter() for backend in backends}
+    unresolved: Counter[str] = Counter()
     for result in results:
         counters.setdefault(result.backend, Counter())[result.verdict] += 1
+        unresolved[result.backend] += result.is_unresolved
     return tuple(
-        BackendCounts(backend, {verdict: counter[verdict] for verdict in Verdict})
+        BackendCounts(backend, {verdict: counter[verdict] for verdict in Verdict}, unresolved[backend])
         for backend, counter in sorted(counters.items())
     )
 

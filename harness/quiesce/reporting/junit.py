@@ -1,7 +1,8 @@
 """The JUnit report: one suite for each backend, one test case for each result.
 
-JUnit knows failure, error and skipped. *Failed* is a failure, a *broken case* is an error, and what is neither
-pass nor failure is skipped with its reason; the exact verdict is a property of every test case.
+JUnit knows failure, error and skipped. *Failed* is a failure. A *broken case* is an error, and so is a result that
+leaves its run without a verdict. What is otherwise neither pass nor failure is skipped with its reason. The exact
+verdict is a property of every test case.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ def render_junit(report: Report) -> str:
 
 
 def _totals(counts: tuple[BackendCounts, ...]) -> dict[str, str]:
-    def total(*verdicts: Verdict) -> str:
-        return str(sum(each.by_verdict[verdict] for each in counts for verdict in verdicts))
+    def total(*verdicts: Verdict) -> int:
+        return sum(each.by_verdict[verdict] for each in counts for verdict in verdicts)
 
+    unresolved = sum(each.unresolved for each in counts)
     skipped = [verdict for verdict in Verdict if verdict is not Verdict.PASSED and not verdict.is_failure]
     return {
-        "tests": total(*Verdict),
-        "failures": total(Verdict.FAILED),
-        "errors": total(Verdict.BROKEN_CASE),
-        "skipped": total(*skipped),
+        "tests": str(total(*Verdict)),
+        "failures": str(total(Verdict.FAILED)),
+        "errors": str(total(Verdict.BROKEN_CASE) + unresolved),
+        "skipped": str(total(*skipped) - unresolved),
     }
 
 
@@ -74,10 +76,10 @@ def _add_verdict(case: ET.Element, result: Result) -> None:
     if result.verdict is Verdict.PASSED:
         return
     reason = clean_line(result.reason) or "; ".join(clean_line(finding.invariant) for finding in result.findings)
-    if not result.verdict.is_failure:
+    if not result.verdict.is_failure and not result.is_unresolved:
         ET.SubElement(case, "skipped", {"type": result.verdict, "message": reason})
         return
-    tag = "error" if result.verdict is Verdict.BROKEN_CASE else "failure"
+    tag = "failure" if result.verdict is Verdict.FAILED else "error"
     element = ET.SubElement(case, tag, {"type": result.verdict, "message": reason})
     element.text = failure_text(result)
 

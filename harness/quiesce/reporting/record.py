@@ -45,6 +45,8 @@ def result_record(result: Result) -> dict[str, Any]:
     }
     if result.attempt > 1:
         record["attempt"] = result.attempt
+    if result.must_conclude:
+        record["must_conclude"] = True
     if result.verdict in TIMELINE_VERDICTS and result.timeline:
         record["timeline"] = [_sample_record(sample) for sample in result.timeline]
     if result.program is not None:
@@ -99,6 +101,7 @@ def result_from_record(record: object) -> Result:
             upstream=tuple(str(item) for item in items_of(fields, "upstream")),
             reproduce=text_of(fields, "reproduce"),
             attempt=number_of(fields, "attempt") if "attempt" in fields else 1,
+            must_conclude=fields.get("must_conclude") is True,
             timeline=tuple(_sample_from(item) for item in items_of(fields, "timeline")) if "timeline" in fields else (),
             program=program_from(fields["program"]) if "program" in fields else None,
         )

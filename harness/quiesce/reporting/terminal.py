@@ -61,8 +61,9 @@ def closing_line(counts: Sequence[BackendCounts]) -> str:
     if executed == 0:
         return "nothing was executed: no verdict"
     failures = sum(each.failures for each in counts)
+    unresolved = sum(each.unresolved for each in counts)
     where = plural(sum(each.executed > 0 for each in counts), "backend")
-    found = plural(failures, "failure") if failures else "no failures"
+    found = plural(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
     return f"{plural(executed, 'result')} from {where}: {found}"
 
 
@@ -82,7 +83,7 @@ def render_summary(
     counts = count_by_backend(kept, backends)
     lines: list[str] = []
     for result in kept:
-        if result.verdict.is_failure:
+        if result.verdict.is_failure or result.is_unresolved:
             head, _, rest = failure_text(result).partition("\n")
             lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
     lines += summary_table(counts)
@@ -93,4 +94,4 @@ def render_summary(
 
 
 def _is_green(counts: Sequence[BackendCounts]) -> bool:
-    return any(each.executed for each in counts) and not any(each.failures for each in counts)
+    return any(each.executed for each in counts) and not any(each.failures or each.unresolved for each in counts)

@@ -57,6 +57,8 @@ class Ended:
     ledgers: tuple[Path, ...]
     loads: tuple[Load, ...]
     """Which programs began, and whose runtimes they loaded."""
+    refused: tuple[Path, ...]
+    """Where the ledgers of other processes would lie, which were refused all that they asked for."""
 
 
 def _was_begun(path: Path) -> bool:
@@ -85,6 +87,11 @@ class Prepared:
     def ledgers(self) -> tuple[Path, ...]:
         """Return the ledgers that processes have left so far, in the order of their numbers."""
         return tuple(sorted(filter(_was_begun, self.folder.glob("*.ledger")), key=_process))
+
+    def refused(self) -> tuple[Path, ...]:
+        """Return where the ledgers of processes would lie that made calls and got no device at all."""
+        stems = (path.with_suffix(".ledger") for path in self.folder.glob("*.refusals"))
+        return tuple(sorted((path for path in stems if not path.exists()), key=_process))
 
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
@@ -138,7 +145,7 @@ def run_program(
         relay = _Relay()
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
-        yield Ended(status, prepared.ledgers(), prepared.loads())
+        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused())
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:

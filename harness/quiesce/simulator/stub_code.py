@@ -16,6 +16,7 @@ x86-64 code for the System V calling convention, assembled by hand so that no co
         mov rax, [handler]         # weak: null where no simulator is loaded
         test rax, rax; jz answer
         mov edi, [rbx]; add rdi, r12
+        mov rsi, [rsp+40]          # where the stub returns to: behind three words here and two of the function's
         call rax
     answer:
         mov eax, [rbx+12]; test eax, eax; jz number
@@ -104,8 +105,8 @@ def _routines() -> tuple[_Assembly, int]:
     made.add("bf 02 00 00 00 8b 73 04 4c 01 e6 8b 53 08")
     made.add_distance("ff 15", lambda places: places.pointers["write"])
     made.add_distance("48 8b 05", lambda places: places.pointers["quiesce_not_simulated"])
-    made.add("48 85 c0 74 07")
-    made.add("8b 3b 4c 01 e7 ff d0")
+    made.add("48 85 c0 74 0c")
+    made.add("8b 3b 4c 01 e7 48 8b 74 24 28 ff d0")
     made.add("8b 43 0c 85 c0 74 05")
     made.add("4c 01 e0 eb 04")
     made.add("48 8b 43 10")

@@ -37,7 +37,7 @@ def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
     text = closing_line(counts)
     if any(each.failures for each in counts):
         mood = Mood.BAD
-    elif warnings or not any(each.executed for each in counts):
+    elif warnings or not any(each.executed for each in counts) or any(each.unresolved for each in counts):
         mood = Mood.DOUBTFUL
     else:
         mood = Mood.GOOD

@@ -8,6 +8,7 @@
 #include "ledger.h"
 #include "memory.h"
 #include "reach.h"
+#include "refusals.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -75,7 +76,7 @@ int quiesce_look(void) {
 
 const void *quiesce_ledger(void) { return ledger; }
 
-void quiesce_not_simulated(const char *function) {
+void quiesce_not_simulated(const char *function, const void *caller) {
     enum status status = runtime_enter(NULL);
     if (!status) ledger_see((struct observation){.seen = SEEN_NOT_SIMULATED, .function = ledger_name(function)});
     // of the libraries that are stubbed, only the runtime itself remembers an error (hipblasCreate is none of it)
@@ -85,4 +86,5 @@ void quiesce_not_simulated(const char *function) {
         runtime_leave(NOT_SUPPORTED);
     else
         runtime_leave_to_driver(status);
+    if (!status) refusal_note(REFUSAL_NOT_SIMULATED, function, NOT_SUPPORTED, caller);
 }

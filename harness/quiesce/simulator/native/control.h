@@ -29,8 +29,9 @@ EXPORT int quiesce_mark(const char *name);
 // Looks now for what the process can still reach, see reach.h: the live table says so.
 EXPORT int quiesce_look(void);
 
-// A stub was called (stub_code.py), which has said so on standard error: says so in the ledger.
-EXPORT void quiesce_not_simulated(const char *function);
+// A stub was called (stub_code.py), which has said so on standard error: says so in the ledger. `caller` is an address
+// in whoever called the stub.
+EXPORT void quiesce_not_simulated(const char *function, const void *caller);
 EXPORT const void *quiesce_ledger(void);
 
 // Called by a Python interpreter that begins to exit, see interpreter.h.

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "calls.h"
+#include "refusals.h"
 
 enum { MADE_MAX = 1024, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };
 
@@ -24,7 +25,7 @@ static int answer_not_simulated(const char *name) {
     fprintf(stderr,
             "quiesce: %s (libcuda.so.1) is not simulated: it returns %d; leave out what calls it, or run it on a GPU\n",
             name, NOT_SUPPORTED);
-    quiesce_not_simulated(name);
+    quiesce_not_simulated(name, __builtin_return_address(0));
     return NOT_SUPPORTED;
 }
 
@@ -154,12 +155,19 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
 }
 
 // How a runtime that is linked into its client finds what the vendor's driver alone has.
-EXPORT int cuGetExportTable(const void **table, const void *identifier) {
+static int refuse_table(const void **table) {
     CALL("cuGetExportTable");
-    (void)identifier;
     NEED(table, INVALID_VALUE);
     *table = NULL;
     ANSWER(unsimulated("cuGetExportTable",
                        "CUDA's runtime is linked into this client (statically), where it can't be simulated: take a "
                        "build that loads libcudart.so, or, where it has one, the driver's functions"));
+}
+
+EXPORT int cuGetExportTable(const void **table, const void *identifier) {
+    (void)identifier;
+    int answer = refuse_table(table);
+    if (answer == NOT_SUPPORTED)
+        refusal_note(REFUSAL_NOT_SIMULATED, "cuGetExportTable", NOT_SUPPORTED, __builtin_return_address(0));
+    return answer;
 }

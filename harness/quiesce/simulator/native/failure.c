@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ledger.h"
 #include "random.h"
+#include "refusals.h"
 
 static const char *const KINDS[CALL_KINDS] = {
     [CALL_DEVICE] = "device", [CALL_PINNED] = "pinned", [CALL_MANAGED] = "managed",
@@ -101,7 +103,10 @@ static enum status meet(enum call_kind kind) {
 
 enum status failure_meet(enum call_kind kind) {
     enum status status = meet(kind);
-    if (kind != CALL_DEVICE && kind != CALL_PINNED && kind != CALL_MANAGED) return status;
-    enum status of_any_kind = meet(CALL_MEMORY);
-    return status ? status : of_any_kind;
+    if (kind == CALL_DEVICE || kind == CALL_PINNED || kind == CALL_MANAGED) {
+        enum status of_any_kind = meet(CALL_MEMORY);
+        if (!status) status = of_any_kind;
+    }
+    if (status) refusal_note(REFUSAL_ARMED, ledger_entered(), status, NULL);
+    return status;
 }

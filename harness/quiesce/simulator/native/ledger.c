@@ -16,6 +16,7 @@ _Static_assert(sizeof(struct observation) == 64, "a cache line");
 struct ledger_header *ledger;
 
 static uint64_t length_bytes;
+static char stem[1024];
 static struct live *live;
 struct ledger_place ledger_place;
 static char (*names)[LEDGER_NAME_BYTES];
@@ -33,12 +34,17 @@ static struct {
 
 static void *map(const char *folder) {
     int access_to = PROT_READ | PROT_WRITE;
+    *stem = 0;
     if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char path[1024];
+    char path[sizeof stem + 8];
     int process = (int)getpid();
-    snprintf(path, sizeof path, "%s/%d.ledger", folder, process);
+    snprintf(stem, sizeof stem, "%s/%d", folder, process);
+    snprintf(path, sizeof path, "%s.ledger", stem);
     // A process that exec replaced keeps its number, and the ledger that it left its name.
-    for (int i = 1; access(path, F_OK) == 0; i++) snprintf(path, sizeof path, "%s/%d-%d.ledger", folder, process, i);
+    for (int i = 1; access(path, F_OK) == 0; i++) {
+        snprintf(stem, sizeof stem, "%s/%d-%d", folder, process, i);
+        snprintf(path, sizeof path, "%s.ledger", stem);
+    }
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return MAP_FAILED;
     void *start = MAP_FAILED;
@@ -85,6 +91,8 @@ void ledger_close(void) {
     ledger = NULL;
 }
 
+const char *ledger_stem(void) { return stem; }
+
 uint32_t ledger_thread(void) {
     if (!thread) thread = (uint32_t)syscall(SYS_gettid);
     return thread;
@@ -104,6 +112,8 @@ void ledger_enter(const char *literal) {
     entered = literal;
     entered_index = 0;
 }
+
+const char *ledger_entered(void) { return entered; }
 
 uint16_t ledger_function(void) {
     if (entered_index || !entered) return entered_index;

@@ -122,9 +122,11 @@ extern struct ledger_header *ledger;
 // Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
 bool ledger_open(const char *folder, uint64_t ring_entries);
 void ledger_close(void);
+const char *ledger_stem(void);  // of its path, for what lies beside it; empty where it has none
 
 // The function that a call is under way in; observations and live entries carry it.
 void ledger_enter(const char *function);
+const char *ledger_entered(void);
 uint16_t ledger_function(void);
 uint32_t ledger_thread(void);
 

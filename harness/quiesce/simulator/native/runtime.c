@@ -27,6 +27,7 @@
 #include "module.h"
 #include "pool.h"
 #include "reach.h"
+#include "refusals.h"
 #include "stacks.h"
 #include "stream.h"
 #include "unsimulated.h"
@@ -117,6 +118,7 @@ static const char *start(const char *text) {
     contexts_open();
     driver_open();
     unsimulated_open();
+    refusals_open();
     running = true;
     starting = false;
     return NULL;
@@ -171,7 +173,10 @@ static enum status refusal(void) {
 
 enum status runtime_enter(const char *function) {
     take_lock();
-    if (forked) return NOT_INITIALIZED;
+    if (forked) {
+        refusal_note(REFUSAL_FORKED, function, NOT_INITIALIZED, NULL);
+        return NOT_INITIALIZED;
+    }
     if (refusing && refusal()) return refusal();
     if (!running) {
         const char *text = getenv("QUIESCE_SIMULATOR");
@@ -188,13 +193,23 @@ enum status runtime_enter(const char *function) {
     return OK;
 }
 
+// A query that says "not yet" did not fail, and a name that is looked up may not exist.
+static void note_failure(enum status answer) {
+    if (!forked && running && !ledger->made && answer != NOT_READY && answer != NOT_FOUND)
+        refusal_note(REFUSAL_FAILED, ledger_entered(), answer, NULL);
+}
+
 int runtime_leave(enum status answer) {
-    if (answer != OK) last_error = answer;
+    if (answer != OK) {
+        last_error = answer;
+        note_failure(answer);
+    }
     release_lock();
     return (int)answer;
 }
 
 int runtime_leave_to_driver(enum status answer) {
+    if (answer != OK) note_failure(answer);
     release_lock();
     return (int)answer;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "ledger.h"
+#include "refusals.h"
 #include "stacks.h"
 
 enum { SAID_MAX = 64 };
@@ -24,6 +25,7 @@ enum status unsimulated(const char *function, const char *instead) {
     if (say(function)) fprintf(stderr, "quiesce: %s is not simulated; %s\n", function, instead);
     ledger_see((struct observation){
         .seen = SEEN_NOT_SIMULATED, .stack = stack_of_call(), .function = ledger_name(function)});
+    refusal_note(REFUSAL_NOT_SIMULATED, function, NOT_SUPPORTED, NULL);
     return NOT_SUPPORTED;
 }
 

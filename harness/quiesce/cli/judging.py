@@ -1,0 +1,66 @@
+"""Judges what each process of a program left behind, and says on standard error what is no finding."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from quiesce import shell
+from quiesce.cli.console import Console
+from quiesce.cli.exec_conditions import conditions_of, reproduce_command
+from quiesce.reporting.text import clean_line
+from quiesce.results import Result, Verdict
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import Ended
+from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.refusals import read_refusals
+from quiesce.simulator.stacks import open_stacks
+from quiesce.traces.judgement import judge
+from quiesce.traces.memory_history import MemoryRecorder
+from quiesce.traces.program import describe_program
+from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of, vendors_of
+from quiesce.traces.verdicts import Process, names_of, results_of
+
+
+def judge_processes(
+    ended: Ended, arguments: argparse.Namespace, defaults: argparse.Namespace, end: str, console: Console
+) -> list[Result]:
+    """Return a result for each process that called the runtime; where none did, one for the program.
+
+    ``defaults`` are the command's options where none is given. ``end`` is what the program says of itself by its exit
+    status, empty where all is well.
+    """
+    simulated = parse_flavour(arguments.flavour)
+    command = shell.join(arguments.words)
+    names = names_of(command, len(ended.ledgers) + len(ended.refused))
+    processes = [
+        _judged(path, name, ended, arguments, console) for path, name in zip(ended.ledgers, names, strict=False)
+    ]
+    processes += [Process((), 0, untested(Use(read_refusals(path)), simulated)) for path in ended.refused]
+    if not processes:
+        console.complain("the program never called the simulated runtime: nothing was judged")
+        processes = [Process((), 0, never_called(ended.loads, simulated))]
+    results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
+    for result in results:
+        if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
+            console.complain(f"{clean_line(result.case)}: {clean_line(result.reason)}")
+    return results
+
+
+def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console) -> Process:
+    simulated = parse_flavour(arguments.flavour)
+    with open_ledger(path) as ledger, open_stacks(path) as stacks:
+        memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
+        judgement = judge(ledger, arguments.at_exit, stacks, memory)
+        use = use_of(ledger, Use(read_refusals(path), vendors_of(ended.loads, ledger.process)))
+        why = untested(use, simulated)
+        if why is None:
+            judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))
+        console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
+        for note in judgement.notes:
+            console.complain(f"  {clean_line(note)}")
+        program = None
+        if memory is not None:
+            program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
+        return Process(judgement.findings, ledger.observations, why, program)

@@ -1,0 +1,59 @@
+"""The reader of a log of refusals: who asked for a device and got none. ``native/refusals.h`` writes it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class RefusalKind(enum.StrEnum):
+    """Why a call was refused."""
+
+    NOT_SIMULATED = "not simulated"
+    """The function exists by name only."""
+    FAILED = "failed"
+    """The call failed, and nothing had been made before."""
+    ARMED = "armed"
+    """The run asked for that failure (``--fail``)."""
+    FORKED = "forked"
+    """The process is a child of ``fork()``, which inherits no device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One function that was refused. ``caller`` is the file that the call came from, empty where that is not known."""
+
+    kind: RefusalKind
+    function: str
+    status: int
+    caller: str = ""
+
+
+def read_refusals(ledger: Path) -> tuple[Refusal, ...]:
+    """Return what one process was refused, in the order in which it was; its ledger need not exist.
+
+    A function that is not simulated says so itself and fails as any other: it is told once, with its callers where
+    these are known.
+    """
+    try:
+        text = ledger.with_suffix(".refusals").read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ()
+    refusals = tuple(dict.fromkeys(_parsed(text)))
+    missing = {refusal.function for refusal in refusals if refusal.kind is RefusalKind.NOT_SIMULATED}
+    called = {refusal.function for refusal in refusals if refusal.caller}
+    return tuple(
+        refusal
+        for refusal in refusals
+        if not (refusal.kind is RefusalKind.FAILED and refusal.function in missing)
+        and (refusal.caller or refusal.function not in called)
+    )
+
+
+def _parsed(text: str) -> Iterator[Refusal]:
+    for line in text.split("\n"):
+        words = line.split("\t", 3)
+        if len(words) == 4:  # the last line of a process that was killed may be cut
+            yield Refusal(RefusalKind(words[0]), words[1], int(words[2]), words[3])

@@ -1,0 +1,105 @@
+"""What to say to whoever runs a program that was refused a device: by whom, why, and what to install or to set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.simulator.packages import Package
+from quiesce.simulator.refusals import Refusal, RefusalKind
+
+Owner: TypeAlias = Callable[[Path], Package | None]
+"""Finds the package that a file belongs to."""
+
+_OWN_TABLES: Final = "cuGetExportTable"
+"""What NVIDIA's runtime asks NVIDIA's driver for; nobody else does."""
+_RUNTIME: Final = re.compile(r"libcudart(?![A-Za-z_]).*\.so(?:\.[0-9.]+)?")
+"""A shared runtime by its file's name, also the copies that wheels bring along (``libcudart-5a077122.so.12.9.79``)."""
+_NUMBERED: Final = re.compile(r"lib(cudart|amdhip64).*\.so\.(\d+)")
+_INSTEAD: Final = {
+    "cupy-cuda11x": "Run pip install cupy-cuda11x==12.3.0, or a wheel for ROCm",
+    "cupy-cuda12x": "Run pip install cupy-cuda12x==12.3.0, or a wheel for ROCm",
+    "cupy-cuda13x": "Run pip install cupy-cuda12x==12.3.0, or a wheel for ROCm",
+    "cuda-bindings": "A program of your own can use cuda.bindings.driver in place of cuda.bindings.runtime",
+}
+"""Packages that have what can be tested under their own names. CuPy has linked the runtime in since 13.0.0."""
+_SHOWN_MAX: Final = 3
+
+
+def refused_text(refusals: Sequence[Refusal], vendors: Sequence[Path], simulated: Simulated, owner: Owner) -> str:
+    """Return who was refused, and what to do; what else a vendor's own runtime is refused follows from that.
+
+    ``vendors`` are runtimes of a vendor's own that were loaded in place of the simulated one.
+    """
+    return "; ".join([*runtimes_refused(refusals, vendors, simulated, owner)] or [*_others_refused(refusals, owner)])
+
+
+def runtimes_refused(
+    refusals: Sequence[Refusal], vendors: Sequence[Path], simulated: Simulated, owner: Owner
+) -> Iterator[str]:
+    """Yield what to say of runtimes of the vendor's own, shared or linked into their clients."""
+    callers = [Path(caller) for caller in dict.fromkeys(each.caller for each in refusals if _is_runtimes(each))]
+    shared = dict.fromkeys((*vendors, *(caller for caller in callers if _RUNTIME.fullmatch(caller.name))))
+    linked = [caller for caller in callers if caller not in shared]
+    if shared:
+        names = _listed(str(runtime) + _of(owner(runtime)) for runtime in shared)
+        advice = _listed(map(_flavour_of, shared))
+        yield f"the vendor's own runtime was loaded in place of the simulated {simulated}: {names}. {advice}"
+    if linked:
+        names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
+        how = "nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared"
+        usual = f"Take a build that loads {simulated.libraries[0]} ({how})"
+        packages = [owner(caller) for caller in linked]
+        advice = _listed(_INSTEAD.get(package.name, usual) if package else usual for package in packages)
+        yield (
+            f"CUDA's runtime is linked into {names} (statically), where quiesce can't see it yet, and was refused a "
+            f"device. {advice}"
+        )
+
+
+def _flavour_of(runtime: Path) -> str:
+    found = _NUMBERED.match(runtime.resolve().name)
+    named = f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else ""
+    if any(named == str(known) for known in KNOWN):
+        return f"Run it with --flavour {named}"
+    return f"This version is not simulated: install one of {', '.join(map(str, KNOWN))}"
+
+
+def _is_runtimes(refusal: Refusal) -> bool:
+    return refusal.kind is RefusalKind.NOT_SIMULATED and refusal.function == _OWN_TABLES
+
+
+def _others_refused(refusals: Sequence[Refusal], owner: Owner) -> Iterator[str]:
+    missing = [each for each in refusals if each.kind is RefusalKind.NOT_SIMULATED]
+    if missing:
+        names = _listed(f"{each.function}{_called_by(each.caller, owner)}" for each in missing)
+        is_not = "is not simulated" if len({each.function for each in missing}) == 1 else "are not simulated"
+        yield f"{names} {is_not}, and no device memory was used. Leave that part out, or run it on a GPU"
+    forked = [each for each in refusals if each.kind is RefusalKind.FORKED]
+    if forked:
+        names = _listed(each.function for each in forked)
+        yield (
+            f"a child of fork() called {names} and was refused a device, as on a GPU. Start it as a new process: "
+            "multiprocessing.set_start_method('spawn')"
+        )
+    failed = [each for each in refusals if each.kind is RefusalKind.FAILED]
+    if failed:
+        names = _listed(f"{each.function} (error {each.status})" for each in failed)
+        yield f"{names} failed before anything of a device was used"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    different = [*dict.fromkeys(texts)]
+    more = len(different) - _SHOWN_MAX
+    return ", ".join(different[:_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _of(package: Package | None) -> str:
+    return f" of {package}" if package else ""
+
+
+def _called_by(caller: str, owner: Owner) -> str:
+    return f" (called by {Path(caller).name}{_of(owner(Path(caller)))})" if caller else ""

@@ -1,0 +1,134 @@
+"""Whether a process tested anything: one that went on without a device broke no rule of memory, and passed none.
+
+A client whose device is refused mostly says nothing and computes on the CPU. So a process counts as tested only where
+the simulated runtime saw it use device memory, or use streams and kernels and was refused nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.simulator.ledger import Ledger, Record, Seen
+from quiesce.simulator.loads import Load, Loaded
+from quiesce.simulator.packages import owner_of
+from quiesce.simulator.refusals import Refusal, RefusalKind
+from quiesce.traces.refused import Owner, refused_text, runtimes_refused
+
+_MEMORY: Final = frozenset(
+    {Seen.ALLOCATED, Seen.FREED, Seen.REFUSED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN}
+)
+"""A refused allocation is use as well: the program was tested with a device that is full."""
+_QUESTIONS: Final = frozenset(
+    {Seen.NOTHING, Seen.NOT_SIMULATED, Seen.MARK, Seen.STREAM_WAITED_FOR, Seen.DEVICE_WAITED_FOR}
+)
+"""What is seen of a program that looks for a device, waits for it, and uses nothing of it."""
+
+_GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
+"""In the names of functions, CUDA's and HIP's, that are called at an end."""
+
+
+class Use:
+    """What a process did with its device, gathered from its observations."""
+
+    def __init__(self, refusals: Iterable[Refusal] = (), vendors: Iterable[Path] = ()) -> None:
+        self.memory = False
+        """Whether it used memory of the device, or of the host that the device can use."""
+        self.work = False
+        """Whether it used anything at all: memory, a stream, an event, a kernel."""
+        self.vendors = tuple(vendors)
+        """Runtimes of a vendor's own that it loaded."""
+        self._refusals = dict.fromkeys(refusals)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What it was refused, each once."""
+        return tuple(self._refusals)
+
+    def see(self, record: Record) -> None:
+        """Enter one observation."""
+        self.memory = self.memory or record.seen in _MEMORY
+        self.work = self.work or record.seen not in _QUESTIONS
+        if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self._refusals):
+            self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
+
+
+def use_of(ledger: Ledger, use: Use) -> Use:
+    """Return ``use`` with what a whole ledger says; where observations were overwritten, what was made is memory."""
+    for record in ledger.records():
+        use.see(record)
+        if use.memory:
+            break
+    use.work = use.work or bool(ledger.launches) or bool(ledger.made)
+    use.memory = use.memory or bool(ledger.lost and ledger.made)
+    return use
+
+
+@dataclass(frozen=True, slots=True)
+class Untested:
+    """Why a process tested nothing. ``refused`` says that it asked for a device, so that something was to be tested."""
+
+    reason: str
+    refused: bool
+
+
+def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Untested | None:
+    """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller."""
+    if use.memory or any(each.kind is RefusalKind.ARMED for each in use.refusals):
+        return None
+    refusals = [each for each in use.refusals if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
+    vendors = () if use.work else use.vendors
+    if refusals or vendors:
+        asked = bool(vendors) or not all(map(_is_clean_up, refusals))
+        return Untested(f"nothing was tested: {refused_text(refusals, vendors, simulated, owner)}", refused=asked)
+    if use.work:
+        return None
+    return Untested(_nothing_used(simulated, "only asked whether there is a device"), refused=False)
+
+
+def _is_clean_up(refusal: Refusal) -> bool:
+    """Say whether a child of fork() only gave back what its parent has, as destructors at its exit do."""
+    return refusal.kind is RefusalKind.FORKED and _GIVES_BACK.search(refusal.function) is not None
+
+
+def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
+    """Return what of a process that was tested was not: the clients whose runtime is the vendor's own."""
+    told = runtimes_refused(use.refusals, use.vendors, simulated, owner)
+    return tuple(f"not tested: {text}" for text in told)
+
+
+def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = owner_of) -> Untested:
+    """Return why nothing of a program was tested that never called the simulated runtime."""
+    vendors = _real(loads)
+    if vendors:
+        return Untested(f"nothing was tested: {refused_text((), vendors, simulated, owner)}", refused=True)
+    if not any(load.kind is Loaded.STARTED for load in loads):
+        return Untested(
+            "nothing was tested: the program is loaded without glibc's dynamic loader, which alone finds the simulated "
+            "runtime: it is a static program, or built for another C library (musl) or processor. Link it dynamically "
+            "with glibc",
+            refused=False,
+        )
+    return Untested(_nothing_used(simulated, "never called the simulated runtime"), refused=False)
+
+
+def vendors_of(loads: Iterable[Load], process: int) -> tuple[Path, ...]:
+    """Return the runtimes of a vendor's own that one process loaded."""
+    return _real(load for load in loads if load.process == process)
+
+
+def _real(loads: Iterable[Load]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(load.path.resolve() for load in loads if load.kind is Loaded.REAL))
+
+
+def _nothing_used(simulated: Simulated, what: str) -> str:
+    """Return what to say of a program that was refused nothing; ``what`` says what it did."""
+    return (
+        f"nothing was tested: the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
+        f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))}). If the "
+        f"runtime is linked into it, take a build that loads {simulated.libraries[0]}"
+    )

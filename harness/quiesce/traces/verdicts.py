@@ -1,0 +1,63 @@
+"""From what was found out about each process of a program to the results of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from quiesce.findings import Finding
+from quiesce.program_run import ProgramRun
+from quiesce.results import Result, Verdict
+from quiesce.simulator.flavours import Simulated
+from quiesce.traces.tested import Untested
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was."""
+
+    findings: tuple[Finding, ...]
+    observations: int
+    untested: Untested | None
+    program: ProgramRun | None = None
+    """What a report shows of it, where one is asked for."""
+
+
+def names_of(command: str, count: int) -> list[str]:
+    """Return the names of the processes, in the order of their numbers, which are not told: they differ."""
+    return [command] if count == 1 else [f"{command} (process {number})" for number in range(1, count + 1)]
+
+
+def results_of(
+    processes: Sequence[Process], simulated: Simulated, command: str, end: str, reproduce: str = ""
+) -> list[Result]:
+    """Return a result for each process, in their order; ``reproduce`` is a command that runs the program again.
+
+    ``end`` is what the program says of itself by its exit status, empty where all is well: what it did may break no
+    rule for having been cut short. A process that was refused a device leaves the run without a verdict. One that used
+    none by itself, such as a helper, does so only where no other process used one.
+    """
+    is_tested = any(process.untested is None for process in processes)
+    names = names_of(command, len(processes))
+    return [
+        replace(_result(process, simulated, name, end, is_tested=is_tested), reproduce=reproduce)
+        for process, name in zip(processes, names, strict=True)
+    ]
+
+
+def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
+    why = "" if process.untested is None else process.untested.reason
+    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if end or why else Verdict.PASSED
+    matters = process.untested is not None and (process.untested.refused or not is_tested)
+    return Result(
+        case=name,
+        title="",
+        path="",
+        backend=str(simulated),
+        verdict=verdict,
+        reason="" if process.findings else "; ".join(filter(None, (end, why))),
+        findings=process.findings,
+        operations=process.observations,
+        program=process.program,
+        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or matters),
+    )

@@ -1,0 +1,154 @@
+"""``quiesce exec`` is green only where something was tested; what it says of a run stands in its reports as well."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+from quiesce.errors import BackendUnavailable
+from quiesce.simulator.build import build_library
+
+USED = "void *p; cudaMalloc(&p, 8); cudaFree(p);"
+STUB = "cudaMallocMipmappedArray();"
+ASKED = "int cudaGetDeviceCount(int *), devices; cudaGetDeviceCount(&devices);"
+TABLE = """
+    void *dlopen(const char *, int), *dlsym(void *, const char *), *table;
+    ((int (*)(void **, void *))dlsym(dlopen("libcuda.so.1", 2), "cuGetExportTable"))(&table, NULL);
+"""
+FORK = "int wait(int *); if (!fork()) { void *q; cudaMalloc(&q, 8); _exit(0); } wait(NULL);"
+
+
+@pytest.fixture(autouse=True)
+def _built() -> None:
+    try:
+        build_library()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+class Ran:
+    """How a program's run ended, and what its reports say."""
+
+    def __init__(self, folder: Path, arguments: list[str]) -> None:
+        self.code = main(["exec", "--report", str(folder / "out"), *arguments])
+        self.results = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))["results"]
+        root = ET.parse(folder / "out" / "junit.xml").getroot()
+        cases = root.iter("testcase")
+        self.elements = [next((each.tag for each in case if each.tag != "properties"), "green") for case in cases]
+        self.errors = root.get("errors")
+
+    @property
+    def verdicts(self) -> list[str]:
+        return [result["verdict"] for result in self.results]
+
+    @property
+    def reasons(self) -> str:
+        return "\n".join(result["reason"] for result in self.results)
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "reason"),
+    [
+        ("", [], "the program never called the simulated runtime"),
+        (ASKED, [], "the program only asked whether there is a device"),
+        ("cudaDeviceSynchronize();", [], "the program only asked whether there is a device"),
+        (STUB, [], "cudaMallocMipmappedArray (called by client) is not simulated"),
+        ("void *s; cudaStreamCreate(&s); cudaStreamDestroy(s);" + STUB, [], "cudaMallocMipmappedArray"),
+        (TABLE, [], "CUDA's runtime is linked into client (statically)"),
+        ('int cudaSetDevice(int); if (cudaSetDevice(1)) puts("CPU");', [], "cudaSetDevice (error 101) failed"),
+        (USED + "return 3;", [], "the program ended with status 3"),
+        (TABLE + "return 3;", [], "the program ended with status 3; nothing was tested: CUDA's runtime"),
+    ],
+)
+def test_what_was_not_tested_is_not_green(
+    body: str, arguments: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = Ran(tmp_path, [*arguments, "--", str(compile_client(tmp_path, body + "return 0;"))])
+    assert ran.code == ExitCode.COULD_NOT_RUN
+    assert ran.verdicts == ["inconclusive"]
+    assert reason in ran.reasons
+    assert ran.elements == ["error"]
+    assert ran.errors == "1"
+    shown = capsys.readouterr().out
+    assert f"client: inconclusive on 'cuda:12': {ran.reasons}\n" in shown
+    assert shown.endswith("1 result from 1 backend: 1 inconclusive\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        (USED, []),
+        (STUB + USED, []),
+        (TABLE + USED, []),
+        ("void *s; cudaStreamCreate(&s); cudaStreamDestroy(s);", []),
+        ("void *p; if (cudaHostAlloc(&p, 8, 0) == 0) cudaFreeHost(p);", []),
+        ('void *p; if (cudaMalloc(&p, 8)) puts("CPU");', ["--fail", "device:1"]),
+        ('void *s; if (cudaStreamCreate(&s)) puts("CPU");', ["--fail", "stream:1"]),
+        ('void *p; if (cudaMalloc(&p, 1 << 30)) puts("CPU");', ["--capacity", "1MiB"]),
+        ("for (int i = 0; i < 99; i++) {" + USED + "}" + STUB, ["--ring", "16"]),
+    ],
+)
+def test_what_was_tested_passes(body: str, arguments: list[str], tmp_path: Path) -> None:
+    ran = Ran(tmp_path, [*arguments, "--", str(compile_client(tmp_path, body + "return 0;"))])
+    assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.NOTHING_FOUND, ["passed"], ["green"])
+
+
+def test_findings_are_findings_whatever_else_was_refused(tmp_path: Path) -> None:
+    body = TABLE + "cudaFree((void *)1); return 3;"
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, body))])
+    assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.FINDINGS, ["failed"], ["failure"])
+
+
+def test_a_client_that_was_refused_beside_one_that_was_tested_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["exec", "--", str(compile_client(tmp_path, TABLE + USED + "return 0;"))])
+    assert "not tested: CUDA's runtime is linked into client (statically)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("helper", [ASKED, 'puts("no GPU");'])
+def test_helpers_that_use_no_device_do_no_harm(helper: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = compile_client(tmp_path, helper + "return 0;", name="helper")
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, f'{USED} return system("{other}");'))])
+    assert ran.code == ExitCode.NOTHING_FOUND
+    assert sorted(ran.verdicts) == (["inconclusive", "passed"] if helper == ASKED else ["passed"])
+    assert sorted(ran.elements) == (["green", "skipped"] if helper == ASKED else ["green"])
+    assert ("only asked whether there is a device" in capsys.readouterr().err) == (helper == ASKED)
+
+
+def test_a_worker_that_was_refused_leaves_the_run_without_a_verdict(tmp_path: Path) -> None:
+    worker = compile_client(tmp_path, TABLE + "return 0;", name="worker")
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, f'{USED} return system("{worker}");'))])
+    assert ran.code == ExitCode.COULD_NOT_RUN
+    assert sorted(ran.verdicts) == ["inconclusive", "passed"]
+    assert sorted(ran.elements) == ["error", "green"]
+    assert "is linked into worker (statically)" in ran.reasons
+
+
+def test_a_child_of_fork_that_asks_for_a_device_is_refused_as_on_a_gpu_and_told(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, USED + FORK + "return 0;"))])
+    assert ran.code == ExitCode.COULD_NOT_RUN
+    assert "a child of fork() called cudaMalloc and was refused a device, as on a GPU" in ran.reasons
+    assert sorted(ran.elements) == ["error", "green"]
+
+
+def test_a_child_of_fork_that_gives_back_what_its_parent_has_does_no_harm(tmp_path: Path) -> None:
+    child = FORK.replace("void *q; cudaMalloc(&q, 8);", "cudaFree(p);")
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, USED + child + "return 0;"))])
+    assert (ran.code, sorted(ran.elements)) == (ExitCode.NOTHING_FOUND, ["green", "skipped"])
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, "void *p = 0;" + ASKED + child + "return 0;"))])
+    assert (ran.code, sorted(ran.elements)) == (ExitCode.COULD_NOT_RUN, ["error", "error"])
+
+
+def test_a_program_that_pytest_finds_no_test_in_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path / "empty")]
+    (tmp_path / "empty").mkdir()
+    assert main(["exec", "--", *words]) == ExitCode.COULD_NOT_RUN
+    assert "the program ended with status 5: pytest ran no test" in capsys.readouterr().err

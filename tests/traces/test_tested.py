@@ -1,0 +1,173 @@
+"""A process that used no device memory tested nothing: which ones count, and what is said of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.loads import Load, Loaded
+from quiesce.simulator.packages import Package
+from quiesce.simulator.refusals import Refusal, RefusalKind
+from quiesce.traces.tested import Use, never_called, untested, untested_beside, vendors_of
+
+CUDA = parse_flavour("cuda:12")
+TABLE = Refusal(RefusalKind.NOT_SIMULATED, "cuGetExportTable", 801, "/s/xgboost/lib/libxgboost.so")
+STUB = Refusal(RefusalKind.NOT_SIMULATED, "cublasCreate_v2", 801, "/s/client.so")
+FAILED = Refusal(RefusalKind.FAILED, "cudaSetDevice", 101)
+ARMED = Refusal(RefusalKind.ARMED, "cudaStreamCreate", 2)
+FORKED = Refusal(RefusalKind.FORKED, "cudaMalloc", 3)
+REAL = Path("/s/nvidia/cuda_runtime/lib/libcudart.so.13")
+
+PACKAGES = {
+    "/s/xgboost/lib/libxgboost.so": Package("xgboost", "3.2.0"),
+    "/s/cupy/_core.so": Package("cupy-cuda12x", "14.2.0"),
+    str(REAL): Package("nvidia-cuda-runtime", "13.0.96"),
+}
+
+
+def owner(file: Path) -> Package | None:
+    return PACKAGES.get(str(file))
+
+
+def record(seen: Seen, function: str = "") -> Record:
+    return Record(0, seen, Thing.NONE, 0, 0, function, Flag(0), 0, 0, 0, 0, 0, 0)
+
+
+def use(*seen: Seen, refusals: tuple[Refusal, ...] = (), vendors: tuple[Path, ...] = ()) -> Use:
+    made = Use(refusals, vendors)
+    for each in seen:
+        made.see(record(each))
+    return made
+
+
+@pytest.mark.parametrize("seen", [Seen.ALLOCATED, Seen.REFUSED, Seen.COPIED, Seen.WRITTEN])
+@pytest.mark.parametrize("refusals", [(), (TABLE,), (STUB,), (FAILED,)])
+def test_whoever_uses_device_memory_was_tested_whatever_else_it_asked_for(
+    seen: Seen, refusals: tuple[Refusal, ...]
+) -> None:
+    assert untested(use(seen, refusals=refusals, vendors=(REAL,)), CUDA, owner) is None
+
+
+@pytest.mark.parametrize("seen", [Seen.CREATED, Seen.LAUNCHED, Seen.RECORDED])
+def test_streams_events_and_kernels_are_use_unless_something_is_not_simulated(seen: Seen) -> None:
+    assert untested(use(seen), CUDA, owner) is None
+    assert untested(use(seen, refusals=(FAILED,)), CUDA, owner) is None
+    assert untested(use(seen, refusals=(STUB,)), CUDA, owner) is not None
+
+
+@pytest.mark.parametrize("seen", [(), (Seen.DEVICE_WAITED_FOR,), (Seen.MARK, Seen.STREAM_WAITED_FOR)])
+def test_questions_and_waits_are_no_use(seen: tuple[Seen, ...]) -> None:
+    why = untested(use(*seen), CUDA, owner)
+    assert why is not None
+    assert not why.refused
+    assert "only asked whether there is a device" in why.reason
+    assert "tell it to use the GPU" in why.reason
+    assert "--flavour (one of hip:5, " in why.reason
+
+
+def test_a_failure_that_the_run_asked_for_is_a_test() -> None:
+    assert untested(use(refusals=(ARMED, FAILED)), CUDA, owner) is None
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (TABLE, "CUDA's runtime is linked into libxgboost.so of xgboost 3.2.0 (statically)"),
+        (TABLE, "Take a build that loads libcudart.so.12 (nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared)"),
+        (Refusal(TABLE.kind, TABLE.function, 801, "/s/cupy/_core.so"), "Run pip install cupy-cuda12x==12.3.0"),
+        (Refusal(TABLE.kind, TABLE.function, 801, "/s/program"), "is linked into program (statically)"),
+        (Refusal(TABLE.kind, TABLE.function, 801, str(REAL)), f"{REAL} of nvidia-cuda-runtime 13.0.96"),
+        (Refusal(TABLE.kind, TABLE.function, 801, str(REAL)), "Run it with --flavour cuda:13"),
+        (STUB, "cublasCreate_v2 (called by client.so) is not simulated, and no device memory was used"),
+        (FAILED, "cudaSetDevice (error 101) failed before anything of a device was used"),
+        (FORKED, "a child of fork() called cudaMalloc and was refused a device"),
+        (FORKED, "set_start_method('spawn')"),
+    ],
+)
+def test_who_was_refused_and_what_to_do_is_said(refused: Refusal, said: str) -> None:
+    why = untested(use(refusals=(refused,)), CUDA, owner)
+    assert why is not None
+    assert why.refused
+    assert why.reason.startswith("nothing was tested: ")
+    assert said in why.reason
+
+
+@pytest.mark.parametrize(
+    ("functions", "asks"),
+    [
+        ("cudaFree cudaStreamDestroy cudaGetLastError", False),
+        ("hipHostFree hipDeviceSynchronize", False),
+        ("cuMemFree_v2 cuModuleUnload cuDevicePrimaryCtxRelease_v2", False),
+        ("cudaFree cudaMalloc", True),
+        ("cudaGetDeviceCount", True),
+        ("cuCtxCreate_v2", True),
+    ],
+)
+def test_a_child_that_only_gives_back_asked_for_nothing(functions: str, asks: bool) -> None:
+    why = untested(use(refusals=tuple(Refusal(RefusalKind.FORKED, name, 3) for name in functions.split())), CUDA, owner)
+    assert why is not None
+    assert why.refused == asks
+
+
+def test_several_are_named_and_the_rest_counted() -> None:
+    stubs = tuple(Refusal(RefusalKind.NOT_SIMULATED, f"cudaFunction{number}", 801) for number in range(5))
+    why = untested(use(refusals=stubs), CUDA, owner)
+    assert why is not None
+    assert "cudaFunction0, cudaFunction1, cudaFunction2 and 2 more are not simulated" in why.reason
+
+
+def test_what_a_static_runtime_is_refused_besides_is_not_told() -> None:
+    why = untested(use(refusals=(STUB, TABLE)), CUDA, owner)
+    assert why is not None
+    assert "cublasCreate_v2" not in why.reason
+
+
+def test_a_stub_that_only_the_ledger_names_is_refused_as_well() -> None:
+    made = use()
+    made.see(record(Seen.NOT_SIMULATED, "cudaMallocMipmappedArray"))
+    why = untested(made, CUDA, owner)
+    assert why is not None
+    assert why.refused
+    assert "cudaMallocMipmappedArray is not simulated" in why.reason
+
+
+def test_a_vendors_own_runtime_answered() -> None:
+    why = untested(use(vendors=(REAL,)), CUDA, owner)
+    assert why is not None
+    assert why.refused
+    assert "the vendor's own runtime was loaded in place of the simulated cuda:12" in why.reason
+    old = untested(use(vendors=(Path("/s/libcudart.so.10.1"),)), CUDA, owner)
+    assert old is not None
+    assert "This version is not simulated: install one of hip:5, " in old.reason
+
+
+def test_what_is_not_tested_beside_what_is_is_told() -> None:
+    (text,) = untested_beside(use(Seen.ALLOCATED, refusals=(TABLE, STUB)), CUDA, owner)
+    assert text.startswith("not tested: CUDA's runtime is linked into libxgboost.so")
+    assert untested_beside(use(Seen.ALLOCATED, refusals=(STUB,)), CUDA, owner) == ()
+
+
+STARTED = Load(Loaded.STARTED, 7, Path("/bin/client"), Path())
+
+
+@pytest.mark.parametrize(
+    ("loads", "said"),
+    [
+        ((STARTED,), "the program never called the simulated runtime. If it ran on the CPU"),
+        ((), "it is a static program, or built for another C library (musl) or processor"),
+        ((STARTED, Load(Loaded.REAL, 7, REAL, Path("/m.so"))), "Run it with --flavour cuda:13"),
+    ],
+)
+def test_a_program_that_never_called_is_told_by_what_was_loaded(loads: tuple[Load, ...], said: str) -> None:
+    why = never_called(loads, CUDA, owner)
+    assert said in why.reason
+    assert why.refused == (len(loads) == 2)
+
+
+def test_a_process_answers_for_what_it_loaded_itself() -> None:
+    loads = (STARTED, Load(Loaded.REAL, 7, REAL, Path("/m.so")), Load(Loaded.ANSWERED, 8, REAL, Path("/m.so")))
+    assert vendors_of(loads, 7) == (REAL,)
+    assert vendors_of(loads, 8) == ()
