@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,8 +66,13 @@ def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.Ca
 
 def test_stacks_say_where_a_block_was_allocated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
-    main(["exec", "--stacks", "--", str(program)])
-    assert "allocated: cudaMalloc (observation 0) by main (client)" in capsys.readouterr().out
+    main(["exec", "--", str(program)])
+    shown = capsys.readouterr().out
+    assert re.search(r"  allocated by cudaMalloc \(observation 0\):\n    \S+/client\+0x[0-9a-f]+ in main\n", shown), (
+        shown
+    )
+    main(["exec", "--no-stacks", "--", str(program)])
+    assert "  allocated by cudaMalloc (observation 0)\n" in capsys.readouterr().out
 
 
 def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_native_code_that_python_called_stands_first_and_the_interpreter_nowhere
         Frame("pybind11::dispatch", module=f"{SITE}/other/core.so"),
         Frame("ffi_call", module="/usr/lib/x86_64-linux-gnu/libffi.so.8"),
         Frame("_call", module="/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311.so"),
-        Frame("_PyEval_EvalFrameDefault", module="/usr/bin/python3.11"),
-        Frame("main", module="/usr/bin/python3.11"),
+        Frame("_PyEval_EvalFrameDefault", module="/opt/app/frozen"),
+        Frame("main", module="/opt/app/frozen"),
     )
     frames = frames_of(stack((Frame("step", "train.py", 8),), native))
     assert [(frame.function, frame.folded) for frame in frames] == [

@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_at_exit(parser)
     parser.add_argument(
-        "--stacks", action="store_true", help="keep call stacks, native and Python, and say where blocks came from"
+        "--stacks",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="keep call stacks, native and Python, and say where blocks came from (default: yes)",
     )
     parser.add_argument(
         "--ring", type=whole_number, default=1 << 20, metavar="N", help="how many observations are kept"

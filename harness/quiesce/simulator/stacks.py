@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -23,15 +24,17 @@ from quiesce.simulator.build import LIBRARY_NAME
 from quiesce.simulator.code_places import CodePlaces
 
 MAGIC: Final = 0x31534B4353455551
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 HEADER: Final = struct.Struct("<QIIQQ")
 RECORD: Final = struct.Struct("<II")
 MAPPING: Final = struct.Struct("<3Q")
-COUNTS: Final = struct.Struct("<II")
+PARTS: Final = struct.Struct("<II")
 LOG_BYTES: Final = 1 << 30
 """Of address space; only what was written costs anything."""
 PYTHON_FRAME: Final = struct.Struct("<4I")
-_MAPPING_KIND, _TEXT_KIND, _STACK_KIND = 1, 2, 3
+_INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
+"""The file that an interpreter's own code is in."""
+_MAPPING_KIND, _STACK_KIND = 1, 5
 
 
 class CallStack:
@@ -39,15 +42,19 @@ class CallStack:
 
     def __init__(self, python: tuple[Frame, ...], code: tuple[tuple[str, int], ...], places: CodePlaces) -> None:
         self.python = python
-        self.code = code
-        """Its native code: files that were mapped and offsets into them."""
+        outside = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, code)
+        inner = takewhile(lambda place: not _INTERPRETER.match(Path(place[0]).name), outside)
+        self.code = tuple(inner if python else outside)
+        """Its native code but for the simulated runtime's own: files that were mapped and offsets into them.
+
+        Where there are Python frames it ends where the interpreter begins.
+        """
         self._places = places
 
     @cached_property
     def native(self) -> tuple[Frame, ...]:
-        """Its native frames but for the simulated runtime's own. Finding their names takes a while."""
-        code = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, self.code)
-        return tuple(frame for file, offset in code for frame in self._places.at(file, offset))
+        """The frames of its native code. Finding their names takes a while."""
+        return tuple(frame for file, offset in self.code for frame in self._places.at(file, offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,9 @@ class CallStacks:
         self._places.find(place for stack in stacks for place in stack.code)
 
     def note(self) -> str:
-        """Return what to install so that native code has lines, or an empty text."""
-        return self._places.note()
+        """Return what to do so that findings say more of where calls came from, or an empty text."""
+        lost = f"{self.lost} call stacks found no room in {LOG_BYTES >> 20} MiB" if self.lost else ""
+        return "; ".join(filter(None, [lost, self._places.note()]))
 
     def _content(self, start: int) -> tuple[int, bytes]:
         kind, length = RECORD.unpack_from(self._data, start)
@@ -113,12 +121,14 @@ class CallStacks:
         kind, content = self._content(8 * number)
         if kind != _STACK_KIND:
             raise QuiesceError(f"the log of call stacks has no stack with the number {number}")
-        natives, pythons = COUNTS.unpack_from(content)
-        end = COUNTS.size + 8 * natives
-        addresses = struct.unpack_from(f"<{natives}Q", content, COUNTS.size)
-        frames = PYTHON_FRAME.iter_unpack(content[end : end + pythons * PYTHON_FRAME.size])
-        python = tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames)
-        return CallStack(python, tuple(map(self._code, addresses)), self._places)
+        native, python = PARTS.unpack(content)
+        addresses = struct.iter_unpack("<Q", self._content(8 * native)[1] if native else b"")
+        frames = PYTHON_FRAME.iter_unpack(self._content(8 * python)[1] if python else b"")
+        return CallStack(
+            tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames),
+            tuple(self._code(address) for (address,) in addresses),
+            self._places,
+        )
 
     def _text(self, number: int) -> str:
         return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""

@@ -24,10 +24,8 @@ _PACKAGES: Final = {
 _OWN_FOLDER: Final = str(Path(__file__).parents[1]) + "/"
 _INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
 _STANDARD_LIBRARY: Final = re.compile(r"(?:^|/)lib(?:64)?/python3\.\d+t?/")
-_INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
-"""The file that an interpreter's own code is in."""
 _EVALUATION: Final = re.compile(r"_PyEval_|PyEval_|_PyObject_|PyObject_|_PyFunction_|_PyVectorcall_|PyVectorcall_|Py_")
-"""Functions that run Python code, where they are linked into a program of another name."""
+"""Functions that run Python code: an interpreter may be linked into a program of another name."""
 _FOREIGN_CALLS: Final = re.compile(r"_ctypes|_cffi_backend|libffi")
 _SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
 
@@ -40,7 +38,7 @@ def frames_of(stack: CallStack) -> tuple[Frame, ...]:
     """
     if not stack.python:
         return tuple(_up_to_main(stack.native))
-    inner = takewhile(lambda frame: not _is_interpreter(frame), stack.native)
+    inner = takewhile(lambda frame: not _EVALUATION.match(frame.function), stack.native)
     return (*map(_folded_native, inner), *_folded_scripts(stack.python))
 
 
@@ -58,10 +56,6 @@ def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
         if frame.function in _OUTERMOST or frame.function.startswith("main("):
             return
-
-
-def _is_interpreter(frame: Frame) -> bool:
-    return bool(_INTERPRETER.match(PurePosixPath(frame.module).name) or _EVALUATION.match(frame.function))
 
 
 def _folded_native(frame: Frame) -> Frame:

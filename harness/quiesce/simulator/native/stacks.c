@@ -1,6 +1,5 @@
 #include "stacks.h"
 
-#include <execinfo.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include "control.h"
 #include "python_frames.h"
+#include "unwinding.h"
 
 #define MAGIC 0x31534b4353455551ull  // "QUESCKS1", little-endian
 #define LOG_BYTES (1ull << 30)       // of address space and of a sparse file; only what is written costs anything
@@ -28,16 +28,18 @@ static struct mapping {
 } mappings[MAPPINGS_MAX];
 static unsigned mappings_count;
 
+enum { JOINED_MAX = 1 << 10 };
+static struct joined {
+    uint32_t parts[2], number;
+} joined[JOINED_MAX];
+
 // A hash table of records, by content; entries are their numbers.
 static uint32_t *table;
 static uint32_t table_capacity, table_count;
 
-// The unwinder is a library that is loaded when it is first asked for; that may not happen below the runtime's lock,
-// which a constructor of another library may be waiting for.
 __attribute__((constructor)) static void load_unwinder(void) {
     const char *text = getenv("QUIESCE_SIMULATOR");
-    void *frame[1];
-    if (text && strstr(text, "stacks=1")) backtrace(frame, 1);
+    if (text && strstr(text, "stacks=1")) unwinding_load();
 }
 
 // -- the log ---------------------------------------------------------------------------------------------------------
@@ -146,31 +148,31 @@ static void read_mappings(void) {
 
 // -- stacks ----------------------------------------------------------------------------------------------------------
 
-static uint32_t take(void) {
-    struct {
-        uint32_t native, python;
-        uint64_t frames[NATIVE_FRAMES_MAX + 2 * PYTHON_FRAMES_MAX];
-    } stack;
-    void *addresses[NATIVE_FRAMES_MAX];
-    int native = backtrace(addresses, NATIVE_FRAMES_MAX);
+uint32_t stacks_native(const uint64_t *addresses, uint32_t count) {
     bool unknown = false;
-    for (int i = 0; i < native; i++) {
-        stack.frames[i] = (uint64_t)addresses[i];
-        unknown |= !is_mapped(stack.frames[i]);
-    }
+    for (uint32_t i = 0; i < count; i++) unknown |= !is_mapped(addresses[i]);
     if (unknown) read_mappings();
-    struct python_frame python[PYTHON_FRAMES_MAX];
-    stack.native = (uint32_t)native;
-    stack.python = python_frames(python, PYTHON_FRAMES_MAX);
-    memcpy(&stack.frames[native], python, stack.python * sizeof *python);
-    uint32_t length = (uint32_t)(8 + 8 * native) + stack.python * (uint32_t)sizeof *python;
-    uint32_t number = intern(RECORD_STACK, &stack, length);
-    if (!number) header->lost++;
-    return number;
+    return count ? intern(RECORD_NATIVE, addresses, count * (uint32_t)sizeof *addresses) : 0;
 }
 
-uint32_t stacks_take(void) {
-    if (!is_taken) of_call = take();
+uint32_t stacks_python(const struct python_frame *frames, uint32_t count) {
+    return count ? intern(RECORD_PYTHON, frames, count * (uint32_t)sizeof *frames) : 0;
+}
+
+// The record of a native and a Python stack; the last ones asked for are at hand.
+static uint32_t record_of(uint32_t native, uint32_t python) {
+    struct joined *place = &joined[(native ^ python * 31) % JOINED_MAX];
+    if (place->parts[0] == native && place->parts[1] == python && place->number) return place->number;
+    *place = (struct joined){{native, python}, 0};
+    if (native || python) place->number = intern(RECORD_STACK, place->parts, sizeof place->parts);
+    if (!place->number) header->lost++;
+    return place->number;
+}
+
+__attribute__((noinline)) uint32_t stacks_take(void) {
+    if (is_taken) return of_call;
+    uint32_t native = native_frames_take(__builtin_frame_address(0));
+    of_call = record_of(native, python_is_known ? python_frames_take() : 0);
     is_taken = true;
     return of_call;
 }
@@ -202,12 +204,15 @@ bool stacks_open(const char *folder) {
     header = start;
     *header = (struct stacks_header){.layout = STACKS_LAYOUT, .used_bytes = sizeof *header};
     header->magic = MAGIC;
+    unwinding_load();  // where a machine is opened by a caller who has it in his own process
     python_frames_open();
     return true;
 }
 
 void stacks_close(void) {
     if (header) munmap(header, LOG_BYTES);
+    native_frames_forget();
+    memset(joined, 0, sizeof joined);
     free(table);
     header = NULL;
     table = NULL;

@@ -10,12 +10,14 @@
 
 #include "runtime.h"
 
-enum { STACKS_LAYOUT = 1, NATIVE_FRAMES_MAX = 48, PYTHON_FRAMES_MAX = 48 };
+enum { STACKS_LAYOUT = 2, NATIVE_FRAMES_MAX = 48, PYTHON_FRAMES_MAX = 48 };
 
 enum stack_record {
     RECORD_MAPPING = 1,  // start, end, offset in the file, then the file's name
     RECORD_TEXT = 2,     // bytes of UTF-8
-    RECORD_STACK = 3,    // how many native and how many Python frames, then these, each from the innermost outwards
+    RECORD_NATIVE = 3,   // return addresses, the innermost first
+    RECORD_PYTHON = 4,   // Python frames, the innermost first
+    RECORD_STACK = 5,    // the numbers of one of each (0: none)
 };
 
 struct stacks_header {
@@ -46,5 +48,7 @@ uint32_t stacks_take(void);
 // The same of the call that is under way, taken at most once in it; 0 where no stacks are kept.
 static inline uint32_t stack_of_call(void) { return __builtin_expect(settings.stacks, 0) ? stacks_take() : 0; }
 
-// Returns the number of a record of text.
+// Return the number of a record, which is written once; 0: there is no room for it.
 uint32_t stacks_text(const char *text, uint32_t length_bytes);
+uint32_t stacks_native(const uint64_t *addresses, uint32_t count);
+uint32_t stacks_python(const struct python_frame *frames, uint32_t count);
