@@ -183,3 +183,39 @@ def test_outside_of_a_run_the_module_does_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "LD_AUDIT": str(build_audit())}
     done = subprocess.run([sys.executable, "-c", OPEN, path], env=environment, capture_output=True, check=True)
     assert done.stdout == b"100\n"
+
+
+STORAGE = """
+__thread char storage[BYTES] __attribute__((tls_model("initial-exec")));
+char *place(void) { return storage; }"""
+
+
+@pytest.mark.parametrize(("size_bytes", "kinds"), [(3000, {"started"}), (100_000, {"started", "unheard"})])
+def test_a_library_with_static_thread_local_storage_can_be_loaded(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str], size_bytes: int, kinds: set[str]
+) -> None:
+    """With more of it than a loader with a module has room for, the program begins again without: as it was called."""
+    own = compile_c("libown.so", STORAGE, *SHARED, f"-DBYTES={size_bytes}")
+    source = """
+#include <stdio.h>
+#include <stdlib.h>
+char *place(void);
+int main(int count, char **words) {
+    *place() = 1;
+    for (int each = 0; each < count; each++) printf("%s|", words[each]);
+    printf("%s\\n", getenv("OWN"));
+}"""
+    program = compile_c("program", source, str(own), f"-Wl,-rpath,{tmp_path}")
+    done = run(program, "a b", "", "c", capfd=capfd, environment={**os.environ, "OWN": "an own\nline"})
+    assert done.written == f"{program}|a b||c|an own\nline\n"
+    assert {load.kind.value for load in done.loads} == kinds
+
+
+def test_a_user_who_sets_the_room_for_it_keeps_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tell = "import os; print(os.environ['GLIBC_TUNABLES'])"
+    for own, told in (
+        ("glibc.malloc.check=1", "glibc.malloc.check=1:glibc.rtld.optional_static_tls=4096\n"),
+        ("glibc.rtld.optional_static_tls=2048", "glibc.rtld.optional_static_tls=2048\n"),
+    ):
+        environment = {**os.environ, "GLIBC_TUNABLES": own}
+        assert run(sys.executable, "-c", tell, capfd=capfd, environment=environment).written == told

@@ -17,6 +17,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.clients import find_program
 from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
 
@@ -113,18 +114,10 @@ def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str
         libraries = folder / "lib"
         libraries.mkdir()
         write_lookalikes(libraries, runtime, simulated.libraries, program, environment)
-        (folder / "served").write_text(simulated.served(), encoding="utf-8")
-        yield Prepared(folder, program, {**environment, **_loading(environment, libraries, audit)})
+        variables = loader_variables(folder, audit, simulated, environment)
+        yield Prepared(folder, program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _loading(environment: Mapping[str, str], libraries: Path, audit: Path) -> dict[str, str]:
-    """Return what the loader is told beside what the user tells it: the user's modules hear a name first."""
-    return {
-        "LD_LIBRARY_PATH": ":".join(filter(None, (str(libraries), environment.get("LD_LIBRARY_PATH", "")))),
-        "LD_AUDIT": ":".join(filter(None, (environment.get("LD_AUDIT", ""), str(audit)))),
-    }
 
 
 @contextmanager

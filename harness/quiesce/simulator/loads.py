@@ -25,6 +25,10 @@ class Loaded(enum.StrEnum):
     """A vendor's runtime or driver was asked for, and the simulated one was opened instead."""
     REAL = "real"
     """A vendor's own runtime or driver was loaded: of another version or vendor than the run's flavour."""
+    UNHEARD = "unheard"
+    """A program goes on without the module: a library that it starts with (the client here) needs more static
+    thread-local storage than a loader with a module has, as ThreadSanitizer's. Only ``LD_LIBRARY_PATH`` leads to the
+    simulated runtime then, in this process and those that it starts."""
 
 
 @dataclass(frozen=True, slots=True)

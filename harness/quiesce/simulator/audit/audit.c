@@ -10,15 +10,18 @@
 
 #include <link.h>
 
+#include "restart.h"
 #include "run.h"
 #include "served.h"
 #include "system.h"
+#include "thread_storage.h"
 #include "witness.h"
 
 #define SHOWN __attribute__((visibility("default")))
 
 static char program[PATH_BYTES];
 static const char *last_client = "";
+static int has_begun;
 
 SHOWN unsigned int la_version(unsigned int version) {
     run_find();
@@ -85,9 +88,18 @@ static const char *soname_of(const struct link_map *map) {
     return names + soname->d_un.d_val;
 }
 
+SHOWN void la_preinit(uintptr_t *cookie) {
+    (void)cookie;
+    has_begun = 1;
+}
+
 SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     const char *stands_in;
     (void)space, (void)cookie;
+    if (!has_begun && thread_storage_is_short(map)) {
+        witness("unheard", program, map->l_name);
+        restart_without_audit(program);
+    }
     if (map->l_name && *map->l_name && !is_of_run(map->l_name))
         if (served_as(map->l_name, &stands_in) != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME)
             witness("real", map->l_name, last_client);

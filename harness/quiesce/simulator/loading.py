@@ -1,0 +1,47 @@
+"""What the dynamic loader is told, so that it finds the libraries of one run: files in the run's folder, and variables.
+
+What a user tells it stays: folders behind those of the run, modules before the run's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from quiesce.simulator.flavours import Simulated
+
+_ROOM: Final = "glibc.rtld.optional_static_tls"
+_ROOM_BYTES: Final = 4096
+"""Where there is an audit module, the static thread-local storage of the libraries that a program starts with must fit
+in this surplus. glibc's own 512 bytes are not enough for jemalloc; ``audit/thread_storage.c`` says more."""
+_ROOM_SINCE: Final = (2, 33)
+
+
+def loader_variables(folder: Path, audit: Path, simulated: Simulated, environment: Mapping[str, str]) -> dict[str, str]:
+    """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
+    (folder / "served").write_text(simulated.served(), encoding="utf-8")
+    made = {
+        "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),
+        "LD_AUDIT": _joined(environment.get("LD_AUDIT", ""), str(audit)),
+    }
+    tunables = environment.get("GLIBC_TUNABLES", "")
+    if _ROOM not in tunables and _c_library() >= _ROOM_SINCE:
+        (folder / "room").write_text(str(_ROOM_BYTES), encoding="utf-8")
+        made["GLIBC_TUNABLES"] = _joined(tunables, f"{_ROOM}={_ROOM_BYTES}")
+    return made
+
+
+def _joined(*parts: str) -> str:
+    return ":".join(filter(None, parts))
+
+
+def _c_library() -> tuple[int, ...]:
+    """Return the version of glibc; empty for another C library."""
+    try:
+        named = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (OSError, ValueError):
+        return ()
+    return tuple(map(int, re.findall(r"\d+", named)))
