@@ -31,7 +31,8 @@ USED: Final = """
     cudaMallocAsync(&ordered, 100, stream), cudaMemsetAsync(ordered, 1, 100, stream);
     cudaEventRecord(event, stream), cudaStreamWaitEvent(0, event, 0);
 """
-KINDS: Final = ["device", "device", "event", "pinned", "stream"]
+DEVICE: Final = "1 block of device memory"
+KINDS: Final = [DEVICE, DEVICE, "1 block of pinned memory", "1 event", "1 stream"]
 
 
 def judged(folder: Path, body: str, schedule: str) -> tuple[Finding, ...]:
@@ -47,7 +48,7 @@ def judged(folder: Path, body: str, schedule: str) -> tuple[Finding, ...]:
 def lost(folder: Path, body: str, schedule: str) -> list[str]:
     """Run a program to its end and return the kinds of what it lost, sorted."""
     findings = judged(folder, body, schedule)
-    return sorted(finding.observed.partition(" from ")[0].rpartition(" of ")[2] for finding in findings)
+    return sorted(finding.observed.partition(" from ")[0].rpartition(" in ")[2] for finding in findings)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
@@ -63,7 +64,7 @@ def test_pending_work_owns_nothing(schedule: str, tmp_path: Path) -> None:
     for (int i = 0; i < 3000; i++) cudaMemsetAsync(kept, i, 4096, 0);
     kept = 0;
     return 0;"""
-    assert lost(tmp_path, body, schedule) == ["device"]
+    assert lost(tmp_path, body, schedule) == [DEVICE]
 
 
 def test_a_race_is_found_behind_many_uses_that_nobody_waited_for(tmp_path: Path) -> None:
@@ -102,4 +103,4 @@ def test_arrays_know_no_address(tmp_path: Path) -> None:
     handle array;
     cudaMallocArray(&array, &format, (size_t)64, (size_t)64, 0);
     return 0;"""
-    assert lost(tmp_path, body, "eager") == ["device"]
+    assert lost(tmp_path, body, "eager") == [DEVICE]
