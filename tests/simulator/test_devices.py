@@ -127,15 +127,10 @@ def test_places_are_structures_since_cuda_13(start: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flavour", "runtime", "name"),
-    [("cuda:12", 12090, b"cudaErrorInvalidValue"), ("hip:6", 60000000, b"hipErrorInvalidValue")],
+    ("flavour", "runtime"),
+    [("cuda:12", 12090), ("hip:6", 60000000)],
 )
-def test_versions_and_error_names_are_the_flavours(start: Any, flavour: str, runtime: int, name: bytes) -> None:
+def test_versions_are_the_flavours(start: Any, flavour: str, runtime: int) -> None:
     client, version = start(flavour), ctypes.c_int()
     client.ok("RuntimeGetVersion", ctypes.byref(version))
     assert version.value == runtime
-    library = client.machine._library
-    function = getattr(library, f"{flavour.partition(':')[0]}GetErrorName")
-    function.restype = ctypes.c_char_p
-    assert function(INVALID_VALUE) == name
-    assert function(123456) == b"unrecognized error code"

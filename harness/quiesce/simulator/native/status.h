@@ -52,6 +52,6 @@ enum status {
     UNKNOWN = 999,
 };
 
-// The name of the enumerator in that flavour, and a sentence; both static.
+// The name of the enumerator in that flavour, and the sentence that its library has for it; both static.
 const char *status_name(int status, bool hip);
-const char *status_text(int status);
+const char *status_text(int status, bool hip);
