@@ -27,6 +27,7 @@
 #include "module.h"
 #include "pool.h"
 #include "reach.h"
+#include "registration.h"
 #include "runtime.h"
 #include "status.h"
 #include "stream.h"

@@ -24,8 +24,7 @@ EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int dev
     CALL("cuKernelGetAttribute");
     NEED(value, INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
-    NEED(module_has_function((uint64_t)kernel), INVALID_HANDLE);
-    ANSWER(module_attribute(attribute, value));
+    ANSWER(module_attribute((uint64_t)kernel, attribute, value));
 }
 
 EXPORT int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {

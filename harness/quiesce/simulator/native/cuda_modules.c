@@ -131,8 +131,7 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
     CALL("cuFuncGetAttribute");
     NEED_CONTEXT;
     NEED(value, INVALID_VALUE);
-    NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(module_attribute(attribute, value));
+    ANSWER(module_attribute((uint64_t)function, attribute, value));
 }
 
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {

@@ -200,6 +200,14 @@ enum status device_attribute(int attribute, unsigned device, int *value) {
     return INVALID_VALUE;
 }
 
+int device_capability(void) {
+    int found[2] = {0, 0};
+    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+        for (int part = 0; part < 2; part++)
+            if (!strcmp(FIGURES[i].field, part ? "minor" : "major")) found[part] = value_of(&FIGURES[i], 0);
+    return 10 * found[0] + found[1];
+}
+
 enum status device_limit(int limit, size_t **bytes) {
     if (limit < 0 || limit >= LIMITS) return UNSUPPORTED_LIMIT;
     *bytes = &limits[device_current()][limit];

@@ -32,6 +32,9 @@ void device_properties(void *properties, unsigned device, const struct layout *l
 // The attributes that are known; `attribute` is the flavour's number.
 enum status device_attribute(int attribute, unsigned device, int *value);
 
+// Its compute capability, 80 for 8.0: what code is compiled for.
+int device_capability(void);
+
 // Limits of kernels, which do not run here: what is set is kept. UNSUPPORTED_LIMIT for others than the first three.
 enum status device_limit(int limit, size_t **bytes);
 

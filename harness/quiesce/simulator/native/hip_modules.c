@@ -126,8 +126,7 @@ EXPORT int hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
 EXPORT int hipFuncGetAttribute(int *value, int attribute, void *function) {
     CALL("hipFuncGetAttribute");
     NEED(value, INVALID_VALUE);
-    NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(module_attribute(attribute, value));
+    ANSWER(module_attribute((uint64_t)function, attribute, value));
 }
 
 EXPORT int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,

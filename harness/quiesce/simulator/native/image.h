@@ -37,5 +37,17 @@ bool image_read_level(const char *image, size_t bytes, add_variable *add, void *
 bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context, unsigned levels);
 bool image_read_ptx(const char *text, add_variable *add, void *context);
 
+// The architectures that code was compiled for: the virtual one of its PTX and that of its binary, 75 for sm_75.
+struct architectures {
+    int ptx, binary;  // 0: not known
+};
+
+// Those of the code that a device of CUDA would load from an image; `device` is its own. What is compiled when it is
+// loaded has the device's binary. Of several, as in a fatbin, it is "the best": a binary for the device's major version
+// and at most its minor, else the highest PTX up to it (CUDA C++ Programming Guide, "Application Compatibility"). Where
+// none fits, a device refuses to load it; here the lowest one counts, for nothing runs.
+struct architectures image_architectures(const char *image, size_t room, int device);
+struct architectures image_elf_architectures(const char *image, size_t bytes, int device);
+
 // How long a bundle of code objects is, within `room`, and the first of these; 0: it is none, damaged, or compressed.
 size_t image_bundle(const char *image, size_t room, const char **code, size_t *code_bytes);

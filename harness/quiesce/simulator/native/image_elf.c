@@ -82,6 +82,50 @@ static bool read_symbol(const struct file *file, const Elf64_Sym *symbol, const 
     return add(context, &described);
 }
 
+// A cubin's flags have its architecture: in the lowest byte and, virtual, in the third, or since ABI version 8 in the
+// second byte, and the virtual one in a note of type 1000 (as ptxas 11.8 and 13.0 write them).
+static int virtual_of(const struct file *file) {
+    enum { CUDA_INFORMATION = 1000 };
+    struct {
+        Elf64_Nhdr header;
+        char name[12];
+        uint16_t version, architecture;
+    } note;
+    Elf64_Shdr section;
+    for (unsigned i = 0; i < file->header.e_shnum; i++) {
+        if (!read_section(file, i, &section) || section.sh_type != SHT_NOTE || section.sh_size < sizeof note) continue;
+        memcpy(&note, file->image + section.sh_offset, sizeof note);
+        bool is_known = note.header.n_type == CUDA_INFORMATION && note.header.n_namesz == sizeof note.name;
+        if (is_known) return note.architecture;
+    }
+    return 0;
+}
+
+// Of what was linked here, those of its first input, which is compiled for the device.
+static struct architectures of_inputs(const struct file *file, int device) {
+    Elf64_Shdr section;
+    for (unsigned i = 0; i < file->header.e_shnum; i++) {
+        if (!read_section(file, i, &section) || section.sh_type != SECTION_OF_INPUT || !section.sh_size) continue;
+        struct architectures found = image_architectures(file->image + section.sh_offset, section.sh_size, device);
+        return (struct architectures){found.ptx, found.ptx ? device : 0};
+    }
+    return (struct architectures){0, 0};
+}
+
+struct architectures image_elf_architectures(const char *image, size_t bytes, int device) {
+    enum { ABI_OF_CUDA_13 = 8 };
+    struct file file = {.image = image, .bytes = bytes};
+    if (bytes < sizeof file.header) return (struct architectures){0, 0};
+    memcpy(&file.header, image, sizeof file.header);
+    unsigned flags = file.header.e_flags;
+    if (file.header.e_machine != MACHINE_CUDA) return (struct architectures){0, 0};
+    if (!flags) return of_inputs(&file, device);
+    if (file.header.e_ident[EI_ABIVERSION] < ABI_OF_CUDA_13)
+        return (struct architectures){(int)(flags >> 16 & 0xff), (int)(flags & 0xff)};
+    int binary = flags >> 8 & 0xff, ptx = virtual_of(&file);
+    return (struct architectures){ptx ? ptx : binary, binary};
+}
+
 bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context, unsigned levels) {
     struct file file = {.image = image, .bytes = bytes};
     memcpy(&file.header, image, sizeof file.header);

@@ -24,6 +24,7 @@ struct module {
     const char *image;  // a copy; NULL where it can't be looked through
     size_t bytes;
     struct variables *variables;  // NULL where there is no image
+    struct architectures architectures;
 };
 
 static struct function {
@@ -63,6 +64,7 @@ static enum status load(const void *image, size_t room, uint64_t *handle) {
     struct module *module = calloc(1, sizeof *module);
     if (!module) return OUT_OF_MEMORY;
     module->device = device_current();
+    if (settings.flavour == FLAVOUR_CUDA) module->architectures = image_architectures(image, room, device_capability());
     status = look_through(module, image, room);
     *handle = status ? 0 : handle_make(THING_MODULE, module, module->device, &module->serial, false);
     if (*handle) return OK;
@@ -144,12 +146,15 @@ bool module_has_function(uint64_t function) {
     return functions[index].module != NULL;
 }
 
-enum status module_attribute(int attribute, int *value) {
+enum status module_attribute(uint64_t function, int attribute, int *value) {
     enum { MOST_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE, DYNAMIC, CARVEOUT, ATTRIBUTES };
-    static const int VALUES[ATTRIBUTES] = {[MOST_THREADS] = 1024, [REGISTERS] = 32, [PTX] = 80,
-                                           [BINARY] = 80,         [DYNAMIC] = 49152, [CARVEOUT] = -1};
+    static const int VALUES[ATTRIBUTES] = {
+        [MOST_THREADS] = 1024, [REGISTERS] = 32, [DYNAMIC] = 49152, [CARVEOUT] = -1};
+    if (!module_has_function(function)) return INVALID_HANDLE;
     if (attribute < 0 || attribute >= ATTRIBUTES) return INVALID_VALUE;
-    *value = VALUES[attribute];
+    struct architectures found = functions[(function - FUNCTION_BASE) / FUNCTION_STEP].module->architectures;
+    *value = attribute == PTX ? found.ptx : attribute == BINARY ? found.binary : VALUES[attribute];
+    if ((attribute == PTX || attribute == BINARY) && !*value) *value = device_capability();
     return OK;
 }
 

@@ -28,9 +28,10 @@ bool module_has_function(uint64_t function);
 enum status module_variable(uint64_t handle, bool of_library, const char *name, uint64_t *address,
                             uint64_t *size_bytes, const char *function);
 
-// What a function needs, which is not known: the figures of one that needs nothing but threads. The numbers of the
-// attributes are those of both vendors (CUfunction_attribute, hipFunction_attribute).
-enum status module_attribute(int attribute, int *value);
+// What it was compiled for, by its image (image.h), and what it needs, which is not known: the figures of one that
+// needs nothing but threads. The numbers of the attributes are those of both vendors (CUfunction_attribute,
+// hipFunction_attribute).
+enum status module_attribute(uint64_t function, int attribute, int *value);
 
 // Puts a launch on a stream; its function and its arguments are not looked at.
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block);
