@@ -171,3 +171,12 @@ def test_functions_are_found_by_name(driver: Driver) -> None:
     latest = ctypes.cast(driver.client.machine.library.cuMemAlloc_v2, ctypes.c_void_p).value
     assert (found.value, result.value) == (latest, 0)
     assert driver.call("GetProcAddress_v2", b"malloc", *arguments) == NOT_FOUND
+
+
+def test_a_callback_for_the_log_of_errors_is_taken_until_it_is_given_back(driver: Driver) -> None:
+    callback, handle = ctypes.CFUNCTYPE(None)(lambda: None), ctypes.c_void_p()
+    assert driver.call("LogsRegisterCallback", callback, None, ctypes.byref(handle)) == OK
+    assert driver.call("LogsUnregisterCallback", handle) == OK
+    assert driver.call("LogsUnregisterCallback", handle) == INVALID_VALUE
+    assert driver.call("LogsRegisterCallback", None, None, ctypes.byref(handle)) == INVALID_VALUE
+    assert driver.call("LogsRegisterCallback", callback, None, None) == OK, "the handle is optional"

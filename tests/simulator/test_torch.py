@@ -1,6 +1,7 @@
 """Stock PyTorch on the simulated runtime: its allocators, streams, events, memory history and graphs.
 
-QUIESCE_TORCH is set where torch is installed without the libraries of the vendor; without it this is skipped.
+QUIESCE_TORCH names the flavour that the wheel is built for, where torch is installed without the libraries of the
+vendor; without it this is skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ OUT_OF_MEMORY: Final = IMPORT + (
 
 
 def run(text: str, *options: str, allocator: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", *options]
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", os.environ["QUIESCE_TORCH"], *options]
     environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}
     command += ["--", sys.executable, "-c", text]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -259,7 +259,7 @@ torch.cuda.synchronize()
 }
 
 PREPARE: Final = (
-    "import ctypes\nrt = ctypes.CDLL('libcudart.so.12')\nV, N = ctypes.c_void_p, ctypes.c_size_t(1000)\np = V()\n"
+    "import ctypes\nrt = ctypes.CDLL('libcudart.so')\nV, N = ctypes.c_void_p, ctypes.c_size_t(1000)\np = V()\n"
     "torch.empty(1, device='cuda')\n"
 )
 """What stands above a wrong program: the runtime below torch, a place for a handle, a size."""

@@ -1,13 +1,15 @@
-"""The functions of CUDA's libraries by name, for programs that look them up while they run.
+"""The functions of the simulated libraries by name, for programs that look them up while they run.
 
 A reference to a function can be read from a file, a lookup with ``dlsym`` can't; the vendor's library has them all. The
-names are those that the headers of CUDA 12.8 and 13 declare (``cuda.h`` with the forms that its macros name,
+names below are those that the headers of CUDA 12.8 and 13 declare (``cuda.h`` with the forms that its macros name,
 ``cuda_runtime_api.h``).
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from quiesce.simulator.management_functions import MANAGEMENT
 
 _DRIVER: Final = """
     cuArray3DCreate cuArray3DCreate_v2 cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayCreate
@@ -236,7 +238,7 @@ _RUNTIME: Final = """
     cudaWaitExternalSemaphoresAsync_v2
 """
 
-_FUNCTIONS: Final = {"libcuda": frozenset(_DRIVER.split()), "libcudart": frozenset(_RUNTIME.split())}
+_FUNCTIONS: Final = {"libcuda": frozenset(_DRIVER.split()), "libcudart": frozenset(_RUNTIME.split()), **MANAGEMENT}
 
 
 def functions_of(soname: str) -> frozenset[str]:

@@ -42,7 +42,7 @@ EXPORT int cuDeviceGetName(char *name, int bytes, int device) {
     CALL("cuDeviceGetName");
     NEED(name && bytes > 0, INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
-    snprintf(name, (size_t)bytes, "quiesce simulated device %d", device);
+    device_name(name, (size_t)bytes, (unsigned)device);
     ANSWER(OK);
 }
 

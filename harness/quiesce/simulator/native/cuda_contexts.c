@@ -192,13 +192,11 @@ EXPORT int cuCtxDisablePeerAccess(void *context) {
     ANSWER(device_disable_peer((unsigned)peer));
 }
 
-// A made-up one, by which devices can be told apart.
 static int identify(void *bytes, int device, const char *function) {
     CALL(function);
     NEED(bytes, INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
-    memcpy(bytes, "quiesce device ", 15);
-    ((char *)bytes)[15] = (char)('0' + device);
+    device_uuid(bytes, (unsigned)device);
     ANSWER(OK);
 }
 EXPORT int cuDeviceGetUuid(void *bytes, int device) { return identify(bytes, device, "cuDeviceGetUuid"); }

@@ -86,9 +86,9 @@ static const struct {
 // Offsets, in bytes, of what is filled in: from the vendors' API references, which list the structures in order.
 // tests/simulator/test_layouts.py compares them with installed headers.
 #define SHARED_BY_MOST                                                                                             \
-    {"name", 0}, {"totalGlobalMem", 288}, {"sharedMemPerBlock", 296}, {"regsPerBlock", 304}, {"warpSize", 308},    \
-        {"memPitch", 312}, {"maxThreadsPerBlock", 320}, {"maxThreadsDim", 324}, {"maxGridSize", 336},              \
-        {"totalConstMem", 352}, {"major", 360}, {"minor", 364}, {"textureAlignment", 368}
+    {"name", 0}, {"uuid", 256}, {"totalGlobalMem", 288}, {"sharedMemPerBlock", 296}, {"regsPerBlock", 304},        \
+        {"warpSize", 308}, {"memPitch", 312}, {"maxThreadsPerBlock", 320}, {"maxThreadsDim", 324},                 \
+        {"maxGridSize", 336}, {"totalConstMem", 352}, {"major", 360}, {"minor", 364}, {"textureAlignment", 368}
 #define SHARED_BEFORE_CUDA_13                                                                                      \
     {"clockRate", 348}, {"multiProcessorCount", 388}, {"integrated", 396}, {"canMapHostMemory", 400},              \
         {"concurrentKernels", 576}, {"pciBusID", 584}, {"asyncEngineCount", 600}, {"unifiedAddressing", 604},      \
@@ -160,7 +160,9 @@ static int value_of(const struct figure *figure, unsigned device) {
 static void fill(char *place, const char *field, unsigned device) {
     static const int block[] = {1024, 1024, 64}, grid[] = {0x7fffffff, 65535, 65535};
     if (!strcmp(field, "name")) {
-        snprintf(place, 256, "quiesce simulated device %u", device);
+        device_name(place, 256, device);
+    } else if (!strcmp(field, "uuid")) {
+        device_uuid(place, device);
     } else if (!strcmp(field, "gcnArchName")) {
         strcpy(place, "gfx90a");
     } else if (!strcmp(field, "maxThreadsDim")) {
@@ -235,6 +237,15 @@ int device_release(void) {
         case 12: return 12090;
         default: return (int)settings.version * 1000;
     }
+}
+
+void device_name(char *text, size_t bytes, unsigned device) {
+    snprintf(text, bytes, "quiesce simulated device %u", device);
+}
+
+void device_uuid(void *bytes, unsigned device) {
+    memcpy(bytes, "quiesce device ", DEVICE_UUID_BYTES - 1);
+    ((char *)bytes)[DEVICE_UUID_BYTES - 1] = (char)('0' + device);
 }
 
 void device_bus(char *text, size_t bytes, unsigned device) { snprintf(text, bytes, "0000:%02x:00.0", device + 1); }

@@ -46,6 +46,11 @@ enum status device_disable_peer(unsigned peer);
 // an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).
 int device_release(void);
 
+// What a device is called, and a made-up identifier, by which devices can be told apart.
+enum { DEVICE_UUID_BYTES = 16 };
+void device_name(char *text, size_t bytes, unsigned device);
+void device_uuid(void *bytes, unsigned device);
+
 // Where a device is on the bus, and which device is there; INVALID_DEVICE where there is none.
 void device_bus(char *text, size_t bytes, unsigned device);
 enum status device_on_bus(const char *text, int *device);

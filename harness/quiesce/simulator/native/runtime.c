@@ -193,6 +193,14 @@ enum status runtime_enter(const char *function) {
     return OK;
 }
 
+void runtime_enter_beside(void) {
+    take_lock();
+    if (running || forked) return;
+    const char *text = getenv("QUIESCE_SIMULATOR");
+    settings_parse(&settings, text ? text : "");  // what is wrong there is said where a machine starts
+}
+bool runtime_has_machine(void) { return running && !forked; }
+
 // A query that says "not yet" did not fail, and a name that is looked up may not exist.
 static void note_failure(enum status answer) {
     if (!forked && running && !ledger->made && answer != NOT_READY && answer != NOT_FOUND)
