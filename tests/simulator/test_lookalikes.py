@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from quiesce.simulator import stubs
 from quiesce.simulator.build import cache_folder
+from quiesce.simulator.command_lines import Command
 from quiesce.simulator.elf_reading import read_dependencies
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
 from quiesce.simulator.lookalikes import write_lookalikes
@@ -51,12 +53,15 @@ class Environment:
             if "cache" not in path.parts:
                 os.utime(path, ns=(LONG_AGO, LONG_AGO))
 
+    def command(self, environment: Mapping[str, str] | None = None) -> Command:
+        return Command(self.interpreter, (), (self.interpreter,), environment or {})
+
     def written(self) -> set[str]:
         """Return the names of the libraries that a run gets."""
         folder = self._folder / f"run{len(list(self._folder.glob('run*')))}"
         folder.mkdir()
         os.utime(self._folder, ns=(LONG_AGO, LONG_AGO))
-        write_lookalikes(folder, self.runtime, ("libamdhip64.so.7",), self.interpreter, {})
+        write_lookalikes(folder, self.runtime, ("libamdhip64.so.7",), self.command())
         assert all(read_dependencies(path).soname == path.name for path in folder.iterdir())
         return {path.name for path in folder.iterdir()}
 
@@ -105,7 +110,7 @@ def test_a_library_that_appears_where_one_was_looked_for_is_seen(environment: En
         if present:
             real.mkdir()
             (real / "librocblas.so.5").write_bytes(write_library(StubLibrary("librocblas.so.5")))
-        write_lookalikes(run, environment.runtime, ("libamdhip64.so.7",), environment.interpreter, searched)
+        write_lookalikes(run, environment.runtime, ("libamdhip64.so.7",), environment.command(searched))
         assert (run / "librocblas.so.5").exists() is not present
 
 

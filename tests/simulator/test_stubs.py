@@ -13,7 +13,7 @@ from tests.simulator.conftest import Compile, Run
 
 from quiesce.errors import ConfigurationError, UnreadableObject
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.stubs import Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
+from quiesce.simulator.stubs import Process, Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
 
 PROGRAM = Path(sys.executable)
 SHARED = ("-shared", "-fPIC")
@@ -69,7 +69,7 @@ def test_an_extension_with_hundreds_of_undefined_functions_is_loaded(
     needed = ("libamdhip64.so.7", "libhipblas.so.3", "librocsolver.so.0", "libroctx64.so.4")
     module = linked(compile_c, tmp_path, "module.so", source, *needed)
     assert run_python(LOAD, module).returncode == 1  # the libraries are absent
-    stubs = write_stubs([module], private, simulator, PROGRAM)
+    stubs = write_stubs([Process([module], PROGRAM)], private, simulator)
     placed = functions(stubs)
     assert {soname: len(names) for soname, names in placed.items()} == {
         "libamdhip64.so": 0,
@@ -87,7 +87,7 @@ def test_what_is_simulated_is_not_stubbed(
 ) -> None:
     source = "int hipMalloc(void); int hipFree(void); int client(void) { return 10000 * hipMalloc() + hipFree(); }"
     module = linked(compile_c, tmp_path, "module.so", source, "libamdhip64.so.7")
-    assert functions(write_stubs([module], private, simulator, PROGRAM))["libamdhip64.so.7"] == {"hipFree"}
+    assert functions(write_stubs([Process([module], PROGRAM)], private, simulator))["libamdhip64.so.7"] == {"hipFree"}
     done = run_python(LOAD, module, LD_LIBRARY_PATH=str(private))
     assert done.stdout == "20801\n"
     assert "hipMalloc (libsimulator.so)" in done.stderr
@@ -112,7 +112,7 @@ def test_each_scope_gets_what_it_misses(
     source = "int hip_strange(void); int client(void) { return hip_strange(); }"
     one = linked(compile_c, tmp_path, "one.so", source, "librocblas.so.5")
     two = linked(compile_c, tmp_path, "two.so", source, "librocfft.so.0")
-    stubs = write_stubs([one, two], private, simulator, PROGRAM)
+    stubs = write_stubs([Process([one, two], PROGRAM)], private, simulator)
     assert functions(stubs)["librocblas.so.5"] == functions(stubs)["librocfft.so.0"] == {"hip_strange"}
     for module, soname in ((one, "librocblas.so.5"), (two, "librocfft.so.0")):
         done = run_python(LOAD, module, LD_LIBRARY_PATH=str(private))
@@ -135,7 +135,7 @@ def test_a_version_leads_to_its_library(
     )
     module = compile_c("module.so", source, *SHARED, str(real))
     real.unlink()
-    stubs = write_stubs([module], private, simulator, PROGRAM)
+    stubs = write_stubs([Process([module], PROGRAM)], private, simulator)
     assert functions(stubs)["libcusolver.so.11"] == {"strange_name"}
     assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "0\n"
 
@@ -153,7 +153,7 @@ def test_a_program_is_started_without_a_word_about_versions(
     source = "int hipInit(void); int hipMalloc(void); int main(void) { return 10 * hipMalloc() + (hipInit() == 801); }"
     program = compile_c("program", source, str(real))
     real.unlink()
-    write_stubs([program], private, simulator, program)
+    write_stubs([Process([program], program)], private, simulator)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(private), "LD_BIND_NOW": "1"}
     done = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 21
@@ -175,7 +175,9 @@ int client(void) { return rocblas_of_neighbour() + (rocblas_maybe ? 1 : 0) + PyE
 """
     flags = (str(neighbour), "-Wl,-rpath,$ORIGIN")
     module = linked(compile_c, tmp_path, "module.so", source, "librocblas.so.5", flags=flags)
-    assert functions(write_stubs([module], private, simulator, PROGRAM))["librocblas.so.5"] == {"rocblas_dgemm"}
+    assert functions(write_stubs([Process([module], PROGRAM)], private, simulator))["librocblas.so.5"] == {
+        "rocblas_dgemm"
+    }
 
 
 def test_a_library_of_the_same_package_counts_as_loaded_before(
@@ -187,10 +189,10 @@ def test_a_library_of_the_same_package_counts_as_loaded_before(
     source = "int rocblas_inner(void); int rocblas_x(void); int client(void) { return rocblas_inner() + rocblas_x(); }"
     flags = ("-Lpackage", "-l:libinner.so")
     module = linked(compile_c, tmp_path, "module.so", source, "librocblas.so.5", flags=flags)
-    stubs = write_stubs([module, inner], private, simulator, PROGRAM)
+    stubs = write_stubs([Process([module, inner], PROGRAM)], private, simulator)
     assert functions(stubs)["librocblas.so.5"] == {"rocblas_x"}
     assert dict(stubs.missing) == {}
-    assert dict(write_stubs([module], private, simulator, PROGRAM).missing) == {module: ("libinner.so",)}
+    assert dict(write_stubs([Process([module], PROGRAM)], private, simulator).missing) == {module: ("libinner.so",)}
 
 
 def test_a_library_that_was_not_linked_with_what_it_calls_is_served(
@@ -202,7 +204,9 @@ def test_a_library_that_was_not_linked_with_what_it_calls_is_served(
     source = "int inner(void); int client(void) { return inner(); }"
     flags = ("-L.", "-l:libinner.so", "-Wl,-rpath,$ORIGIN")
     module = linked(compile_c, tmp_path, "module.so", source, "librocblas.so.5", flags=flags)
-    assert functions(write_stubs([module], private, simulator, PROGRAM))["librocblas.so.5"] == {"rocblas_dgemm"}
+    assert functions(write_stubs([Process([module], PROGRAM)], private, simulator))["librocblas.so.5"] == {
+        "rocblas_dgemm"
+    }
     assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "2\n"
 
 
@@ -213,7 +217,9 @@ def test_a_variable_gets_room(
     source = "extern char rocblas_table[8]; int client(void) { return rocblas_table[7]; }"
     module = compile_c("module.so", source, *SHARED, str(real))
     real.unlink()
-    (library,) = (each for each in write_stubs([module], private, simulator).libraries if "rocblas" in each.soname)
+    (library,) = (
+        each for each in write_stubs([Process([module])], private, simulator).libraries if "rocblas" in each.soname
+    )
     assert ([each.name for each in library.objects], library.functions) == (["rocblas_table"], ())
     assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "0\n"
 
@@ -227,7 +233,7 @@ def test_a_real_library_is_left_alone(tmp_path: Path, private: Path, simulator: 
     finds = compile_c("finds.so", source, *SHARED, *runpath, "-Lreal", "-l:librocblas.so.5")
     loose = compile_c("loose.so", source, *SHARED, "-Lreal", "-l:librocblas.so.5")
     for files in ([finds, loose], [loose, finds]):
-        stubs = write_stubs(files, private, simulator, PROGRAM)
+        stubs = write_stubs([Process(files, PROGRAM)], private, simulator)
         assert {name: path.resolve() for name, path in stubs.left_real.items()} == {"librocblas.so.5": real.resolve()}
         assert set(functions(stubs)) == {"libamdhip64.so", "libamdhip64.so.7"}
 
@@ -237,7 +243,7 @@ def test_a_missing_library_of_nobodys_is_named(
 ) -> None:
     source = "int elsewhere(void); int rocblas_x(void); int client(void) { return elsewhere() + rocblas_x(); }"
     module = linked(compile_c, tmp_path, "module.so", source, "libelsewhere.so.1", "librocblas.so.5")
-    stubs = write_stubs([module], private, simulator, PROGRAM)
+    stubs = write_stubs([Process([module], PROGRAM)], private, simulator)
     assert dict(stubs.missing) == {module: ("libelsewhere.so.1",)}
     assert functions(stubs)["librocblas.so.5"] == {"rocblas_x"}  # whose `elsewhere` is can't be told
 
@@ -277,7 +283,7 @@ def test_a_name_that_leads_elsewhere_is_refused(private: Path, simulator: Simula
 def test_wrong_files_are_named(tmp_path: Path, private: Path, simulator: Simulator) -> None:
     (tmp_path / "script.py").write_text("import cupy")
     with pytest.raises(UnreadableObject, match=r"script\.py: not a readable ELF file"):
-        write_stubs([tmp_path / "script.py"], private, simulator)
+        write_stubs([Process([tmp_path / "script.py"])], private, simulator)
     with pytest.raises(ConfigurationError, match="make it first"):
         write_stubs([], tmp_path / "nowhere", simulator)
 
@@ -287,7 +293,7 @@ def test_what_the_stubs_depend_on_is_told(
 ) -> None:
     flags = ("-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN/beside")
     module = linked(compile_c, tmp_path, "module.so", "int client(void) { return 0; }", "librocblas.so.5", flags=flags)
-    stubs = write_stubs([module], private, simulator, PROGRAM, [str(tmp_path / "elsewhere")])
+    stubs = write_stubs([Process([module], PROGRAM)], private, simulator, [str(tmp_path / "elsewhere")])
     assert {module, tmp_path / "beside", tmp_path / "elsewhere", PROGRAM.resolve()} <= stubs.looked_at
 
 

@@ -1,8 +1,6 @@
-"""What is about to run: the program, and the files that it may load, as far as a command line tells.
+"""What may load a GPU vendor's library: a program, or a Python interpreter with the packages of its environment.
 
-For a program that is an ELF file, that file. For a Python interpreter, a script of one, or a program that needs no GPU
-vendor's library and may start an interpreter (a shell, ``make``), the extension modules of its environment: an import
-decides only later which of them are loaded.
+For an interpreter those are the extension modules of its environment: an import decides later which are loaded.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def is_elf(path: Path) -> bool:
 
 def interpreter_of(program: Path, environment: Mapping[str, str]) -> Path | None:
     """Return the Python interpreter that a program is, that its first line names, or else that it would find."""
-    named = program if is_interpreter(program) else _named_in_first_line(program, environment)
+    named = program if is_interpreter(program) else named_in_first_line(program, environment)
     if named is None:
         finds = (shutil.which(name, path=environment.get("PATH")) for name in ("python", "python3"))
         named = next(filter(None, map(_path, finds)), None)
@@ -60,7 +58,8 @@ def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
 
 
-def _named_in_first_line(program: Path, environment: Mapping[str, str]) -> Path | None:
+def named_in_first_line(program: Path, environment: Mapping[str, str]) -> Path | None:
+    """Return the Python interpreter that runs a script, or None for any other file."""
     with program.open("rb") as opened:
         first = opened.readline(512)
     if not first.startswith(b"#!"):

@@ -15,7 +15,7 @@ from typing import Final
 
 from quiesce.errors import ConfigurationError
 from quiesce.simulator.build import build_audit, build_library
-from quiesce.simulator.clients import find_program
+from quiesce.simulator.command_lines import read_command
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
@@ -107,15 +107,15 @@ def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str
     :class:`quiesce.errors.UnreadableObject` where it can't be loaded on this machine, and
     :class:`quiesce.errors.BackendUnavailable` where the runtime can't be built here.
     """
-    program = find_program(words, environment)
+    command = read_command(words, environment)
     runtime, audit = build_library(), build_audit()
     folder = Path(tempfile.mkdtemp(prefix="quiesce-"))
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, simulated.libraries, program, environment)
+        write_lookalikes(libraries, runtime, simulated.libraries, command)
         variables = loader_variables(folder, audit, simulated, environment)
-        yield Prepared(folder, program, {**environment, **variables})
+        yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The look-alike libraries of one run; what an environment of Python packages needs is kept for the next.
+"""The look-alike libraries of one run; what environments of Python packages need is kept for the next.
 
 To look through an environment and to read what its modules need takes longer than the rest of a run's start. What is
 written depends on files and folders alone, so it is kept beside the compiled library, with the state of everything
@@ -14,10 +14,15 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from quiesce.errors import UnreadableObject
 from quiesce.simulator.build import cache_folder
-from quiesce.simulator.clients import interpreter_of, is_elf, is_interpreter, package_folders
+from quiesce.simulator.clients import package_folders
+from quiesce.simulator.command_lines import Command, likely_interpreters
+
+if TYPE_CHECKING:
+    from quiesce.simulator.stubs import Simulator
 
 _SETTLED_SECONDS: Final = 2
 """What was changed more recently may be changed again without a new time, for a file system's clock is coarse."""
@@ -26,24 +31,23 @@ _State = tuple[int, int] | None
 """When a file or folder was changed, in nanoseconds, and its size in bytes; None where it does not exist."""
 
 
-def write_lookalikes(
-    folder: Path, runtime: Path, names: tuple[str, ...], program: Path, environment: Mapping[str, str]
-) -> None:
-    """Fill ``folder`` with what ``program`` needs, beside ``runtime`` under its ``names``.
+def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], command: Command) -> None:
+    """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under its ``names``.
 
     Raises :class:`quiesce.errors.UnreadableObject` for a program or module that is no readable ELF file.
     """
-    library_path = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if part]
-    if is_elf(program) and not is_interpreter(program):
-        from quiesce.simulator.stubs import Simulator, stubs_needed, write_stubs  # only where nothing is kept
+    library_path = [part for part in command.environment.get("LD_LIBRARY_PATH", "").split(":") if part]
+    interpreters = command.interpreters
+    if not interpreters:
+        from quiesce.simulator.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
         simulator = Simulator(runtime, names)
-        if stubs_needed(program, simulator, library_path):
-            write_stubs([program], folder, simulator, program, library_path)
+        clients = _clients(command, simulator, library_path)
+        if clients:
+            write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
             return
-    interpreter = interpreter_of(program, environment)
-    packages = package_folders(interpreter, environment) if interpreter else ()
-    kept = _Kept(interpreter, packages, runtime, names, library_path)
+        interpreters = likely_interpreters(command)
+    kept = _Kept(command, interpreters, runtime, names, library_path)
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -51,21 +55,38 @@ def write_lookalikes(
         (folder / name).write_bytes(content)
 
 
+def _clients(command: Command, simulator: Simulator, library_path: list[str]) -> list[Path]:
+    """Return the programs that need a library which has to be written."""
+    from quiesce.simulator.stubs import stubs_needed
+
+    found = []
+    for program in command.programs:
+        try:
+            if stubs_needed(program, simulator, library_path):
+                found.append(program)
+        except UnreadableObject:
+            if program == command.program:
+                raise
+            # a word that names a core file, or a program for another machine
+    return found
+
+
 class _Kept:
-    """What one environment needs, in one file of the cache: a line of JSON, and the libraries behind it."""
+    """What one command needs, in one file of the cache: a line of JSON, and the libraries behind it."""
 
     def __init__(
         self,
-        interpreter: Path | None,
-        packages: tuple[Path, ...],
+        command: Command,
+        interpreters: tuple[Path, ...],
         runtime: Path,
         names: tuple[str, ...],
         library_path: list[str],
     ) -> None:
-        self._interpreter, self._packages = interpreter, packages
+        self._command = command
+        self._packages = {each: package_folders(each, command.environment) for each in interpreters}
         self._runtime, self._names, self._library_path = runtime, names, library_path
         own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
-        asked = repr((interpreter, packages, runtime, names, library_path, own))
+        asked = repr((command.programs, self._packages, runtime, names, library_path, own))
         self._path = cache_folder() / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
@@ -84,13 +105,18 @@ class _Kept:
 
     def make(self, folder: Path) -> dict[str, bytes]:
         """Write the libraries into ``folder``, keep them, and return them."""
-        from quiesce.simulator.stubs import Simulator, gpu_modules, write_stubs
+        from quiesce.simulator.stubs import Process, Simulator, gpu_modules, write_stubs
 
-        modules = gpu_modules(self._packages)
         simulator = Simulator(self._runtime, self._names)
-        made = write_stubs(modules.files, folder, simulator, self._interpreter, self._library_path)
+        processes = [Process((each,), each) for each in _clients(self._command, simulator, self._library_path)]
+        looked_at = frozenset(self._command.programs)
+        for interpreter, packages in self._packages.items():
+            modules = gpu_modules(packages)
+            processes.append(Process(modules.files, interpreter))
+            looked_at |= modules.looked_at
+        made = write_stubs(processes, folder, simulator, self._library_path)
         libraries = {library.soname: (folder / library.soname).read_bytes() for library in made.libraries}
-        self._keep(libraries, modules.looked_at | made.looked_at)
+        self._keep(libraries, looked_at | made.looked_at)
         return libraries
 
     def _keep(self, libraries: Mapping[str, bytes], looked_at: Iterable[Path]) -> None:

@@ -103,17 +103,23 @@ def stubs_needed(program: Path, simulator: Simulator, library_path: Sequence[str
     return bool(_Closure([program], simulator, library_path).scope(program).stubs)
 
 
-def write_stubs(
-    files: Sequence[Path],
-    folder: Path,
-    simulator: Simulator,
-    program: Path | None = None,
-    library_path: Sequence[str] = (),
-) -> Stubs:
-    """Write into `folder` all that `files` need to be loaded, and say what that was.
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The files that a process may load, and its executable: what that and its libraries define is not stubbed.
 
-    `program` is the executable that will load them: what it and its libraries define is not stubbed. Without it, only
-    functions that are named as the vendor's are. `library_path` is what LD_LIBRARY_PATH will hold behind `folder`.
+    Without an executable, only functions that are named as the vendor's are.
+    """
+
+    files: Sequence[Path]
+    program: Path | None = None
+
+
+def write_stubs(
+    processes: Sequence[Process], folder: Path, simulator: Simulator, library_path: Sequence[str] = ()
+) -> Stubs:
+    """Write into `folder` all that the files of `processes` need to be loaded, and say what that was.
+
+    `library_path` is what LD_LIBRARY_PATH will hold behind `folder`.
     Raises :class:`quiesce.errors.UnreadableObject` for a file that is none, and
     :class:`quiesce.errors.ConfigurationError` for a name that is a path or a folder that does not exist.
     """
@@ -122,8 +128,10 @@ def write_stubs(
             raise ConfigurationError(f"the simulator can't answer to {name!r}: write a file name, as libcudart.so.12")
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is no folder, so nothing can be written there; make it first")
+    files = [file for process in processes for file in process.files]
     plan = _Plan(simulator, _Closure(files, simulator, library_path))
-    plan.add_files(files, None if program is None else program.resolve())
+    for process in processes:
+        plan.add_files(process.files, None if process.program is None else process.program.resolve())
     libraries = tuple(plan.libraries())
     for library in libraries:
         target = folder / library.soname
