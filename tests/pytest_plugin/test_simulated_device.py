@@ -177,7 +177,7 @@ def test_under_exec_a_marker_that_is_wrong_is_said_before_any_test_runs(project:
     project.write("test_it.py", BEGIN + CLEAN + "@pytest.mark.simulated_device(devices=9)\ndef test_b(): pass\n")
     done = run_under_exec(project)
     assert f"ERROR: test_it.py::test_b: @pytest.mark.simulated_device: {SETUP}'devices'" in done.stderr + done.stdout
-    assert "passed" not in done.stdout
+    assert "no tests ran" in done.stdout
 
 
 def test_observations_that_were_overwritten_are_said(project: Project) -> None:
@@ -187,3 +187,45 @@ def test_observations_that_were_overwritten_are_said(project: Project) -> None:
     )
     project.write("test_it.py", BEGIN + body)
     assert "24 observations were overwritten" in run_under_exec(project, "--ring", "16").stdout
+
+
+UNUSED = "def test_it(simulated_device): simulated_device.call('GetDeviceCount', ctypes.byref(ctypes.c_int()))\n"
+REFUSED = (
+    "def test_it(simulated_device):\n"
+    "    assert simulated_device.library.cuGetExportTable(ctypes.byref(ctypes.c_void_p()), None) == 801\n"
+)
+
+
+@pytest.mark.parametrize("under_exec", [False, True])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (UNUSED, "inconclusive: nothing was tested: no memory, stream or kernel of the simulated device was used"),
+        (REFUSED, "inconclusive: nothing was tested: CUDA's runtime is linked into a library (statically)"),
+    ],
+)
+def test_a_test_that_tested_nothing_is_not_green(project: Project, body: str, said: str, under_exec: bool) -> None:
+    project.write("test_it.py", BEGIN + body)
+    if under_exec:
+        shown = run_under_exec(project).stdout
+        assert "1 passed, 1 error" in shown
+    else:
+        result = project.run("test_it.py")
+        result.assert_outcomes(passed=1, errors=1)
+        shown = result.stdout.str()
+    assert said in shown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        UNUSED + "    assert not simulated_device.judge()\n",
+        "@pytest.mark.simulated_device(fail='stream:1')\n" + UNUSED,
+        UNUSED.replace("simulated_device.call(", "pytest.skip() or simulated_device.call("),
+    ],
+)
+def test_a_test_that_means_to_use_no_device_is_let_be(project: Project, body: str) -> None:
+    project.write("test_it.py", BEGIN + body.replace("(simulated_device): ", "(simulated_device):\n    "))
+    result = project.run("test_it.py")
+    assert result.parseoutcomes().get("errors", 0) == 0
+    assert result.parseoutcomes().get("failed", 0) == 0

@@ -71,4 +71,13 @@ def test_on_the_simulated_runtime_its_ledger_is_judged_too(tmp_path: Path) -> No
 def test_one_that_never_calls_the_runtime_proves_nothing(tmp_path: Path) -> None:
     client = compile_client(tmp_path, "return 0;")
     result = run(Program("x", (str(client),), simulated=parse_flavour("cuda:12")))
-    assert (result.verdict, result.reason) == (Verdict.INCONCLUSIVE, "it never called the simulated runtime")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "the program never called the simulated runtime" in result.reason
+
+
+@pytest.mark.usefixtures("compiler")
+def test_one_that_is_refused_a_device_proves_nothing(tmp_path: Path) -> None:
+    client = compile_client(tmp_path, "cudaMallocMipmappedArray(); return 0;")
+    result = run(Program("x", (str(client),), simulated=parse_flavour("cuda:12")))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "cudaMallocMipmappedArray (called by client) is not simulated" in result.reason

@@ -11,7 +11,7 @@ from quiesce.simulator.ledger import Flag, Record, Seen, Thing
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
-from quiesce.traces.tested import Use, never_called, untested, untested_beside, vendors_of
+from quiesce.traces.tested import Use, never_called, untested, untested_beside
 
 CUDA = parse_flavour("cuda:12")
 TABLE = Refusal(RefusalKind.NOT_SIMULATED, "cuGetExportTable", 801, "/s/xgboost/lib/libxgboost.so")
@@ -165,9 +165,3 @@ def test_a_program_that_never_called_is_told_by_what_was_loaded(loads: tuple[Loa
     why = never_called(loads, CUDA, owner)
     assert said in why.reason
     assert why.refused == (len(loads) == 2)
-
-
-def test_a_process_answers_for_what_it_loaded_itself() -> None:
-    loads = (STARTED, Load(Loaded.REAL, 7, REAL, Path("/m.so")), Load(Loaded.ANSWERED, 8, REAL, Path("/m.so")))
-    assert vendors_of(loads, 7) == (REAL,)
-    assert vendors_of(loads, 8) == ()

@@ -19,7 +19,7 @@ from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.program import describe_program
-from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of, vendors_of
+from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 
@@ -53,7 +53,7 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
         judgement = judge(ledger, arguments.at_exit, stacks, memory)
-        use = use_of(ledger, Use(read_refusals(path), vendors_of(ended.loads, ledger.process)))
+        use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated)
         if why is None:
             judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))

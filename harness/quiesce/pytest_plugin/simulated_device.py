@@ -43,6 +43,12 @@ _SMALL_BYTES: Final = range(48, 513, 16)
 _SCRUBBED: Final = 4000
 """How many objects of each size are made, to take the places of those that are gone."""
 
+_NEVER_USED: Final = (
+    "nothing was tested: no memory, stream or kernel of the simulated device was used. Code that is linked with the "
+    "runtime reaches it under 'quiesce exec -- pytest' only. A test that uses no device on purpose says so: "
+    "assert not simulated_device.judge()"
+)
+
 REMOTE_WATCH: Final[pytest.StashKey[RemoteWatch]] = pytest.StashKey()
 """In ``config.stash``: the judge of this process's ledger, under ``quiesce exec``."""
 
@@ -54,11 +60,16 @@ class _Watching(Protocol):
 class SimulatedDevice:
     """What a test gets. ``library`` has the runtime's functions by the vendor's names, for ctypes."""
 
-    def __init__(self, simulated: Simulated, library: ctypes.CDLL, watch: _Watching, left: AtExit) -> None:
+    def __init__(
+        self, simulated: Simulated, library: ctypes.CDLL, watch: _Watching, left: AtExit, *, must_be_used: bool
+    ) -> None:
         self.simulated = simulated
         self.library = library
         self.lost = 0
         """How many observations were overwritten before they were judged."""
+        self.unused = ""
+        """Why nothing was tested, where the test leaves the judgement to its end."""
+        self._must_be_used = must_be_used
         self._watch = watch
         self._left = left
 
@@ -77,8 +88,10 @@ class SimulatedDevice:
     def judge(self) -> tuple[Finding, ...]:
         """Return the rules that were broken since the last time, and what is left of what the test made.
 
-        What is returned here is the test's to judge: the end of the test does not report it again.
+        What is returned here is the test's to judge: the end of the test does not report it again, nor that the
+        device was not used.
         """
+        self._must_be_used = False
         return self._judge(self._left)
 
     def _judge(self, left: AtExit) -> tuple[Finding, ...]:
@@ -87,6 +100,8 @@ class SimulatedDevice:
             self.library.quiesce_look()
         seen = self._watch.findings(left)
         self.lost += seen.lost
+        if seen.untested is not None and self._must_be_used:
+            self.unused = seen.untested.reason if seen.untested.refused else _NEVER_USED
         return seen.findings
 
     def end(self, *, failed: bool) -> tuple[Finding, ...]:
@@ -201,7 +216,13 @@ def _machine_of_its_own(asked: Mapping[str, Any]) -> Iterator[SimulatedDevice]:
         raise pytest.fail.Exception(f"@pytest.mark.{SIMULATED_MARKER}: {error}", pytrace=False) from None
     watch = Watch(machine.ledger, machine.stacks)
     try:
-        yield SimulatedDevice(settings.simulated, machine.library, watch, AtExit(asked.get("left", "all")))
+        yield SimulatedDevice(
+            settings.simulated,
+            machine.library,
+            watch,
+            AtExit(asked.get("left", "all")),
+            must_be_used="fail" not in asked,
+        )
     finally:
         machine.close()
 
@@ -231,7 +252,9 @@ def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], tex
         config.add_cleanup(watch.close)
     watch = config.stash[REMOTE_WATCH]
     watch.begin()
-    yield SimulatedDevice(simulated, library, watch, AtExit(asked.get("left", "lost")))
+    yield SimulatedDevice(
+        simulated, library, watch, AtExit(asked.get("left", "lost")), must_be_used=not given.get("fail")
+    )
 
 
 def _own_ledger(folder: Path) -> Path:
@@ -241,11 +264,13 @@ def _own_ledger(folder: Path) -> Path:
 
 
 def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None:
-    """Fail a test that has to answer for something; say where something could not be judged."""
+    """Fail a test that has to answer for something, or tested nothing; say where something could not be judged."""
     findings = device.end(failed=failed)
     if device.lost:
         text = f"{device.lost} observations were overwritten before they were judged: enlarge the ring (--ring)"
         item.warn(pytest.PytestWarning(f"simulated_device: {text}"))
+    if device.unused and not findings and not failed:
+        pytest.fail(f"inconclusive: {device.unused}", pytrace=False)
     if findings:
         backend = str(device.simulated)
         result = Result(item.name, "", "", backend, Verdict.FAILED, findings=findings)

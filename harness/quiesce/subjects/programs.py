@@ -9,16 +9,20 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from quiesce.findings import Finding
 from quiesce.results import Result, Verdict
-from quiesce.simulator.launch import MachineSettings, prepare
+from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.launch import MachineSettings, Prepared, prepare
 from quiesce.simulator.ledger import open_ledger
 from quiesce.subjects.build import Built
 from quiesce.subjects.manifest import Program
 from quiesce.subjects.words import replace_in_values, replace_words
+from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import judge
+from quiesce.traces.tested import Untested, never_called, untested, use_of
 
 TOPIC: Final = "program"
 SUCCEEDS: Final = "program_exits_with_success"
@@ -33,35 +37,38 @@ def run_judged(program: Program, built: Built, *, seed: int, backend: str) -> Re
     """
     command = replace_words(program.command, built.places)
     environment = {**built.environment, **replace_in_values(program.environment, built.places)}
-    findings: list[Finding] = []
-    notes: list[str] = []
-    operations = 0
+    result = Result(f"{TOPIC}/{program.name}", "", "", backend, Verdict.PASSED)
     if program.simulated is None:
-        findings += _run(command, environment, program.watchdog_seconds)
+        result = replace(result, findings=tuple(_run(command, environment, program.watchdog_seconds)))
     else:
         options = {} if program.capacity_bytes is None else {"capacity": program.capacity_bytes}
         settings = MachineSettings(program.simulated, program.schedule, seed, options)
         with prepare(command, program.simulated, environment) as prepared:
-            findings += _run(command, prepared.environment(settings), program.watchdog_seconds)
-            for path in prepared.ledgers():
-                with open_ledger(path) as ledger:
-                    judgement = judge(ledger, program.at_exit)
-                    findings += judgement.findings
-                    notes += judgement.notes
-                    operations += ledger.observations
-    verdict = Verdict.FAILED if findings else Verdict.PASSED
-    if program.simulated is not None and not operations and not findings:
-        verdict, notes = Verdict.INCONCLUSIVE, ["it never called the simulated runtime"]
-    return Result(
-        case=f"{TOPIC}/{program.name}",
-        title="",
-        path="",
-        backend=backend,
-        verdict=verdict,
-        reason="; ".join(notes),
-        findings=tuple(findings),
-        operations=operations,
-    )
+            ended = tuple(_run(command, prepared.environment(settings), program.watchdog_seconds))
+            result = _judged(result, prepared, program.simulated, program.at_exit)
+            result = replace(result, findings=ended + result.findings)
+    return replace(result, verdict=Verdict.FAILED) if result.findings else result
+
+
+def _judged(result: Result, prepared: Prepared, simulated: Simulated, at_exit: AtExit) -> Result:
+    """Return the result with what the ledgers of a program's processes say; inconclusive where nothing was tested."""
+    loads = prepared.loads()
+    untested_by: list[Untested | None] = []
+    findings: list[Finding] = []
+    notes: list[str] = []
+    operations = 0
+    for path in prepared.ledgers():
+        with open_ledger(path) as ledger:
+            judgement = judge(ledger, at_exit)
+            findings += judgement.findings
+            notes += judgement.notes
+            operations += ledger.observations
+            untested_by.append(untested(use_of(ledger, path, loads), simulated))
+    if None not in untested_by:
+        why = next(filter(None, untested_by), None) or never_called(loads, simulated)
+        notes = [why.reason, *notes]
+        result = replace(result, verdict=Verdict.INCONCLUSIVE)
+    return replace(result, reason="; ".join(notes), findings=tuple(findings), operations=operations)
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Iterator[Finding]:

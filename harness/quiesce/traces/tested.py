@@ -16,7 +16,7 @@ from quiesce.simulator.flavours import KNOWN, Simulated
 from quiesce.simulator.ledger import Ledger, Record, Seen
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
-from quiesce.simulator.refusals import Refusal, RefusalKind
+from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.traces.refused import Owner, refused_text, runtimes_refused
 
 _MEMORY: Final = frozenset(
@@ -57,8 +57,12 @@ class Use:
             self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
 
 
-def use_of(ledger: Ledger, use: Use) -> Use:
-    """Return ``use`` with what a whole ledger says; where observations were overwritten, what was made is memory."""
+def use_of(ledger: Ledger, path: Path, loads: Iterable[Load]) -> Use:
+    """Return what a process did that left its ledger at ``path``, among the ``loads`` of all processes of the run.
+
+    Where observations were overwritten, whatever was made counts as memory.
+    """
+    use = Use(read_refusals(path), _real(load for load in loads if load.process == ledger.process))
     for record in ledger.records():
         use.see(record)
         if use.memory:
@@ -114,11 +118,6 @@ def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = own
             refused=False,
         )
     return Untested(_nothing_used(simulated, "never called the simulated runtime"), refused=False)
-
-
-def vendors_of(loads: Iterable[Load], process: int) -> tuple[Path, ...]:
-    """Return the runtimes of a vendor's own that one process loaded."""
-    return _real(load for load in loads if load.process == process)
 
 
 def _real(loads: Iterable[Load]) -> tuple[Path, ...]:

@@ -16,18 +16,24 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from quiesce.findings import CallSite, Finding, Frame, Grade
+from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import RunningJudgement
+from quiesce.traces.tested import Untested, Use, untested
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What happened between two moments. ``lost`` counts observations that were overwritten before they were read."""
+    """What happened between two moments. ``lost`` counts observations that were overwritten before they were read.
+
+    ``untested`` says why nothing was tested since the beginning, None where something was.
+    """
 
     findings: tuple[Finding, ...]
     lost: int
+    untested: Untested | None = None
 
 
 class Watch:
@@ -39,11 +45,13 @@ class Watch:
         self._read = ledger.lost
         self._made = 0
         self._accused: set[int] = set()
+        self._use = Use()
 
     def begin(self) -> None:
         """Begin at this moment: what was before is known, and no finding."""
         self.findings(AtExit.NONE)
         self._made = self._ledger.made
+        self._use = Use()
 
     def findings(self, left: AtExit) -> Between:
         """Return what was done since the last answer, and which of what was made since the beginning is still there."""
@@ -51,15 +59,17 @@ class Watch:
         if lost:
             self._judgement.stop_judging_races()
         end = self._ledger.observations
-        findings = [
-            finding
-            for record in self._ledger.records(self._read)
-            if record.number < end
-            for finding in self._judgement.see(record)
-        ]
+        findings: list[Finding] = []
+        for record in self._ledger.records(self._read):
+            if record.number < end:
+                self._use.see(record)
+                findings.extend(self._judgement.see(record))
+        if lost and self._ledger.made > self._made:
+            self._use.memory = True
         self._read = end
         findings.extend(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
-        return Between(self._judgement.told(findings), lost)
+        why = untested(self._use, Simulated(self._ledger.flavour, self._ledger.version))
+        return Between(self._judgement.told(findings), lost, why)
 
     def _accuse(self, left: AtExit) -> Iterable[LiveThing]:
         if left is AtExit.NONE:
@@ -94,7 +104,9 @@ class RemoteWatch:
     def findings(self, left: AtExit) -> Between:
         """Return what :meth:`Watch.findings` does."""
         answer = self._ask({"left": left.value})
-        return Between(tuple(map(_finding_from, answer["findings"])), answer["lost"])
+        why = answer["untested"]
+        findings = tuple(map(_finding_from, answer["findings"]))
+        return Between(findings, answer["lost"], None if why is None else Untested(**why))
 
     def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         to, back = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
