@@ -29,7 +29,8 @@ VALUES: Final = _rooms(
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
-    "": _rooms(""),  # quiesce itself: importing it costs nothing
+    "marking": _rooms(""),
+    "": _rooms("marking"),  # quiesce itself: importing it costs next to nothing
     "operations": _rooms(""),
     "outcomes": _rooms(""),
     "gauges": _rooms(""),

@@ -171,6 +171,52 @@ def test_growth_from_mark_to_mark(iteration: str, marks: int, rules_broken: set[
     assert rules(judged(compile_client(tmp_path, body), AtExit.NONE).findings) == rules_broken
 
 
+MARKED = """
+    int quiesce_mark(const char *) __attribute__((weak)); void *p, *q, *kept[99] = {{0}};
+    for (int i = 0; i < 12; i++) {{ {} if (quiesce_mark) quiesce_mark("step"); }} return 0;"""
+
+
+@pytest.mark.parametrize(
+    ("iteration", "told"),
+    [
+        (
+            "cudaMalloc(&p, 2048); cudaMalloc(&p, 2048);",
+            ["4,096 bytes (4 KiB) in 2 blocks of device memory more at each of 12 marks 'step' from cudaMalloc"],
+        ),
+        ("cudaEventCreate(&p);", ["1 event more at each of 12 marks 'step' from cudaEventCreate"]),
+        (
+            "cudaMalloc(&p, 64); cudaHostAlloc(&q, 100, 0); cudaMalloc(&p, 16); cudaFree(p);",
+            [
+                "64 bytes in 1 block of device memory more at each of 12 marks 'step' from cudaMalloc",
+                "100 bytes in 1 block of pinned memory more at each of 12 marks 'step' from cudaHostAlloc",
+            ],
+        ),
+        (
+            "for (int j = 0; j < i; j++) cudaMalloc(&p, 10);",
+            ["630 bytes in 63 blocks of device memory more at the last of 10 marks 'step' than at the first"],
+        ),
+        (  # what grows comes from nowhere in particular
+            "cudaMalloc(&p, i + 1);",
+            ["78 bytes in 12 blocks and 0 handles, after 6 bytes in 3 blocks and 0 handles at the third of 12 marks"],
+        ),
+        ("cudaMalloc(&kept[i], 64); if (i) cudaFree(kept[i - 1]);", []),
+    ],
+)
+def test_growth_is_told_by_who_made_it_in_whole_numbers(iteration: str, told: list[str], tmp_path: Path) -> None:
+    findings = judged(compile_client(tmp_path, MARKED.format(iteration)), AtExit.NONE).findings
+    assert len(findings) == len(told)
+    for finding, text in zip(findings, told, strict=True):
+        assert finding.observed.startswith(text)
+        assert ("run it without --no-stacks to see where" in finding.observed) == bool(finding.call_sites)
+
+
+def test_growth_is_judged_by_totals_where_observations_were_overwritten(tmp_path: Path) -> None:
+    body = MARKED.format("for (int j = 0; j < 3; j++) cudaMalloc(&p, 10);")
+    (finding,) = judged(compile_client(tmp_path, body), AtExit.NONE, ring=40).findings
+    assert "0 handles, after" in finding.observed
+    assert finding.call_sites == ()
+
+
 def test_races_are_not_judged_by_half_of_what_happened(tmp_path: Path) -> None:
     body = "for (int i = 0; i < 40; i++) cudaMemset(q, 0, 8); cudaMemsetAsync(p, 1, 8, s); cudaMemsetAsync(p, 2, 8, t);"
     judgement = judged(compile_client(tmp_path, BEGIN + body + END), ring=16)

@@ -59,12 +59,15 @@ def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _folded_native(frame: Frame) -> Frame:
+    """Fold what nobody here can read: code of an installed package or of the system, without its source."""
     name = PurePosixPath(frame.module).name
-    if _FOREIGN_CALLS.match(name):
-        return replace(frame, folded="ctypes" if not name.startswith("_cffi") else "cffi")
-    if frame.line or not (_is_installed(frame.module) or not frame.module):
+    if foreign := _FOREIGN_CALLS.match(name):
+        return replace(frame, folded="cffi" if "cffi" in foreign[0] else "ctypes")
+    installed = _INSTALLED.search(frame.module)
+    is_system = not frame.module or bool(_SYSTEM.match(frame.module))
+    if not (installed or is_system) or (frame.line and Path(frame.file).is_file()):
         return frame
-    return replace(frame, folded=name or "code without a file")
+    return replace(frame, folded=installed[1] if installed else name or "code without a file")
 
 
 def _folded_scripts(frames: Iterable[Frame]) -> Iterator[Frame]:

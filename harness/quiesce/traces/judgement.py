@@ -30,6 +30,7 @@ from quiesce.traces.amounts import counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
 from quiesce.traces.leftovers import held_lines, leak_findings
+from quiesce.traces.live_set import LiveSet
 from quiesce.traces.marks import Marks
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
@@ -48,7 +49,7 @@ class RunningJudgement:
     """Takes observations in order and judges each with what came before; races only where none is missing."""
 
     def __init__(self, flavour: Flavour, stacks: CallStacks | None, *, judges_races: bool) -> None:
-        self._origins = Origins(stacks)
+        self.origins = Origins(stacks)
         self._races = RaceDetector() if judges_races else None
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
@@ -60,19 +61,19 @@ class RunningJudgement:
             self._missing[record.function] += 1
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable by error {record.other}"
-        yield from (self._origins.explain(finding, record) for finding in _broken_at_once(record))
-        self._origins.see(record)
+        yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
+        self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record)
         if self._races is not None:
-            yield from (_race_finding(race, self._origins) for race in self._races.see(record))
+            yield from (_race_finding(race, self.origins) for race in self._races.see(record))
 
     def told(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Return as many findings as a reader can take in, with the stacks of the calls that they are about."""
-        return tuple(self._origins.told(bounded(findings)))
+        return tuple(self.origins.told(bounded(findings)))
 
     def held(self, things: Iterable[LiveThing]) -> Iterator[str]:
         """Yield what some live things are and where they were made, a line for each place."""
-        return held_lines(things, self._origins)
+        return held_lines(things, self.origins)
 
     def stop_judging_races(self) -> None:
         """Note that observations are missing from now on."""
@@ -85,13 +86,13 @@ class RunningJudgement:
         unusable can't be given back.
         """
         accused = (thing for thing in things if thing.device not in self._broken)
-        return leak_findings(accused, self._origins, moment, looked)
+        return leak_findings(accused, self.origins, moment, looked)
 
     def notes(self) -> list[str]:
         """Return what was called and is not simulated, and what could not be judged."""
         missing = [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
         broken = [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
-        return [*missing, *broken, *filter(None, [self._origins.note()])]
+        return [*missing, *broken, *filter(None, [self.origins.note()])]
 
 
 def judge(
@@ -103,10 +104,13 @@ def judge(
     """
     running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
     findings: list[Finding] = []
-    marks = Marks()
+    live = None if ledger.lost else LiveSet()
+    marks = Marks(running.origins)
     for record in ledger.records():
         if record.seen is Seen.MARK:
-            marks.see(record)
+            marks.see(record, live)
+        elif live is not None and (maker := live.see(record)) is not None:
+            marks.change(maker)
         if memory is not None:
             memory.see(record)
         findings.extend(running.see(record))
@@ -120,7 +124,7 @@ def judge(
             f"{counted(ledger.lost, 'observation')} {verb} overwritten: races were not judged; "
             f"keep more with --ring {2 * ledger.observations}"
         )
-    findings.extend(marks.findings())
+    findings.extend(marks.findings(live))
     left = list(ledger.live())
     if not ledger.exited:
         notes.append("the process did not run its exit handlers: what it held is not judged")

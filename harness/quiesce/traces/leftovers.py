@@ -51,7 +51,7 @@ def by_place(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThi
     """Group things by what they are and by the place in the code that made them, largest first."""
     listed = list(things)
     groups: dict[object, list[LiveThing]] = {}
-    for thing, place in zip(listed, origins.places(listed), strict=True):
+    for thing, place in zip(listed, origins.places([thing.stack for thing in listed]), strict=True):
         groups.setdefault((thing.thing, thing.function, thing.device, place), []).append(thing)
     return sorted(groups.values(), key=lambda group: -sum(thing.size_bytes for thing in group))
 
@@ -65,5 +65,5 @@ def _amount(group: list[LiveThing]) -> str:
 
 
 def _made_at(thing: LiveThing, origins: Origins) -> str:
-    place = origins.made_at(thing)
+    place = origins.made_at(thing.stack)
     return f", {'allocated' if thing.thing.is_memory else 'created'} {place}" if place else ""

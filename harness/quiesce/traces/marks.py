@@ -1,14 +1,24 @@
-"""Growth between marks: a program that marks each of its iterations may hold no more at the end of the next."""
+"""Growth between marks: a program that marks each of its iterations may hold no more at the end of the next.
+
+Whether it does is judged by all that is live. What is said is who made it: a finding for each place in the code whose
+own part grows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from quiesce.findings import Finding, Grade
-from quiesce.oracle.growth import grows_as_expected, slope
+from quiesce.oracle.growth import grows_as_expected
 from quiesce.oracle.invariants.closing import GROWTH
 from quiesce.simulator.ledger import Record
+from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
+from quiesce.traces.live_set import LiveSet, Maker
+from quiesce.traces.origins import Origins
 
 WARM_UP: Final = 2
 """How many of the first marks are not judged: contexts, workspaces and caches are made then."""
@@ -16,33 +26,131 @@ MARKS_MIN: Final = 6
 """With fewer marks of one name nothing is judged."""
 
 
-class Marks:
-    """What was live at each mark, by the mark's name."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one place in the code had made at each mark and was live."""
+
+    maker: Maker
+    latest: Record
+    counts: list[int]
+    sizes_bytes: list[int]
+
+
+class _Series:
+    """What is known of the marks of one name."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, list[Record]] = {}
+        self.marks: list[Record] = []
+        self.changed: set[Maker] = set()
+        self.steps: dict[Maker, list[tuple[int, int, int]]] = defaultdict(list)
+        """By maker, the marks before which it changed, and how much of it was live from then on."""
 
-    def see(self, record: Record) -> None:
-        """Enter one mark."""
-        self._seen.setdefault(record.function, []).append(record)
 
-    def findings(self) -> Iterator[Finding]:
+class Marks:
+    """What was live at each mark, by the mark's name, and who had made it."""
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._series: dict[str, _Series] = defaultdict(_Series)
+
+    def change(self, maker: Maker) -> None:
+        """Note that more or less of a maker's is live than before."""
+        for series in self._series.values():
+            series.changed.add(maker)
+
+    def see(self, record: Record, live: LiveSet | None) -> None:
+        """Enter one mark, and what is live then where it is known."""
+        known = record.function in self._series
+        series = self._series[record.function]
+        if live is not None:
+            for maker in series.changed if known else live.held:
+                held = live.held[maker]
+                series.steps[maker].append((len(series.marks), held.count, held.size_bytes))
+        series.changed.clear()
+        series.marks.append(record)
+
+    def findings(self, live: LiveSet | None) -> Iterator[Finding]:
         """Yield what grew from mark to mark."""
-        for name, records in self._seen.items():
-            if len(records) < MARKS_MIN:
-                continue
-            judged = records[WARM_UP:]
-            yield from _grown(name, "blocks", [record.address for record in judged])
-            yield from _grown(name, "bytes", [record.size_bytes for record in judged])
-            yield from _grown(name, "handles", [record.other for record in judged])
+        for name, series in self._series.items():
+            if len(series.marks) >= MARKS_MIN and _grows(series.marks):
+                parts = list(self._growing(series, live)) if live is not None else []
+                yield from (self._finding(name, part) for part in parts)
+                if not parts:
+                    yield _unplaced(name, series.marks)
 
+    def _growing(self, series: _Series, live: LiveSet) -> Iterator[_Part]:
+        makers = list(series.steps)
+        places = self._origins.places([maker.stack for maker in makers])
+        joined: dict[object, _Part] = {}
+        for maker, place in zip(makers, places, strict=True):
+            key = (maker.thing, maker.device, maker.function, maker.size_bytes, place)
+            empty = [0] * len(series.marks)
+            part = joined.setdefault(key, _Part(maker, live.held[maker].latest, empty, list(empty)))
+            _add(part, series.steps[maker])
+        for part in joined.values():
+            if not all(map(_is_flat, (part.counts, part.sizes_bytes))):
+                yield part
 
-def _grown(name: str, what: str, values: list[int]) -> Iterator[Finding]:
-    if not grows_as_expected(values, 0, cumulative=False):
-        yield Finding(
+    def _finding(self, name: str, part: _Part) -> Finding:
+        maker = part.maker
+        is_memory = maker.thing.is_memory
+        place = self._origins.made_at(maker.stack)
+        where = f", {'allocated' if is_memory else 'created'} {place}" if place else ""
+        hint = "" if maker.stack else "; run it without --no-stacks to see where"
+        return Finding(
             GROWTH,
-            f"as many {what} at each mark '{name}' as at the one before",
-            f"{float(slope(values)):.4g} more per mark, from {values[0]} to {values[-1]} in {len(values)} marks",
-            fault_class="LIVE",
+            f"no more at each mark '{name}' than at the one before",
+            f"{_growth(name, part)} from {maker.function} on device {maker.device}{where}{hint}",
+            fault_class="LIVE" if is_memory else "HND",
             grade=Grade.GROWTH,
+            call_sites=(self._origins.site("allocated by" if is_memory else "created by", part.latest),),
         )
+
+
+def _add(part: _Part, steps: Sequence[tuple[int, int, int]]) -> None:
+    ends = [mark for mark, _, _ in steps[1:]] + [len(part.counts)]
+    for (begin, count, size_bytes), end in zip(steps, ends, strict=True):
+        for mark in range(begin, end):
+            part.counts[mark] += count
+            part.sizes_bytes[mark] += size_bytes
+
+
+def _grows(marks: Sequence[Record]) -> bool:
+    judged = (
+        [record.address for record in marks],
+        [record.size_bytes for record in marks],
+        [record.other for record in marks],
+    )
+    return not all(map(_is_flat, judged))
+
+
+def _is_flat(values: Sequence[int]) -> bool:
+    return grows_as_expected(values[WARM_UP:], 0, cumulative=False)
+
+
+def _growth(name: str, part: _Part) -> str:
+    """Return how much more there is: at each mark where that is always as much, else over all that are judged."""
+    steps = {(b - a, d - c) for (a, b), (c, d) in zip(pairwise(part.counts), pairwise(part.sizes_bytes), strict=True)}
+    if len(steps) == 1:
+        ((count, size_bytes),) = steps
+        return f"{_amount(part, count, size_bytes)} more at each of {counted(len(part.counts), 'mark')} '{name}'"
+    count, size_bytes = part.counts[-1] - part.counts[WARM_UP], part.sizes_bytes[-1] - part.sizes_bytes[WARM_UP]
+    more, judged = f"{_amount(part, count, size_bytes)} more", len(part.counts) - WARM_UP
+    return f"{more} at the last of {counted(judged, 'mark')} '{name}' than at the first"
+
+
+def _amount(part: _Part, count: int, size_bytes: int) -> str:
+    what = things_in_words(part.maker.thing, count)
+    return f"{bytes_in_words(size_bytes)} in {what}" if size_bytes else what
+
+
+def _unplaced(name: str, marks: Sequence[Record]) -> Finding:
+    """Return that more is live, where no place's own part of it grows or what was before was overwritten."""
+    first, last = marks[WARM_UP], marks[-1]
+    now = (
+        f"{bytes_in_words(last.size_bytes)} in {counted(last.address, 'block')} and {counted(last.other, 'handle')}, "
+        f"after {bytes_in_words(first.size_bytes)} in {counted(first.address, 'block')} and "
+        f"{counted(first.other, 'handle')} at the third of {counted(len(marks), 'mark')} '{name}'"
+    )
+    expected = f"no more at each mark '{name}' than at the one before"
+    return Finding(GROWTH, expected, now, fault_class="LIVE", grade=Grade.GROWTH)

@@ -121,15 +121,15 @@ class Origins:
             stack = self._stacks.stack(number)
             self._frames[number] = frames_of(stack) if stack else ()
 
-    def places(self, things: Sequence[LiveThing]) -> list[tuple[tuple[str, str], ...]]:
-        """Return for each of some live things who called for it, equal for those that one place in the code made."""
-        self._find(thing.stack for thing in things)
-        return [_place(self._frames[thing.stack]) for thing in things]
+    def places(self, stacks: Sequence[int]) -> list[tuple[tuple[str, str], ...]]:
+        """Return for each of some stacks who called, equal for those of one place in the code."""
+        self._find(stacks)
+        return [_place(self._frames[stack]) for stack in stacks]
 
-    def made_at(self, thing: LiveThing) -> str:
-        """Return :func:`made_at` of something that is live."""
-        self._find([thing.stack])
-        return made_at(self._frames[thing.stack])
+    def made_at(self, stack: int) -> str:
+        """Return :func:`made_at` of a stack."""
+        self._find([stack])
+        return made_at(self._frames[stack])
 
     def note(self) -> str:
         """Return what to install so that stacks say more, or an empty text."""
