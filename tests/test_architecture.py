@@ -71,7 +71,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
-    "leaks": VALUES | _rooms("backend cases"),
+    "leaks": VALUES | _rooms("backend cases simulator traces"),
     "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
     "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),

@@ -14,19 +14,22 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from quiesce.leaks.causes import Causes
 from quiesce.leaks.growth import keeps_pace, rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.ledger_gauges import LedgerMeter
+from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import LongerLists
 from quiesce.leaks.memory import AT_HAND_COUNT, BLOCKS, HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, CONTEXTS, DESCRIPTORS, PYTHON, THREADS, Meter, Quantity, leading
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, IN_LEDGER, PYTHON, THREADS, Meter, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
-from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing, sites_text
+from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
 
 REST_WINDOW: Final = 2
 """What is at rest from the first round on runs three times: so what leaks in every other round is seen in any case."""
@@ -71,7 +74,6 @@ BORNE_OUT: Final = 1 / 8
 of the C heap, but what only replaces older things does not grow at all."""
 
 MEMORY: Final = (PYTHON, C_HEAP)
-PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
 
 class _Stopped(Exception):
@@ -111,6 +113,7 @@ class LeakCheck:
         self._at_hand = 0
         self._started = 0.0
         self._is_large = False
+        self._located = NOWHERE
 
     def judge(self) -> Judgement:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
@@ -122,9 +125,16 @@ class LeakCheck:
                 growths = self._pursue(suspects)
         except _Stopped as stopped:
             reason, unstable = str(stopped), stopped.unstable
+            growths = self._growths_so_far() if unstable else ()
         finally:
             self._end()
         return Judgement(self._outcome, self._rounds, growths, reason, unstable, self._readings.absent())
+
+    def _growths_so_far(self) -> tuple[Growth, ...]:
+        """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""
+        counted = [quantity for quantity in self._readings.moving(1) if quantity.family in IN_LEDGER]
+        self._endured = max(self._endured, self._rounds - 1)
+        return self._causes([quantity for quantity in counted if self._readings.leaks(quantity)])
 
     def _end(self) -> None:
         self._tracing.stop()
@@ -214,6 +224,7 @@ class LeakCheck:
         if not self._is_large:
             gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
         left = [quantity for quantity in growing if quantity not in gone]
+        self._locate(left)
         sites: Sequence[Site] = ()
         if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
             self._old.freeze()
@@ -234,7 +245,18 @@ class LeakCheck:
             left, sites = self._lasting(suspects, left, sites)
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
-        return self._growths(left, sites)
+        return self._causes(left, sites)
+
+    def _locate(self, left: Sequence[Quantity]) -> None:
+        """Find out where that was asked for which the ledger counts."""
+        counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
+        meters = [meter for meter in self._readings.meters if isinstance(meter, LedgerMeter)]
+        if counted:
+            self._located = LedgerPlaces(meters, counted).watch(self._round, self._readings.now)
+
+    def _causes(self, left: Sequence[Quantity], sites: Sequence[Site] = ()) -> tuple[Growth, ...]:
+        causes = Causes(self._readings, self._tracing, left, sites, self._located)
+        return causes.growths(self._endured, self._untraced)
 
     def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""
@@ -376,25 +398,3 @@ class LeakCheck:
             if step + 1 < ENDING_STEPS:
                 SystemCalls.sleep(ENDING_SECONDS)
         return left
-
-    def _growths(self, left: Sequence[Quantity], sites: Sequence[Site]) -> tuple[Growth, ...]:
-        """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
-        quantities = leading([*left, *([PYTHON_BYTES] if sites else [])])
-        return tuple(
-            self._traced_growth(sites) if each == PYTHON_BYTES else self._growth(each, sites) for each in quantities
-        )
-
-    def _traced_growth(self, sites: Sequence[Site]) -> Growth:
-        per_round = sum(site.bytes_per_round for site in sites)
-        kept = self._tracing.kept_bytes(sites)
-        return Growth(PYTHON_BYTES, per_round, kept, self._untraced + 1, str(sites[0]), sites_text(sites))
-
-    def _growth(self, quantity: Quantity, sites: Sequence[Site]) -> Growth:
-        meter = self._readings.meter(quantity.family)
-        is_of_objects = bool(sites) and quantity.family not in (CONTEXTS, C_HEAP)
-        origin = str(sites[0]) if is_of_objects else meter.origin(quantity)
-        readings = tuple(self._readings.values(quantity))
-        first_round = self._endured - len(readings) + 1
-        per_round = self._readings.growth(quantity)
-        evidence = sites_text(sites) if quantity == IN_LISTS else meter.evidence(quantity)
-        return Growth(quantity, per_round, readings, first_round, origin, evidence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from quiesce.findings import CallSite
 from quiesce.leaks.quantities import Quantity
 
 
@@ -22,6 +23,7 @@ class Growth:
     """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known.
 
     ``readings`` are those behind the rounds that decided, which were consecutive, from ``first_round`` on.
+    ``call_sites`` are the calls of a simulated runtime that it comes from.
     """
 
     quantity: Quantity
@@ -30,6 +32,7 @@ class Growth:
     first_round: int
     origin: str = ""
     evidence: str = ""
+    call_sites: tuple[CallSite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

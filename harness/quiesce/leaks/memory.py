@@ -10,7 +10,7 @@ import ctypes
 import platform
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from quiesce.leaks.environment import EnvironmentTexts
@@ -82,11 +82,15 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class HeapMeter:
-    """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own, Python's among them."""
+    """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own, Python's among them.
+
+    ``not_of_tests`` returns what there is of them that does not count: a simulated runtime's own.
+    """
 
     family = C_HEAP
 
-    def __init__(self) -> None:
+    def __init__(self, not_of_tests: Callable[[], int] = int) -> None:
+        self._not_of_tests = not_of_tests
         self._absent = _why_no_mallinfo2()
         if not self._absent:
             self._environment = EnvironmentTexts()
@@ -116,7 +120,7 @@ class HeapMeter:
         self._environment.watch()
         self._fill_up()
         info = self._library.mallinfo2()
-        return {HEAP: info.uordblks + info.hblkhd - self._environment.kept_bytes}
+        return {HEAP: info.uordblks + info.hblkhd - self._environment.kept_bytes - self._not_of_tests()}
 
     def _fill_up(self) -> None:
         """Have malloc keep as many chunks at hand as it will, of each size it keeps.

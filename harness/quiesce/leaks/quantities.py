@@ -12,8 +12,38 @@ DESCRIPTORS: Final = "descriptors"
 THREADS: Final = "threads"
 CONTEXTS: Final = "contexts"
 CUPY: Final = "cupy"
+DEVICE: Final = "device"
+MANAGED: Final = "managed"
+PINNED: Final = "pinned"
+REGISTERED: Final = "registered"
+STREAMS: Final = "streams"
+EVENTS: Final = "events"
+GRAPHS: Final = "graphs"
+POOLS: Final = "pools"
+MODULES: Final = "modules"
+TEXTURES: Final = "textures"
+RESERVATIONS: Final = "reservations"
+LINKERS: Final = "linkers"
+USER_OBJECTS: Final = "user-objects"
 
-FAMILIES: Final = (CONTEXTS, CUPY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+IN_LEDGER: Final = (
+    DEVICE,
+    MANAGED,
+    PINNED,
+    REGISTERED,
+    STREAMS,
+    EVENTS,
+    GRAPHS,
+    POOLS,
+    MODULES,
+    TEXTURES,
+    RESERVATIONS,
+    LINKERS,
+    USER_OBJECTS,
+)
+"""What the ledger of ``quiesce exec`` counts."""
+
+FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
 
@@ -31,10 +61,14 @@ class Quantity:
 
 
 def leading(quantities: Iterable[Quantity]) -> list[Quantity]:
-    """Return the first quantity of each family, for the others follow from it; what tested code counts itself stays."""
+    """Return the first quantity of each family, for the others follow from it.
+
+    Things of several devices stay beside each other, and so does what tested code counts itself.
+    """
     first: dict[object, Quantity] = {}
     for quantity in quantities:
-        first.setdefault(quantity.family if quantity.family in FAMILIES else quantity, quantity)
+        has_one_cause = quantity.family in FAMILIES and quantity.family not in IN_LEDGER
+        first.setdefault(quantity.family if has_one_cause else quantity, quantity)
     order = {family: index for index, family in enumerate(FAMILIES)}
     return sorted(first.values(), key=lambda quantity: order.get(quantity.family, -1))
 

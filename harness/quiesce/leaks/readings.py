@@ -15,7 +15,7 @@ class Readings:
     """Settles and reads meters. One that cannot be read is left out from then on. ``collect`` collects garbage."""
 
     def __init__(self, meters: Iterable[Meter], plan: Plan, collect: Callable[[], None] = collect_garbage) -> None:
-        self._meters = [meter for meter in meters if plan.reads(meter.family)]
+        self.meters = [meter for meter in meters if plan.reads(meter.family)]
         self._plan = plan
         self._collect = collect
         self._series: dict[Quantity, Series] = {}
@@ -24,12 +24,12 @@ class Readings:
 
     def absent(self) -> tuple[tuple[str, str], ...]:
         """Say for each family that is not looked at why."""
-        families = [meter.family for meter in self._meters if self._plan.looks_at(meter.family)]
+        families = [meter.family for meter in self.meters if self._plan.looks_at(meter.family)]
         return tuple((family, why) for family in families if (why := self.absent_family(family)))
 
     def absent_family(self, family: str) -> str:
         """Say why a family is not looked at, or return an empty string."""
-        found = next((meter.absent() for meter in self._meters if meter.family == family), "nobody asked for it")
+        found = next((meter.absent() for meter in self.meters if meter.family == family), "nobody asked for it")
         return self._broken.get(family) or found
 
     def start_over(self) -> None:
@@ -47,7 +47,7 @@ class Readings:
 
     def rest(self) -> None:
         """End the check; idempotent."""
-        for meter in self._meters:
+        for meter in self.meters:
             meter.rest()
 
     def take(self) -> None:
@@ -76,7 +76,7 @@ class Readings:
     def _watched_meters(self) -> list[Meter]:
         return [
             meter
-            for meter in self._meters
+            for meter in self.meters
             if meter.family not in self._broken and (self._watched is None or meter.family in self._watched)
         ]
 
@@ -129,4 +129,4 @@ class Readings:
 
     def meter(self, family: str) -> Meter:
         """Return the meter of a family."""
-        return next(meter for meter in self._meters if meter.family == family)
+        return next(meter for meter in self.meters if meter.family == family)

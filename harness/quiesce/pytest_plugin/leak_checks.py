@@ -21,6 +21,7 @@ from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
 from quiesce.leaks.judgement import Judgement, Outcome
+from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
@@ -52,13 +53,15 @@ class LeakChecks:
         owners = Owners(runner_places(config))
         self._owners = owners
         self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
+        machine, cupy = own_machine(), CupyMeter()
         self._meters: tuple[Meter, ...] = (
             self._contexts,
-            CupyMeter(),
+            cupy,
+            *(() if machine is None else ledger_meters(machine, cupy.settle)),
             ThreadMeter(),
             DescriptorMeter(),
             PythonMeter(),
-            HeapMeter(),
+            HeapMeter() if machine is None else HeapMeter(machine.heap_bytes),
         )
         self._keeps_errors = bool(config.option.usepdb)
         self._in_round = False

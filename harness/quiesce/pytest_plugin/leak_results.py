@@ -73,6 +73,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding
         grade=Grade.GROWTH,
         evidence=_from_root(growth.evidence, root),
         readings=readings,
+        call_sites=growth.call_sites,
     )
 
 

@@ -24,6 +24,8 @@ SOURCES: Final = Path(__file__).with_name("native")
 AUDIT_SOURCES: Final = Path(__file__).with_name("audit")
 LIBRARY_NAME: Final = "libquiesce-simulator.so"
 AUDIT_NAME: Final = "libquiesce-audit.so"
+COUNTED: Final = ("malloc", "calloc", "realloc", "strdup", "strndup", "free")
+"""Functions of the C library that the runtime calls through ``own_heap.c``, which counts what they allocate."""
 _FLAGS: Final = (
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -40,6 +42,7 @@ FLAGS: Final = (
     *("-O3", "-pthread"),
     "-ftls-model=initial-exec",  # a few bytes, for which loaders keep room
     *(f"-Wl,-soname,{LIBRARY_NAME}", "-Wl,-z,nodelete"),
+    *(f"-Wl,--wrap={name}" for name in COUNTED),
 )
 AUDIT_FLAGS: Final = (
     *_FLAGS,

@@ -5,6 +5,7 @@ The layout is that of ``native/ledger.h``; a test compares the two. Reading neve
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import mmap
 import struct
@@ -22,6 +23,7 @@ LAYOUT: Final = 4
 HEADER: Final = struct.Struct("<Q6I12Q")
 COUNTED: Final = struct.Struct("<2Q")
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
+_WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 NAME_BYTES: Final = 64
 
@@ -205,6 +207,18 @@ class Ledger:
             name = self._name(function)
             yield LiveThing(serial, Thing(thing), device, address, size, name, observation, bool(reachable), stack)
 
+    def made_since(self, serial: int) -> Iterator[LiveThing]:
+        """Yield what is live and was made after a serial, in no order and without addresses.
+
+        A process that reads its own ledger must hold none: it would look like an owner of the memory there.
+        """
+        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
+        for fields in _WITHOUT_ADDRESS.iter_unpack(self._data[start:end]):
+            if fields[0] > serial and not fields[9]:
+                made, size, _, observation, _, device, function, thing, reachable, _, stack = fields
+                name = self._name(function)
+                yield LiveThing(made, Thing(thing), device, 0, size, name, observation, bool(reachable), stack)
+
     def records(self, first: int = 0) -> Iterator[Record]:
         """Yield the observations that are kept, oldest first, from the one with the number ``first``."""
         for number in range(max(first, self.lost), self.observations):
@@ -242,6 +256,20 @@ class Ledger:
         while place >= 0:
             yield lost + place
             place = kinds.find(seen, place + 1)
+
+
+def mapped_ledger(library: ctypes.CDLL) -> Ledger | None:
+    """Return the ledger of the machine that runs in this process, which lives as long as the machine; None without one.
+
+    ``library`` is the simulated runtime.
+    """
+    library.quiesce_ledger.restype = ctypes.c_void_p
+    address = library.quiesce_ledger()
+    if not address:
+        return None
+    fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
+    length = fields[11] + fields[12] * OBSERVATION.size
+    return Ledger(memoryview((ctypes.c_char * length).from_address(address)).cast("B"))
 
 
 @contextmanager

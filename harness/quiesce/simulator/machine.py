@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.flavour import Flavour
 from quiesce.simulator.build import build_library
 from quiesce.simulator.launch import MachineSettings
-from quiesce.simulator.ledger import HEADER, OBSERVATION, Ledger, Record
+from quiesce.simulator.ledger import Ledger, Record, mapped_ledger
 from quiesce.simulator.stacks import CallStacks, mapped_stacks
 
 _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
@@ -38,16 +38,8 @@ class Machine:
         if wrong is not None:
             raise ConfigurationError(f"the simulated runtime cannot start: {wrong.decode()}")
         Machine._running = True
-        self.ledger = Ledger(self._memory())
+        self.ledger = cast(Ledger, mapped_ledger(self._library))
         self._seen = 0
-
-    def _memory(self) -> memoryview:
-        """Return the ledger's memory, which lives as long as the machine."""
-        self._library.quiesce_ledger.restype = ctypes.c_void_p
-        address = self._library.quiesce_ledger()
-        fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
-        length = fields[11] + fields[12] * OBSERVATION.size
-        return memoryview((ctypes.c_char * length).from_address(address)).cast("B")
 
     @property
     def stacks(self) -> CallStacks | None:

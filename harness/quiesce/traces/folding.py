@@ -42,6 +42,11 @@ def frames_of(stack: CallStack) -> tuple[Frame, ...]:
     return (*map(_folded_native, inner), *_folded_scripts(stack.python))
 
 
+def scripts_of(stack: CallStack) -> tuple[Frame, ...]:
+    """Return the frames of Python code alone, for which no tool has to look into files; all where there are none."""
+    return tuple(_folded_scripts(stack.python)) or frames_of(stack)
+
+
 def is_own(frame: Frame) -> bool:
     """Whether a frame is the program's own, rather than of a package that is installed or of the system."""
     return not frame.folded and not _INSTALLED.search(frame.file) and not _is_installed(frame.module)

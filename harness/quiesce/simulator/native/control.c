@@ -7,9 +7,11 @@
 #include "failure.h"
 #include "ledger.h"
 #include "memory.h"
+#include "own_heap.h"
 #include "reach.h"
 #include "refusals.h"
 #include "runtime.h"
+#include "stacks.h"
 #include "stream.h"
 
 int quiesce_stall(void *handle) {
@@ -74,7 +76,9 @@ int quiesce_look(void) {
     return runtime_leave_to_driver(status);
 }
 
-const void *quiesce_ledger(void) { return ledger; }
+const void *quiesce_ledger(void) { return runtime_has_machine() ? ledger : NULL; }
+const void *quiesce_stacks(void) { return runtime_has_machine() ? stacks_log() : NULL; }
+uint64_t quiesce_own_heap(void) { return own_heap_bytes(); }
 
 void quiesce_not_simulated(const char *function, const void *caller) {
     enum status status = runtime_enter(NULL);

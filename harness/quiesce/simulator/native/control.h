@@ -32,7 +32,13 @@ EXPORT int quiesce_look(void);
 // A stub was called (stub_code.py), which has said so on standard error: says so in the ledger. `caller` is an address
 // in whoever called the stub.
 EXPORT void quiesce_not_simulated(const char *function, const void *caller);
+
+// Where this process's ledger and its log of call stacks are mapped; NULL where there is none, as in a child of fork().
 EXPORT const void *quiesce_ledger(void);
+EXPORT const void *quiesce_stacks(void);
+
+// How much of the C heap the runtime itself uses, see own_heap.h.
+EXPORT uint64_t quiesce_own_heap(void);
 
 // Called by a Python interpreter that begins to exit, see interpreter.h.
 EXPORT void quiesce_interpreter_exits(void);

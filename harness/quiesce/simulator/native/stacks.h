@@ -40,6 +40,7 @@ struct python_frame {
 // Opens a log in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
 bool stacks_open(const char *folder);
 void stacks_close(void);
+const void *stacks_log(void);  // NULL: there is none
 void stacks_new_call(void);  // what was taken belongs to the call before
 
 // The number of the calling thread's stack: an offset in the log, in units of 8 bytes; 0: there is no room for it.

@@ -1,0 +1,142 @@
+"""What leaks, one growth for each cause: where one follows from another, that is said of the other.
+
+A pool of CuPy's that grows takes device memory; an object that is kept holds a stream of the runtime, and itself takes
+memory of Python and of the C heap. What says most about the cause is the finding, and the rest is evidence for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quiesce.leaks.judgement import Growth
+from quiesce.leaks.ledger_places import Located
+from quiesce.leaks.lists import IN_LISTS
+from quiesce.leaks.quantities import (
+    C_HEAP,
+    CONTEXTS,
+    CUPY,
+    DEVICE,
+    IN_LEDGER,
+    MANAGED,
+    MODULES,
+    PINNED,
+    PYTHON,
+    Quantity,
+    leading,
+)
+from quiesce.leaks.readings import Readings
+from quiesce.leaks.tracing import Site, Tracing, sites_text
+
+PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
+
+
+class Causes:
+    """Tells them of one check, which ends with what is ``left`` and the ``sites`` that keep ever more."""
+
+    def __init__(
+        self,
+        readings: Readings,
+        tracing: Tracing,
+        left: Sequence[Quantity],
+        sites: Sequence[Site],
+        located: Located,
+    ) -> None:
+        self._readings = readings
+        self._tracing = tracing
+        self._left = left
+        self._sites = sites
+        self._located = located
+        self._counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
+        self._pooled = [quantity for quantity in self._counted if self._is_pooled(quantity.family)]
+        self._with_it = self._sites_with_it()
+        self._alone = [site for site in sites if site not in self._with_it]
+
+    def growths(self, endured: int, untraced: int) -> tuple[Growth, ...]:
+        """Return them. The readings ended behind round ``endured``, and behind round ``untraced`` the traces began."""
+        quantities = leading([*filter(self._is_told, self._left), *([PYTHON_BYTES] if self._alone else [])])
+        return tuple(
+            self._traced_growth(untraced) if each == PYTHON_BYTES else self._growth(each, endured)
+            for each in quantities
+        )
+
+    def _is_told(self, quantity: Quantity) -> bool:
+        if quantity in self._counted:
+            return quantity not in self._pooled and not self._is_of_modules(quantity)
+        if quantity.family == PYTHON:
+            return not self._with_it or bool(self._alone)
+        return quantity.family != C_HEAP or not self._counted
+
+    def _is_of_modules(self, quantity: Quantity) -> bool:
+        """Whether variables of modules are what grows: they go with these, and nobody asked for them."""
+        families = {each.family for each in self._counted}
+        return quantity.family in (DEVICE, MANAGED) and MODULES in families and not self._located.origin(quantity)
+
+    def _is_pooled(self, family: str) -> bool:
+        """Whether CuPy's pools account for what grows of a kind of memory, or open contexts do."""
+        if family not in (DEVICE, PINNED):
+            return False
+        grown = sum(self._readings.growth(quantity) for quantity in self._counted if quantity.family == family)
+        return any(
+            quantity.family in (CUPY, CONTEXTS)
+            and quantity.unit == "bytes"
+            and self._readings.growth(quantity) >= grown
+            for quantity in self._left
+        )
+
+    def _sites_with_it(self) -> list[Site]:
+        """Return the lines whose objects hold what the ledger counts, as far as can be known."""
+        if self._counted and self._located.is_held:
+            return list(self._sites)
+        lines = self._located.lines()
+        return [site for site in self._sites if site.frame in lines]
+
+    def _traced_growth(self, untraced: int) -> Growth:
+        sites = self._alone
+        per_round = sum(site.bytes_per_round for site in sites)
+        kept = self._tracing.kept_bytes(sites)
+        return Growth(PYTHON_BYTES, per_round, kept, untraced + 1, str(sites[0]), sites_text(sites))
+
+    def _growth(self, quantity: Quantity, endured: int) -> Growth:
+        readings = tuple(self._readings.values(quantity))
+        return Growth(
+            quantity,
+            self._readings.growth(quantity),
+            readings,
+            first_round=endured - len(readings) + 1,
+            origin=self._origin(quantity),
+            evidence=self._evidence(quantity),
+            call_sites=tuple(site for each in self._behind(quantity) for site in self._located.call_sites(each)),
+        )
+
+    def _behind(self, quantity: Quantity) -> Sequence[Quantity]:
+        """Return what the ledger counts of a quantity."""
+        return [quantity] if quantity.family in IN_LEDGER else self._pooled if quantity.family == CUPY else []
+
+    def _origin(self, quantity: Quantity) -> str:
+        """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
+        if quantity.family in IN_LEDGER:
+            return self._located.origin(quantity)
+        if self._sites and quantity.family not in (CONTEXTS, C_HEAP):
+            return str(self._sites[0])
+        behind = map(self._located.origin, self._behind(quantity))
+        return self._readings.meter(quantity.family).origin(quantity) or next(filter(None, behind), "")
+
+    def _evidence(self, quantity: Quantity) -> str:
+        if quantity == IN_LISTS:
+            return sites_text(self._alone)
+        behind = self._behind(quantity)
+        if not behind:
+            return self._readings.meter(quantity.family).evidence(quantity)
+        return "\n".join(filter(None, [*map(self._located.evidence, behind), *self._also_grown()]))
+
+    def _also_grown(self) -> list[str]:
+        said = []
+        if self._with_it:
+            per_round = sum(site.bytes_per_round for site in self._with_it)
+            said = [f"with it, Python's memory grows by {per_round:.0f} bytes per round:", sites_text(self._with_it)]
+        heaps = [quantity for quantity in self._left if quantity.family == C_HEAP]
+        return said + [
+            f"with it, {quantity.name} grows by {self._readings.growth(quantity):.0f} bytes per round"
+            for quantity in heaps
+        ]

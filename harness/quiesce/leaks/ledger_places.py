@@ -1,0 +1,146 @@
+"""Where the things in a ledger were asked for that each round leaves behind, grouped by place.
+
+A few rounds show it, which are run once something is known to leak: what was made in them and is still live comes again
+and again, and nothing that once warmed up is among it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.findings import CallSite, Frame
+from quiesce.leaks.ledger_gauges import LedgerMeter
+from quiesce.leaks.owners import frame_text
+from quiesce.leaks.quantities import Quantity
+from quiesce.simulator.ledger import LiveThing
+from quiesce.simulator.own_machine import OwnMachine
+from quiesce.traces.folding import is_own, scripts_of
+
+ROUNDS: Final = 8
+"""So many rounds show a place that leaves something behind in some of them only."""
+
+PLACES_SHOWN: Final = 5
+RECURRING_SHARE: Final = 2
+"""What comes in less than half as many rounds as another place is what warms up, or what chance leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One call of the runtime from one place in the code, and what of it is still live from how many rounds."""
+
+    site: CallSite
+    count: int
+    size_bytes: int
+    rounds: int
+
+    @property
+    def origin(self) -> str:
+        """The line of the program's own that asked, or the call where no stack tells."""
+        frame = next((frame for frame in self.site.shown if is_own(frame) and frame.line), None)
+        return frame_text((frame.file, frame.line)) if frame else str(self.site)
+
+    def __str__(self) -> str:
+        size = f", {self.size_bytes:,} bytes in all" if self.size_bytes else ""
+        return f"{self.site.call}: {self.count:,} still live from {self.rounds} rounds{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The places that were found, by what is counted there, those first that come in most rounds.
+
+    ``is_held`` says whether somebody in the process can still reach some of it, as an object that wraps it does.
+    """
+
+    places: Mapping[Quantity, Sequence[Place]]
+    is_held: bool
+
+    def lines(self) -> frozenset[tuple[str, int]]:
+        """Return the lines of code that anything was asked for by, also indirectly."""
+        sites = (place.site for places in self.places.values() for place in places)
+        return frozenset((frame.file, frame.line) for site in sites for frame in site.frames)
+
+    def origin(self, quantity: Quantity) -> str:
+        """Say where most of it was asked for."""
+        return next((place.origin for place in self.places.get(quantity, ())), "")
+
+    def evidence(self, quantity: Quantity) -> str:
+        """Say how much of it each place left."""
+        return "\n".join(map(str, self.places.get(quantity, ())))
+
+    def call_sites(self, quantity: Quantity) -> tuple[CallSite, ...]:
+        """Return the calls, with their stacks."""
+        return tuple(place.site for place in self.places.get(quantity, ()))
+
+
+NOWHERE: Final = Located({}, is_held=False)
+
+
+class LedgerPlaces:
+    """Looks for the places where quantities of some meters grow."""
+
+    def __init__(self, meters: Sequence[LedgerMeter], quantities: Iterable[Quantity]) -> None:
+        self._meters = meters
+        self._quantities = frozenset(quantities)
+        self._machine: OwnMachine = meters[0].machine
+
+    def watch(self, run_round: Callable[[], None], settle: Callable[[], object]) -> Located:
+        """Run rounds, each of them settled, and return what is new behind them and where it came from."""
+        ledger = self._machine.ledger()
+        if ledger is None:
+            return NOWHERE
+        made = [ledger.made]
+        for _ in range(ROUNDS):
+            run_round()
+            settle()
+            made.append(ledger.made)
+        self._machine.look()
+        return self._located(list(ledger.made_since(made[0])), made)
+
+    def _located(self, things: Iterable[LiveThing], made: Sequence[int]) -> Located:
+        groups: dict[Quantity, dict[object, list[LiveThing]]] = {}
+        frames = self._frames()
+        is_held = False
+        for thing in things:
+            quantity = next(filter(None, (meter.counts(thing) for meter in self._meters)), None)
+            if quantity in self._quantities:
+                is_held |= thing.reachable
+                shown = tuple(frame for frame in frames(thing) if not frame.folded)
+                groups.setdefault(quantity, {}).setdefault((thing.function, shown), []).append(thing)
+        places = {
+            quantity: _recurring([_place(group, made, frames) for group in by_place.values()])
+            for quantity, by_place in groups.items()
+        }
+        return Located(places, is_held)
+
+    def _frames(self) -> Callable[[LiveThing], tuple[Frame, ...]]:
+        stacks = self._machine.stacks()
+        found: dict[int, tuple[Frame, ...]] = {}
+
+        def frames(thing: LiveThing) -> tuple[Frame, ...]:
+            if thing.stack not in found:
+                stack = stacks.stack(thing.stack) if stacks else None
+                found[thing.stack] = scripts_of(stack) if stack else ()
+            return found[thing.stack]
+
+        return frames
+
+
+def _place(group: Sequence[LiveThing], made: Sequence[int], frames: Callable[[LiveThing], tuple[Frame, ...]]) -> Place:
+    first = min(group, key=lambda thing: thing.serial)
+    role = "allocated by" if first.thing.is_memory else "created by"
+    return Place(
+        CallSite(role, first.function, first.observation, frames(first)),
+        count=len(group),
+        size_bytes=sum(thing.size_bytes for thing in group),
+        rounds=len({bisect_left(made, thing.serial) for thing in group}),
+    )
+
+
+def _recurring(places: Sequence[Place]) -> Sequence[Place]:
+    most = max(place.rounds for place in places)
+    recurring = [place for place in places if place.rounds * RECURRING_SHARE >= most]
+    recurring.sort(key=lambda place: (-place.rounds, -place.size_bytes, place.site.observation))
+    return recurring[:PLACES_SHOWN]
