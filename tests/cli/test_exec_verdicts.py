@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.simulator.programs import compile_client
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.simulator.build import build_library, find_compiler
 
 USED = "void *p; cudaMalloc(&p, 8); cudaFree(p);"
 STUB = "cudaMallocMipmappedArray();"
@@ -98,6 +99,26 @@ def test_what_was_not_tested_is_not_green(
 def test_what_was_tested_passes(body: str, arguments: list[str], tmp_path: Path) -> None:
     ran = Ran(tmp_path, [*arguments, "--", str(compile_client(tmp_path, body + "return 0;"))])
     assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.NOTHING_FOUND, ["passed"], ["green"])
+
+
+def test_a_vendors_runtime_of_another_version_is_named_with_the_flavour_to_run_it_with(tmp_path: Path) -> None:
+    real = compile_client(tmp_path, "return 0;", name="libcudart.so.11.0", flags=("-shared", "-fPIC"))
+    body = f'void *dlopen(const char *, int); return !dlopen("{real}", 2);'
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, body))])
+    assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.COULD_NOT_RUN, ["inconclusive"], ["error"])
+    assert f"the vendor's own runtime was loaded in place of the simulated cuda:12: {real}" in ran.reasons
+    assert "Run it with --flavour cuda:11" in ran.reasons
+
+
+def test_a_static_program_is_told_that_it_can_not_be_tested(tmp_path: Path) -> None:
+    program = tmp_path / "client"
+    text = ["-x", "c", "-static", "-", "-o", str(program)]
+    done = subprocess.run([*find_compiler(), *text], input=b"int main(void) { return 0; }", check=False)
+    if done.returncode:
+        pytest.skip("there is no static C library here")
+    ran = Ran(tmp_path, ["--", str(program)])
+    assert ran.code == ExitCode.COULD_NOT_RUN
+    assert "it is a static program" in ran.reasons
 
 
 def test_findings_are_findings_whatever_else_was_refused(tmp_path: Path) -> None:

@@ -45,7 +45,11 @@ def test_a_program_that_failed_has_no_verdict_and_says_both_reasons() -> None:
         True,
     )
     (refused,) = results_of([REFUSED], CUDA, "client", "it ended with status 1")
-    assert refused.reason == "it ended with status 1; it was refused"
+    assert refused.reason == "it ended with status 1; nothing was tested: it was refused"
+
+
+def test_what_one_of_several_processes_did_not_test_is_its_own() -> None:
+    assert results_of([TESTED, REFUSED], CUDA, "client", "")[1].reason == "this process tested nothing: it was refused"
 
 
 def test_one_process_has_the_programs_name_and_several_are_numbered() -> None:

@@ -44,7 +44,7 @@ _SCRUBBED: Final = 4000
 """How many objects of each size are made, to take the places of those that are gone."""
 
 _NEVER_USED: Final = (
-    "nothing was tested: no memory, stream or kernel of the simulated device was used. Code that is linked with the "
+    "no memory, stream or kernel of the simulated device was used. Code that is linked with the "
     "runtime reaches it under 'quiesce exec -- pytest' only. A test that uses no device on purpose says so: "
     "assert not simulated_device.judge()"
 )
@@ -270,7 +270,7 @@ def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None
         text = f"{device.lost} observations were overwritten before they were judged: enlarge the ring (--ring)"
         item.warn(pytest.PytestWarning(f"simulated_device: {text}"))
     if device.unused and not findings and not failed:
-        pytest.fail(f"inconclusive: {device.unused}", pytrace=False)
+        pytest.fail(f"inconclusive: nothing was tested: {device.unused}", pytrace=False)
     if findings:
         backend = str(device.simulated)
         result = Result(item.name, "", "", backend, Verdict.FAILED, findings=findings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import PathDistribution
 from pathlib import Path
 
 
@@ -20,6 +19,8 @@ class Package:
 
 def owner_of(file: Path) -> Package | None:
     """Return the package that installed a file, or None where no record names it."""
+    from importlib.metadata import PathDistribution  # takes longer than the rest, and few runs need it
+
     for folder in file.parents:
         name = file.relative_to(folder).as_posix()
         for record in folder.glob("*.dist-info/RECORD"):

@@ -66,7 +66,7 @@ def _judged(result: Result, prepared: Prepared, simulated: Simulated, at_exit: A
             untested_by.append(untested(use_of(ledger, path, loads), simulated))
     if None not in untested_by:
         why = next(filter(None, untested_by), None) or never_called(loads, simulated)
-        notes = [why.reason, *notes]
+        notes = [f"nothing was tested: {why.reason}", *notes]
         result = replace(result, verdict=Verdict.INCONCLUSIVE)
     return replace(result, reason="; ".join(notes), findings=tuple(findings), operations=operations)
 

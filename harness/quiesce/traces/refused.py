@@ -26,6 +26,8 @@ _INSTEAD: Final = {
     "cuda-bindings": "A program of your own can use cuda.bindings.driver in place of cuda.bindings.runtime",
 }
 """Packages that have what can be tested under their own names. CuPy has linked the runtime in since 13.0.0."""
+_GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
+"""In the names of functions, CUDA's and HIP's, that are called at an end."""
 _SHOWN_MAX: Final = 3
 
 
@@ -68,6 +70,11 @@ def _flavour_of(runtime: Path) -> str:
     return f"This version is not simulated: install one of {', '.join(map(str, KNOWN))}"
 
 
+def is_clean_up(refusal: Refusal) -> bool:
+    """Say whether a child of fork() only gave back what its parent has, as destructors at its exit do."""
+    return refusal.kind is RefusalKind.FORKED and _GIVES_BACK.search(refusal.function) is not None
+
+
 def _is_runtimes(refusal: Refusal) -> bool:
     return refusal.kind is RefusalKind.NOT_SIMULATED and refusal.function == _OWN_TABLES
 
@@ -80,7 +87,8 @@ def _others_refused(refusals: Sequence[Refusal], owner: Owner) -> Iterator[str]:
         yield f"{names} {is_not}, and no device memory was used. Leave that part out, or run it on a GPU"
     forked = [each for each in refusals if each.kind is RefusalKind.FORKED]
     if forked:
-        names = _listed(each.function for each in forked)
+        asked = [each for each in forked if not is_clean_up(each)]
+        names = _listed(each.function for each in asked or forked)
         yield (
             f"a child of fork() called {names} and was refused a device, as on a GPU. Start it as a new process: "
             "multiprocessing.set_start_method('spawn')"

@@ -6,7 +6,6 @@ the simulated runtime saw it use device memory, or use streams and kernels and w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from quiesce.simulator.ledger import Ledger, Record, Seen
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
-from quiesce.traces.refused import Owner, refused_text, runtimes_refused
+from quiesce.traces.refused import Owner, is_clean_up, refused_text, runtimes_refused
 
 _MEMORY: Final = frozenset(
     {Seen.ALLOCATED, Seen.FREED, Seen.REFUSED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN}
@@ -27,9 +26,6 @@ _QUESTIONS: Final = frozenset(
     {Seen.NOTHING, Seen.NOT_SIMULATED, Seen.MARK, Seen.STREAM_WAITED_FOR, Seen.DEVICE_WAITED_FOR}
 )
 """What is seen of a program that looks for a device, waits for it, and uses nothing of it."""
-
-_GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
-"""In the names of functions, CUDA's and HIP's, that are called at an end."""
 
 
 class Use:
@@ -87,16 +83,11 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
     refusals = [each for each in use.refusals if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
     vendors = () if use.work else use.vendors
     if refusals or vendors:
-        asked = bool(vendors) or not all(map(_is_clean_up, refusals))
-        return Untested(f"nothing was tested: {refused_text(refusals, vendors, simulated, owner)}", refused=asked)
+        asked = bool(vendors) or not all(map(is_clean_up, refusals))
+        return Untested(refused_text(refusals, vendors, simulated, owner), refused=asked)
     if use.work:
         return None
     return Untested(_nothing_used(simulated, "only asked whether there is a device"), refused=False)
-
-
-def _is_clean_up(refusal: Refusal) -> bool:
-    """Say whether a child of fork() only gave back what its parent has, as destructors at its exit do."""
-    return refusal.kind is RefusalKind.FORKED and _GIVES_BACK.search(refusal.function) is not None
 
 
 def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
@@ -109,10 +100,10 @@ def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = own
     """Return why nothing of a program was tested that never called the simulated runtime."""
     vendors = _real(loads)
     if vendors:
-        return Untested(f"nothing was tested: {refused_text((), vendors, simulated, owner)}", refused=True)
+        return Untested(refused_text((), vendors, simulated, owner), refused=True)
     if not any(load.kind is Loaded.STARTED for load in loads):
         return Untested(
-            "nothing was tested: the program is loaded without glibc's dynamic loader, which alone finds the simulated "
+            "the program is loaded without glibc's dynamic loader, which alone finds the simulated "
             "runtime: it is a static program, or built for another C library (musl) or processor. Link it dynamically "
             "with glibc",
             refused=False,
@@ -127,7 +118,7 @@ def _real(loads: Iterable[Load]) -> tuple[Path, ...]:
 def _nothing_used(simulated: Simulated, what: str) -> str:
     """Return what to say of a program that was refused nothing; ``what`` says what it did."""
     return (
-        f"nothing was tested: the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
+        f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
         f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))}). If the "
         f"runtime is linked into it, take a build that loads {simulated.libraries[0]}"
     )

@@ -46,7 +46,8 @@ def results_of(
 
 
 def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
-    why = "" if process.untested is None else process.untested.reason
+    what = "this process tested nothing" if is_tested else "nothing was tested"
+    why = "" if process.untested is None else f"{what}: {process.untested.reason}"
     verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if end or why else Verdict.PASSED
     matters = process.untested is not None and (process.untested.refused or not is_tested)
     return Result(
