@@ -82,7 +82,11 @@
     NEED(found, INVALID_HANDLE)
 #endif
 
+#define PINNED_IN_A_CAPTURE "in a capture take a pool of device memory, or allocate pinned memory before"
+
 // How a client says where a pool lies: the part of cudaMemPoolProps and hipMemPoolProps that is read.
 struct pool_properties {
     int allocation, handle_types, location, ordinal;
+    void *security;    // of Windows
+    size_t max_bytes;  // since CUDA 12.2; reserved before, and zero
 };

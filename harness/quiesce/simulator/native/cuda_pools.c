@@ -13,5 +13,7 @@ EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t size_bytes, void *p
     NEED_STREAM(stream, handle);
     struct pool *pool = pool_find((uint64_t)pool_handle);
     NEED(address && size_bytes && pool, INVALID_VALUE);
+    if (stream->capture && pool->place == MEMORY_OF_HOST)
+        ANSWER(unsimulated("cuMemAllocFromPoolAsync", PINNED_IN_A_CAPTURE));
     ANSWER(memory_allocate_ordered(pool, size_bytes, stream, address));
 }

@@ -59,9 +59,9 @@ static const struct {
     {1024, 2, 26}, {1024, 3, 27}, {64, 4, 28},           // block dimensions
     {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
     // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for
-    // values, virtual memory management.
+    // values, virtual memory management, pools of page-locked memory.
     {1, 15, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
-    {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1},
+    {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1}, {1, 142, -1}, {1, 144, -1},
     {49152, 97, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
     // What it has not: a time limit, exclusive modes, several boards, memory of the host in the same way as its own,
     // handles for other processes, clusters, what is about networks.
@@ -71,7 +71,7 @@ static const struct {
     {0, 119, -1}, {0, 120, -1}, {0, 121, -1}, {0, 128, -1}, {0, 132, -1},
     {0, 104, -1}, {0, 105, -1}, {0, 107, -1}, {0, 110, -1}, {0, 124, -1}, {0, 125, -1}, {1, 126, -1}, {0, 127, -1},
     {0, 130, -1}, {0, 131, -1}, {0, 133, -1}, {0, 134, -1}, {0, 135, -1}, {0, 136, -1}, {0, 137, -1}, {0, 138, -1},
-    {0, 139, -1}, {0, 140, -1}, {0, 141, -1}, {0, 142, -1}, {0, 143, -1}, {0, 144, -1}, {0, 145, -1},
+    {0, 139, -1}, {0, 140, -1}, {0, 141, -1}, {0, 143, -1}, {0, 145, -1},
     // Textures and surfaces, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Technical
     // Specifications per Compute Capability"): the widths of one kind and another, their heights, depths and layers.
     {131072, 21, -1}, {131072, 22, -1}, {65536, 23, -1}, {16384, 24, -1}, {16384, 25, -1}, {16384, 26, -1},

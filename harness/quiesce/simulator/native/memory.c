@@ -26,7 +26,7 @@
 #define BASE 0x300000000000ull
 #endif
 
-enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED, BANKS };
+enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED = MEMORY_OF_HOST, BANKS };
 
 static struct arena arenas[BANKS];
 static uint64_t used_bytes[BANKS];  // owned or cached, rounded to the granularity; managed memory counts as device 0's
@@ -152,11 +152,18 @@ static struct arena_slot slot_at(uint64_t address) {
 
 static uint32_t use_of(struct arena_slot slot) { return slot.use ? *slot.use : 0; }
 
+// Whether a block goes back to a function that frees one of two kinds. Memory of a pool does so as device memory: only
+// cudaFree says that it takes what cudaMallocFromPoolAsync returned.
+static bool is_freed_as(uint32_t live, enum thing thing, enum thing other) {
+    if (blocks[live].pool) return thing == THING_DEVICE;
+    return ledger_live(live)->thing == thing || ledger_live(live)->thing == other;
+}
+
 // Returns a client's live block that begins at an address, of one of two kinds, given its slot. What is wrong is seen.
 static uint32_t owned(uint64_t address, struct arena_slot slot, enum thing thing, enum thing other) {
     uint32_t use = use_of(slot);
     bool fits = use && use != ARENA_DEAD && slot.start == address && !ledger_live(use)->part &&
-                (ledger_live(use)->thing == thing || ledger_live(use)->thing == other);
+                is_freed_as(use, thing, other);
     if (fits) return use;
     bool twice = use == ARENA_DEAD && slot.start == address;
     refuse(twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN, thing, address);
@@ -223,20 +230,19 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
 }
 
 static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
-    unsigned device = pool->device;
     uint64_t footprint = rounded(size_bytes);
-    enum status status = failure_meet(CALL_DEVICE);
-    bool fits = size_bytes <= settings.capacity_bytes;
+    enum status status = failure_meet(kind_of(pool->thing));
+    bool fits = size_bytes <= capacity_of(pool->place);
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
         if (fits && stream) status = pool_wait(pool);
         if (!status && !(fits && pool_take(pool, footprint))) status = OUT_OF_MEMORY;
     }
     if (!status) {
-        status = make(THING_DEVICE, device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
+        status = make(pool->thing, pool->device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
         if (status) pool_free(pool, footprint), pool_reuse(pool, footprint);
     }
-    if (status) see(SEEN_REFUSED, THING_DEVICE, device, 0, size_bytes, NULL);
+    if (status) see(SEEN_REFUSED, pool->thing, pool->device, 0, size_bytes, NULL);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ledger.h"
+#include "settings.h"
 #include "status.h"
 #include "work.h"
 
@@ -66,6 +67,7 @@ void memory_tables(void (*add)(const void *start, size_t bytes));
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-// Capacity, for pools: memory that they hold, in use or cached.
-bool memory_reserve(unsigned device, uint64_t size_bytes);
-void memory_unreserve(unsigned device, uint64_t size_bytes);
+// Capacity of a device, or of what can be page-locked, for pools: memory that they hold, in use or cached.
+enum { MEMORY_OF_HOST = DEVICES_MAX + 1 };
+bool memory_reserve(unsigned place, uint64_t size_bytes);
+void memory_unreserve(unsigned place, uint64_t size_bytes);

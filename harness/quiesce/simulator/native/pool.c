@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "device.h"
 #include "handle.h"
 #include "memory.h"
 #include "reach.h"
@@ -11,12 +12,15 @@
 #define CHUNK_BYTES (32ull << 20)
 
 static struct pool *pools;
-static struct pool *defaults[DEVICES_MAX], *current[DEVICES_MAX];
+enum { PLACES = MEMORY_OF_HOST + 1 };
+static struct pool *defaults[PLACES], *current[PLACES];
 
-static struct pool *make(unsigned device) {
+static struct pool *make(unsigned place) {
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool) return NULL;
-    pool->device = device;
+    pool->thing = place == MEMORY_OF_HOST ? THING_PINNED : THING_DEVICE;
+    pool->place = place;
+    pool->device = place == MEMORY_OF_HOST ? device_current() : place;
     pool->alive = true;
     pool->values[POOL_FOLLOW_EVENTS] = pool->values[POOL_OPPORTUNISTIC] = pool->values[POOL_INTERNAL_DEPENDENCIES] = 1;
     pool->next = pools;
@@ -38,10 +42,11 @@ static void discard_unused(struct pool *pool) {
     if (!owed(pool) && !pool->waiting) discard(pool);
 }
 
-enum status pool_create(unsigned device, struct pool **made) {
-    struct pool *pool = make(device);
+enum status pool_create(unsigned place, uint64_t max_bytes, struct pool **made) {
+    struct pool *pool = make(place);
     if (!pool) return OUT_OF_MEMORY;
-    uint64_t handle = handle_make(THING_POOL, pool, device, &pool->serial, false);
+    pool->max_bytes = max_bytes;
+    uint64_t handle = handle_make(THING_POOL, pool, pool->device, &pool->serial, false);
     if (!handle) {
         discard(pool);
         return OUT_OF_MEMORY;
@@ -52,8 +57,8 @@ enum status pool_create(unsigned device, struct pool **made) {
 }
 
 enum status pool_destroy(struct pool *pool) {
-    if (pool == defaults[pool->device]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
-    if (current[pool->device] == pool) current[pool->device] = NULL;
+    if (pool == defaults[pool->place]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
+    if (current[pool->place] == pool) current[pool->place] = NULL;
     handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
     pool->alive = false;
     pool_trim(pool, 0);
@@ -62,22 +67,22 @@ enum status pool_destroy(struct pool *pool) {
 }
 
 struct pool *pool_find(uint64_t handle) {
-    for (unsigned i = 0; i < settings.devices; i++)
+    for (unsigned i = 0; i < PLACES; i++)
         if (defaults[i] && (uint64_t)defaults[i] == handle) return defaults[i];
     return handle_find(THING_POOL, handle);
 }
 
-struct pool *pool_default(unsigned device) {
-    if (!defaults[device] && (defaults[device] = make(device)))
-        defaults[device]->hidden_handle = HIDDEN((uint64_t)defaults[device]);  // no handle, which somebody would own
-    return defaults[device];
+struct pool *pool_default(unsigned place) {
+    if (!defaults[place] && (defaults[place] = make(place)))
+        defaults[place]->hidden_handle = HIDDEN((uint64_t)defaults[place]);  // no handle, which somebody would own
+    return defaults[place];
 }
 
-struct pool *pool_current(unsigned device) { return current[device] ? current[device] : pool_default(device); }
+struct pool *pool_current(unsigned place) { return current[place] ? current[place] : pool_default(place); }
 
-enum status pool_make_current(unsigned device, struct pool *pool) {
-    if (pool->device != device) return INVALID_VALUE;
-    current[device] = pool;
+enum status pool_make_current(unsigned place, struct pool *pool) {
+    if (pool->place != place) return INVALID_VALUE;
+    current[place] = pool;
     return OK;
 }
 
@@ -89,8 +94,9 @@ static void count(struct pool *pool, int now, int high, uint64_t value) {
 // Takes more capacity: a chunk of it where there is room, else what is missing.
 static uint64_t grow(struct pool *pool, uint64_t missing) {
     uint64_t chunks = (missing + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
-    if (settings.flavour == FLAVOUR_CUDA && memory_reserve(pool->device, chunks)) return chunks;
-    return memory_reserve(pool->device, missing) ? missing : 0;
+    uint64_t room = pool->max_bytes ? pool->max_bytes - pool->values[POOL_RESERVED] : UINT64_MAX;
+    if (settings.flavour == FLAVOUR_CUDA && chunks <= room && memory_reserve(pool->place, chunks)) return chunks;
+    return missing <= room && memory_reserve(pool->place, missing) ? missing : 0;
 }
 
 struct pool *pool_of_graphs(unsigned device) {
@@ -106,7 +112,7 @@ bool pool_take(struct pool *pool, uint64_t size_bytes) {
     uint64_t missing = size_bytes > cached ? size_bytes - cached : 0, grown = 0;
     if (missing && !(grown = grow(pool, missing))) {
         for (struct pool *other = pools; other; other = other->next)
-            if (other != pool && other->device == pool->device) pool_trim(other, 0);
+            if (other != pool && other->place == pool->place) pool_trim(other, 0);
         if (!(grown = grow(pool, missing))) return false;
     }
     count(pool, POOL_RESERVED, POOL_RESERVED_HIGH, pool->values[POOL_RESERVED] + grown);
@@ -116,7 +122,9 @@ bool pool_take(struct pool *pool, uint64_t size_bytes) {
 
 enum status pool_wait(struct pool *pool) {
     pool->waiting++;
-    enum status status = stream_finish_device(pool->device);
+    enum status status = OK;
+    for (unsigned i = 0; i < settings.devices && !status; i++)
+        if (i == pool->device || pool->place == MEMORY_OF_HOST) status = stream_finish_device(i);
     pool->waiting--;
     if (pool->alive) return status;
     discard_unused(pool);
@@ -139,7 +147,7 @@ void pool_trim(struct pool *pool, uint64_t keep_bytes) {
     uint64_t reserved = pool->values[POOL_RESERVED];
     uint64_t kept = keep_bytes > owed(pool) ? keep_bytes : owed(pool);
     if (kept >= reserved) return;
-    memory_unreserve(pool->device, reserved - kept);
+    memory_unreserve(pool->place, reserved - kept);
     pool->values[POOL_RESERVED] = kept;
 }
 
@@ -164,23 +172,23 @@ enum status pool_set(struct pool *pool, int attribute, uint64_t value) {
     }
 }
 
-int pool_access(const struct pool *pool, unsigned device) {
-    return pool->device == device ? POOL_FULL_ACCESS : pool->access[device];
+int pool_access(const struct pool *pool, unsigned place) {
+    return pool->place == place ? POOL_FULL_ACCESS : pool->access[place];
 }
 
-enum status pool_set_access(struct pool *pool, unsigned device, int access) {
+enum status pool_set_access(struct pool *pool, unsigned place, int access) {
     if (access != POOL_NO_ACCESS && access != POOL_FULL_ACCESS) return INVALID_VALUE;
-    if (pool->device == device && !access) return INVALID_VALUE;  // "revoking access … to its own memory" (CUDA)
-    pool->access[device] = access;
+    if (pool->place == place && !access) return INVALID_VALUE;  // "revoking access … to its own memory" (CUDA)
+    pool->access[place] = access;
     return OK;
 }
 
 void pools_release(unsigned device) {
     for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->device == device) pool_trim(pool, pool->values[POOL_THRESHOLD]);
+        if (pool->device == device || pool->place == MEMORY_OF_HOST) pool_trim(pool, pool->values[POOL_THRESHOLD]);
 }
 
 void pools_close(void) {
     while (pools) discard(pools);
-    for (unsigned i = 0; i < DEVICES_MAX; i++) defaults[i] = current[i] = NULL;
+    for (unsigned i = 0; i < PLACES; i++) defaults[i] = current[i] = NULL;
 }
