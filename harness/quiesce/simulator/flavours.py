@@ -30,14 +30,18 @@ class Simulated:
     version: int
 
     @property
+    def sonames(self) -> tuple[str, ...]:
+        """The names that programs are linked with."""
+        return _LIBRARIES[self.flavour, self.version]
+
+    @property
     def libraries(self) -> tuple[str, ...]:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
-        named = _LIBRARIES[self.flavour, self.version]
-        return (*named, *(f"{name.partition('.so')[0]}.so" for name in named))
+        return (*self.sonames, *(f"{name.partition('.so')[0]}.so" for name in self.sonames))
 
     def served(self) -> str:
         """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in."""
-        named = {name.partition(".so")[0]: name for name in _LIBRARIES[self.flavour, self.version]}
+        named = {name.partition(".so")[0]: name for name in self.sonames}
         numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
         return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))

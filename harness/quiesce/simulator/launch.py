@@ -114,7 +114,7 @@ def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str
         libraries = folder / "lib"
         libraries.mkdir()
         write_lookalikes(libraries, runtime, simulated.libraries, command)
-        variables = loader_variables(folder, audit, simulated, environment)
+        variables = loader_variables(folder, runtime, audit, simulated, environment)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)

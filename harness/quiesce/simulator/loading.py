@@ -1,4 +1,4 @@
-"""What the dynamic loader is told, so that it finds the libraries of one run: files in the run's folder, and variables.
+"""What loader and linker are told, so that they find the libraries of one run: files in its folder, and variables.
 
 What a user tells it stays: folders behind those of the run, modules before the run's own.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.link_libraries import link_folder
 
 _ROOM: Final = "glibc.rtld.optional_static_tls"
 _ROOM_BYTES: Final = 4096
@@ -20,11 +21,14 @@ in this surplus. glibc's own 512 bytes are not enough for jemalloc; ``audit/thre
 _ROOM_SINCE: Final = (2, 33)
 
 
-def loader_variables(folder: Path, audit: Path, simulated: Simulated, environment: Mapping[str, str]) -> dict[str, str]:
+def loader_variables(
+    folder: Path, runtime: Path, audit: Path, simulated: Simulated, environment: Mapping[str, str]
+) -> dict[str, str]:
     """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
     (folder / "served").write_text(simulated.served(), encoding="utf-8")
     made = {
         "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),
+        "LIBRARY_PATH": _joined(str(link_folder(runtime, simulated)), environment.get("LIBRARY_PATH", "")),
         "LD_AUDIT": _joined(environment.get("LD_AUDIT", ""), str(audit)),
     }
     tunables = environment.get("GLIBC_TUNABLES", "")

@@ -26,8 +26,10 @@ static char **texts_in(const char *path) {
     int file = open_file(path, O_RDONLY);
     if (!content || !texts || file < 0) return NULL;
     long size_bytes = 0, more;
-    do size_bytes += more = read_at(file, content + size_bytes, (size_t)(TEXTS_BYTES - size_bytes), size_bytes);
-    while (more > 0 && size_bytes < TEXTS_BYTES);
+    do {
+        more = read_at(file, content + size_bytes, (size_t)(TEXTS_BYTES - size_bytes), size_bytes);
+        size_bytes += more > 0 ? more : 0;
+    } while (more > 0 && size_bytes < TEXTS_BYTES);
     close_file(file);
     long count = 0;
     for (long at = 0; at < size_bytes && count < TEXTS_MAX - 1; at += (long)length_of(content + at) + 1)

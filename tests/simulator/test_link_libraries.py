@@ -1,0 +1,46 @@
+"""What a program compiles and links while it runs asks for the runtime by the name that it has everywhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from quiesce.simulator.build import find_compiler
+from quiesce.simulator.elf_reading import read_dependencies
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
+
+pytestmark = pytest.mark.usefixtures("library")
+
+LINK = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+ASK = "int {call}(); int main(void) {{ void *made[2]; return {call}(made, 0); }}"
+
+
+@pytest.mark.parametrize(
+    ("flavour", "call", "name", "soname"),
+    [
+        ("cuda:12", "cuInit", "cuda", "libcuda.so.1"),
+        ("cuda:13", "cudaGetDriverEntryPointByVersion", "cudart", "libcudart.so.13"),
+        ("cuda:11", "cudaGraphicsMapResources", "cudart", "libcudart.so.11.0"),
+        ("hip:6", "hipMalloc", "amdhip64", "libamdhip64.so.6"),
+    ],
+)
+def test_a_linker_finds_the_runtime(tmp_path: Path, flavour: str, call: str, name: str, soname: str) -> None:
+    source, made = tmp_path / "client.c", tmp_path / "client"
+    source.write_text(ASK.format(call=call), encoding="utf-8")
+    command = [*find_compiler(), "-w", str(source), "-o", str(made), f"-l{name}"]
+    environment = {**os.environ, "LIBRARY_PATH": str(tmp_path)}
+    settings = MachineSettings(parse_flavour(flavour))
+    with run_program([sys.executable, "-c", LINK, *command], settings, environment) as ended:
+        assert ended.status == 0
+    assert soname in read_dependencies(made).needed
+
+
+def test_a_users_own_folders_are_searched_too(tmp_path: Path) -> None:
+    tell = "import os, sys; sys.exit(os.environ['LIBRARY_PATH'].endswith(':/own'))"
+    environment = {**os.environ, "LIBRARY_PATH": "/own"}
+    with run_program([sys.executable, "-c", tell], MachineSettings(parse_flavour("hip:7")), environment) as ended:
+        assert ended.status == 1
