@@ -59,10 +59,10 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
     "backends.opencl": VALUES | _rooms("backend"),
     "backends.cupy": VALUES | _rooms("backend"),
-    "backends.process": VALUES | _rooms("backend"),
+    "backends.process": VALUES | _rooms("backend cases"),
     "backends.reference": VALUES | _rooms("backend reference"),
     "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
-    "serving": VALUES | _rooms("backend backends.registry"),
+    "serving": VALUES | _rooms("backend backends.registry cases"),
     "simulator": VALUES,
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
@@ -73,7 +73,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases simulator traces"),
     "reporting": VALUES | _rooms("files oracle"),
-    "conformance": VALUES | _rooms("answers backend cases execution generation lockstep oracle reporting sweep"),
+    "conformance": VALUES
+    | _rooms("answers backend backends.process cases execution generation lockstep oracle reporting sweep"),
     "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(

@@ -82,6 +82,28 @@ def test_more_observations_than_a_line_holds_are_told_in_portions() -> None:
     assert all(answer["outcome"] in ("done", "allocated") for answer in answers[:-2])
 
 
+def test_no_line_is_longer_than_the_protocol_allows() -> None:
+    """Neither what is said of a long request, nor what is told of things with long names."""
+    slot = "s" * 20_000
+    requests = [f"{slot} = create stream", f"a = allocate 1048576 on {slot}", f"free a on {slot}", "q" * 65_000]
+    answers = replies(f"{OPEN} initialization=once", *requests, "close", *["more"] * 3)
+    assert answers[4]["outcome"] == "unsupported"
+    assert all(len(json.dumps(answer)) < 65_536 for answer in answers)
+
+
+def test_what_is_taken_is_not_made_again_before_it_is_given_back() -> None:
+    """Also where the backend itself would: a driver owes that, and a context does not."""
+    requests = ["a = allocate 64", "a = allocate 64", "a = create event", "free a", "a = allocate 64"]
+    nodes = ["n = node", "n = node", "drop n", "n = node"]
+    answers = replies(
+        f"{OPEN} initialization=once", *requests, *nodes, "close", f"{OPEN} initialization=once", requests[0]
+    )
+    outcomes = [str(answer["outcome"]) for answer in answers]
+    assert outcomes[1:6] == ["allocated", "rejected", "rejected", "done", "allocated"]
+    assert outcomes[6:10] == ["done", "rejected", "done", "done"]
+    assert outcomes[-1] == "allocated", "another context has slots of its own"
+
+
 def test_the_profile_of_an_open_line_is_read_whole() -> None:
     profile = read_profile(f"{OPEN} initialization=once")
     assert (profile.capacity_bytes, profile.devices, str(profile.flavour)) == (1 << 20, 1, "hip")

@@ -23,6 +23,16 @@ OUTCOMES_FIT: Final = "outcomes_fit_their_requests"
 LEDGER_TOLD: Final = "claimed_ledgers_are_told"
 LEDGER_FITS: Final = "ledgers_fit_together"
 OWN_NAMES: Final = "library_names_are_no_slots"
+READ_ALIKE: Final = "reading_changes_nothing"
+
+IN_PROTOCOL: Final = "driver_answers_in_protocol"
+IN_TIME: Final = "driver_answers_in_time"
+SURVIVES: Final = "driver_survives_every_request"
+UNKNOWN_REFUSED: Final = "driver_refuses_unknown_requests"
+MISUSE_REFUSED: Final = "driver_refuses_misused_slots"
+LONGEST_LINE: Final = "driver_reads_the_longest_line"
+ENDS_WITH_INPUT: Final = "driver_ends_with_its_input"
+QUITS: Final = "driver_quits_whenever_it_is_told"
 
 RULES: Final[Mapping[str, str]] = {
     RAISED: "A backend raises nothing but what the contract names, and returns the contract's values.",
@@ -34,6 +44,7 @@ RULES: Final[Mapping[str, str]] = {
     CLOSE_AGAIN: "A context can be closed twice, and reads the same both times.",
     HOLD_NOTHING: "A closed context refuses requests, or gives back what it served when it is closed again.",
     GAUGES_READ: "A context reads every gauge of the description, by its sources, and no other.",
+    READ_ALIKE: "Gauges that are read twice, with nothing asked in between, read the same.",
     NEVER_FALL: "A cumulative gauge never falls.",
     CLAIMS_SERVED: "A request that a claimed capability is about is not answered unsupported.",
     OUTCOMES_FIT: "Requests that make a block are answered with its address, and no others are.",
@@ -42,3 +53,15 @@ RULES: Final[Mapping[str, str]] = {
     OWN_NAMES: "Streams and events that a library makes for itself have names that are no slots.",
 }
 """Every rule of the contract, in the order in which a report shows them."""
+
+DRIVER_RULES: Final[Mapping[str, str]] = {
+    IN_PROTOCOL: "A driver program answers every request in the protocol.",
+    IN_TIME: "A driver program answers every request before the time is out.",
+    SURVIVES: "A driver program outlives every request.",
+    UNKNOWN_REFUSED: "A driver program answers `unsupported` to a request or an option that it does not know.",
+    MISUSE_REFUSED: "A driver program refuses a slot that was never made, that was given back, or that is taken.",
+    LONGEST_LINE: "A driver program reads a request of 64 KiB as one line.",
+    ENDS_WITH_INPUT: "A driver program exits at the end of its input.",
+    QUITS: "A driver program exits with code 0 when it is told to quit, also after `again`.",
+}
+"""The rules of the wire protocol (``cases/README.md``) that a driver program can break beside those of a backend."""

@@ -20,17 +20,20 @@ from typing import BinaryIO, Final, TypeAlias
 
 from quiesce.backend import Backend, Context, Description, DeviceProfile, Flavour, Initialization, Reply
 from quiesce.backends.registry import load_backend
+from quiesce.cases.effects import ends_of, slots_made
 from quiesce.errors import QuiesceError
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
-from quiesce.operations import Mark
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.operations import Drop, Mark, Slot
+from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 from quiesce.requests import RequestError, parse_request
 
 Json: TypeAlias = dict[str, object]
 
-OBSERVATIONS_PER_LINE: Final = 256
+OBSERVATIONS_BYTES_MAX: Final = 48 << 10
+"""How much of a line observations may take: a line has 64 KiB."""
 TITLE_CHARACTERS_MAX: Final = 100
+REASON_CHARACTERS_MAX: Final = 2000
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -46,7 +49,7 @@ def encode_outcome(outcome: Outcome) -> Json:
         case Rejected(code):
             return {"outcome": "rejected", "code": code}
         case Unsupported(reason):
-            return {"outcome": "unsupported", "reason": reason}
+            return {"outcome": "unsupported", "reason": reason[:REASON_CHARACTERS_MAX]}
 
 
 def encode_observation(observation: Observation) -> Json:
@@ -105,6 +108,7 @@ class Served:
         self._context: Context | None = None
         self._readings: Readings = {}
         self._untold: tuple[Observation, ...] = ()
+        self._taken: set[Slot] = set()
 
     def reply(self, request: str) -> Json:
         """Answer one line. Raises what the backend raises: the harness sees the process end, and why."""
@@ -133,20 +137,37 @@ class Served:
         if request == "close":
             closing = context.close()
             self._context, self._readings, self._untold = None, closing.readings, closing.observations
+            self._taken.clear()
             return self._told(encode_outcome(Done()))
         try:
             operation = parse_request(request)
         except RequestError as error:
             return encode_outcome(Unsupported(str(error)))
+        made = slots_made(operation)
+        if not self._taken.isdisjoint(made):
+            return encode_outcome(Rejected(INVALID_VALUE))
         reply: Reply = context.perform(operation)
         self._untold = reply.observations
+        self._taken.difference_update(ends_of(operation))
+        if isinstance(operation, Drop):  # perhaps of the last hold: then the node is gone
+            self._taken.discard(operation.slot)
+        if isinstance(reply.outcome, Allocated | Done):
+            self._taken.update(made)
         return self._told(encode_outcome(reply.outcome))
 
     def _told(self, fields: Json) -> Json:
         """Add as many observations as fit in a line."""
-        told, self._untold = self._untold[:OBSERVATIONS_PER_LINE], self._untold[OBSERVATIONS_PER_LINE:]
+        told: list[Json] = []
+        size_bytes = 0
+        for seen in self._untold:
+            encoded = encode_observation(seen)
+            size_bytes += len(json.dumps(encoded, default=_plain))
+            if told and size_bytes > OBSERVATIONS_BYTES_MAX:
+                break
+            told.append(encoded)
+        self._untold = self._untold[len(told) :]
         if told:
-            fields = {**fields, "observations": [encode_observation(seen) for seen in told]}
+            fields = {**fields, "observations": told}
         return {**fields, "more": True} if self._untold else fields
 
 

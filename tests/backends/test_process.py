@@ -15,7 +15,7 @@ import pytest
 
 from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
 from quiesce.backends.process import ProcessBackend, parse_specification
-from quiesce.backends.process.program import IN_PROTOCOL, IN_TIME, SURVIVES
+from quiesce.contract import IN_PROTOCOL, IN_TIME, SURVIVES
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.gauges import Gauge, Source
 from quiesce.observations import UpstreamFreed
@@ -346,6 +346,38 @@ def test_a_profile_that_the_driver_refuses_is_unavailable() -> None:
     backend = driver("canned", "open", r'{"outcome":"unsupported","reason":"no hip"}\n')
     with pytest.raises(BackendUnavailable, match=r"with unsupported \(no hip\); choose another device profile"):
         backend.open(PROFILE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        r'{"outcome":"allocated","address":"0x10"}\n',
+        r'{"outcome":"out of memory"}\n',
+        r'{"outcome":"rejected","code":"invalid-value"}\n',
+    ],
+)
+def test_an_opening_is_done_or_unsupported_and_nothing_else(answer: str) -> None:
+    """Any other answer would pass for a profile that cannot be provided, and no case would ever run."""
+    fault = fault_of(driver("canned", "open", answer))
+    assert fault.invariant == IN_PROTOCOL
+    assert "instead of done" in fault.observed
+
+
+@pytest.mark.parametrize("request_", ["open", "a = allocate", "close"])
+def test_observations_are_of_devices_that_there_are(request_: str) -> None:
+    """What was seen on another device would be entered nowhere."""
+    seen = r'"observations":[{"seen":"device-synchronized","device":1}]'
+    outcome = r'"outcome":"allocated","address":"0x10"' if "allocate" in request_ else r'"outcome":"done"'
+    context = driver("canned", request_, rf"{{{outcome},{seen}}}\n").open(PROFILE)
+    if request_ == "close":
+        context.perform(ALLOCATE)
+    with pytest.raises(BackendFault, match="device 1, where 'open' gave 1") as fault:
+        context.close() if request_ == "close" else context.perform(ALLOCATE)
+    assert fault.value.invariant == IN_PROTOCOL
+    context.close()
+    two = driver("canned", request_, rf"{{{outcome},{seen}}}\n").open(DeviceProfile(devices=2))
+    two.perform(ALLOCATE)
+    two.close()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from quiesce.backends.process import observations, wire
 from quiesce.backends.process.objects import WireError, read_object
 from quiesce.gauges import Gauge, Source
 from quiesce.observations import HandleKind, Observation
-from quiesce.operations import Allocate, Free, Launch, MemoryKind
+from quiesce.operations import Allocate, Free, Launch, MemoryKind, Operation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
 HELLO: dict[str, object] = {
@@ -289,9 +289,28 @@ def test_a_request_is_the_line_of_the_case_file() -> None:
     assert wire.operation_request(Allocate("a[3]", 64, stream="s")) == "a[3] = allocate 64 on s"
 
 
-def test_a_slot_cannot_smuggle_in_a_second_line() -> None:
-    with pytest.raises(wire.UnsendableRequest, match="cannot"):
-        wire.operation_request(Free("a\nquit"))
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Free("a\nquit"),
+        Free("a on s"),
+        Free("a", "s t"),
+        Free(""),
+        Free("a[i+1]"),
+        Free("1a"),
+        Allocate("a", 64, pool="p align=512"),
+        Launch(reads=("a,b",)),
+    ],
+)
+def test_a_slot_that_is_none_of_the_protocol_is_never_sent(operation: Operation) -> None:
+    """It could hold a second line, or a word that means something else."""
+    with pytest.raises(wire.UnsendableRequest, match="is none of the wire protocol"):
+        wire.operation_request(operation)
+
+
+@pytest.mark.parametrize("slot", ["a", "_", "foreign", "block[12]", "A_9[0]"])
+def test_slots_of_the_protocol_are_sent(slot: str) -> None:
+    assert wire.operation_request(Free(slot)) == f"free {slot}"
 
 
 def test_a_line_may_fill_64_kib_and_no_more() -> None:

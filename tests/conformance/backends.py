@@ -200,6 +200,17 @@ class ClosesOnce(Passing):
         return super().close()
 
 
+class CountsReadings(Passing):
+    """Its gauges count that they are read."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._reads = itertools.count()
+
+    def readings(self) -> Readings:
+        return {**super().readings(), (Gauge.RETAINED, Source.LEDGER): next(self._reads)}
+
+
 class ReadsOnce(Passing):
     """Closing it again reads otherwise."""
 

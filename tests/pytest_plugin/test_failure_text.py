@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from .conftest import Project
 
 SQUEEZE = """\
@@ -46,3 +49,18 @@ def test_the_command_that_reproduces_a_failure_does(project: Project) -> None:
     assert command == ("  reproduce: pytest 'cases/pool/squeeze it.case' --quiesce-backend=reference:pool.no_squeeze")
     again = project.run("cases/pool/squeeze it.case", "--quiesce-backend=reference:pool.no_squeeze")
     assert command in again.outlines
+
+
+def test_an_error_in_the_wire_protocol_is_told_whole_once(project: Project) -> None:
+    canned = Path(__file__).parents[1] / "backends" / "drivers" / "canned.py"
+    backend = f"process:'{sys.executable}' '{canned}' gauges '[]\\n'"
+    for number in range(3):
+        project.write(f"cases/pool/case_{number}.case", CONTROL.format(number=number))
+    result = project.run("-k", "case_", f"--quiesce-backend={backend}")
+    result.assert_outcomes(failed=3)
+    output = result.stdout.str()
+    assert output.count("  invariant: driver_answers_in_protocol") == 1
+    assert output.count("error in the wire protocol again, which is shown for cases/pool/case_0.case\n") == 2
+
+
+CONTROL = "title: Blocks come and go, number {number}\nkind: control\n\na = allocate 64\nfree a\n"

@@ -12,7 +12,7 @@ import pytest
 from tests.simulator.programs import compile_client
 
 from quiesce.backend import Backend, BackendFault, DeviceProfile
-from quiesce.backends.process.program import IN_PROTOCOL, SURVIVES
+from quiesce.contract import IN_PROTOCOL, SURVIVES
 from quiesce.errors import BackendUnavailable
 from quiesce.simulator.build import find_compiler, require_platform
 from quiesce.subjects.build import Built

@@ -20,6 +20,7 @@ from quiesce.contract import (
     HOLD_NOTHING,
     MAKES_SENSE,
     RAISED,
+    READ_ALIKE,
     SHARE_NOTHING,
 )
 from quiesce.errors import BackendUnavailable
@@ -158,6 +159,23 @@ def _in_turns(one: AnsweringContext, other: AnsweringContext, make: Operation, e
         yield found(SHARE_NOTHING, _FRESH, f"what closing another context did to this one's slot: {describe(outcome)}")
 
 
+def reading_changes_nothing(backend: Backend) -> Iterator[Finding]:
+    """Read twice in a row, with something in the context."""
+    description = describe_backend(backend)
+    if not description.gauges:
+        raise NotExercised("lacks gauges")
+    make, _ = _smallest(description)
+    context = _open(backend)
+    try:
+        context.perform(make)
+        first, second = context.readings(), context.readings()
+    finally:
+        context.close()
+    instead = "a ledger that counts nothing of what readings() itself takes, nor what is done between two requests"
+    if finding := _differs(READ_ALIKE, first, second, instead, "read again, with nothing asked in between,"):
+        yield finding
+
+
 def closing_is_idempotent(backend: Backend) -> Iterator[Finding]:
     """Close a context that owns something, twice."""
     make, _ = _smallest(describe_backend(backend))
@@ -240,6 +258,7 @@ CHECKS: Final = (
     ContractCheck(CLAIMS_REST, claims_rest_on_capabilities),
     ContractCheck(BEGIN_ALIKE, contexts_begin_alike),
     ContractCheck(SHARE_NOTHING, contexts_share_nothing),
+    ContractCheck(READ_ALIKE, reading_changes_nothing),
     ContractCheck(CLOSE_AGAIN, closing_is_idempotent),
     ContractCheck(HOLD_NOTHING, closed_contexts_hold_nothing),
 )

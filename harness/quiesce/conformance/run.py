@@ -19,9 +19,12 @@ from quiesce.conformance.gaps import claims_not_exercised, results_not_exercised
 from quiesce.conformance.notebook import Notebook
 from quiesce.conformance.result import Conformance, Gap
 from quiesce.conformance.strangers import case_of, strangers
+from quiesce.conformance.wire import questions_to
 from quiesce.contract import (
     CLAIMS_SERVED,
+    DRIVER_RULES,
     GAUGES_READ,
+    IN_PROTOCOL,
     LEDGER_FITS,
     LEDGER_TOLD,
     MAKES_SENSE,
@@ -181,7 +184,7 @@ class _Run:
     def _result(self, rule: str, verdict: Verdict, *, reason: str = "", findings: tuple[Finding, ...] = ()) -> Result:
         return Result(
             case=f"contract/{rule}",
-            title=RULES[rule].removesuffix("."),
+            title={**RULES, **DRIVER_RULES}[rule].removesuffix("."),
             path="",
             backend=self._name,
             verdict=verdict,
@@ -197,9 +200,12 @@ class _Run:
     # -- the contract ----------------------------------------------------------------------------------------------
 
     def _check_contract(self, description: Description) -> Iterator[Result]:
-        for number, check in enumerate(CHECKS, 1):
-            self._progress(number, len(CHECKS), f"contract: {check.rule}")
-            yield self._check(check)
+        checks = (*CHECKS, *questions_to(self._backend))
+        for number, check in enumerate(checks, 1):
+            self._progress(number, len(checks), f"contract: {check.rule}")
+            yield (result := self._check(check))
+            if any(finding.invariant == IN_PROTOCOL for finding in result.findings):
+                return  # told once: whatever else is asked would meet the same
         yield self._meet_strangers(description)
 
     def _check(self, check: ContractCheck) -> Result:
@@ -326,7 +332,8 @@ class _Run:
 
 
 def _is_hopeless(contract: Sequence[Result]) -> bool:
-    """Whether the backend says nonsense of itself, or cannot be opened, driven and closed."""
+    """Whether the backend says nonsense, of itself or in its answers, or cannot be opened, driven and closed."""
     failed = [result for result in contract if result.verdict is Verdict.FAILED]
     senseless = any(result.case == f"contract/{MAKES_SENSE}" for result in failed)
-    return senseless or any(finding.invariant == RAISED for result in failed for finding in result.findings)
+    ends = (RAISED, IN_PROTOCOL)
+    return senseless or any(finding.invariant in ends for result in failed for finding in result.findings)

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from quiesce.conformance.result import Conformance, Standing
-from quiesce.reporting.text import clean_line, failure_text, plural
+from quiesce.reporting.repetition import told_once
+from quiesce.reporting.text import clean_line, plural
 from quiesce.results import Result, Verdict
 
 
 def summarize(conformance: Conformance) -> str:
     """Return the findings, a line for each part, what was not exercised, and what it means; ends in a line feed."""
-    lines = [line for result in conformance.results if result.verdict.is_failure for line in (failure_text(result), "")]
+    lines = [line for failure in told_once(conformance.results) for line in (failure.text(), "")]
     name, version = clean_line(conformance.backend), conformance.description and conformance.description.version
     lines.append(f"{name}{f', version {clean_line(version)}' if version else ''}, seed {conformance.seed}")
     lines += [

@@ -17,7 +17,8 @@ from quiesce.errors import CaseError
 from quiesce.execution import run_case
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.text import clean_line, failure_text
+from quiesce.reporting.repetition import is_in_protocol
+from quiesce.reporting.text import clean_line, failure_text, place
 from quiesce.results import Result, Verdict
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 NO_BACKEND: Final = "no backend"
 """What reports call the backend of a case file that cannot be read."""
 
+_TOLD: Final = pytest.StashKey[dict[str, str]]()
+"""The item, by backend, that told of an error in the wire protocol first."""
 _HEADER_LINE: Final = re.compile(rf"^ *({'|'.join(KEYS)})\s*:".encode(), re.MULTILINE)
 
 
@@ -88,10 +91,18 @@ class ResultItem(pytest.Item):
         adjusted: Result | None = self.ihook.pytest_quiesce_adjust_result(result=result)
         self.made = result = adjusted or result
         if result.verdict.is_failure:
-            raise CaseFailed(failure_text(result))
+            raise CaseFailed(self._failure(result))
         if result.verdict is not Verdict.PASSED:
             said = f"{result.verdict}: {result.reason}" if result.reason else str(result.verdict)
             pytest.skip(f"{clean_line(said)} (on '{self.name}')")
+
+    def _failure(self, result: Result) -> str:
+        """Return the text of a failure; an error of a driver in the wire protocol is told whole the first time."""
+        told = self.config.stash.setdefault(_TOLD, {})
+        if not is_in_protocol(result) or (first := told.setdefault(result.backend, self.nodeid)) == self.nodeid:
+            return failure_text(result)
+        shown = clean_line(first.partition("::")[0])
+        return f"{place(result)}: the driver's error in the wire protocol again, which is shown for {shown}"
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Say where the item is, and what heads its failure."""

@@ -8,7 +8,8 @@ from typing import Final
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.palette import PLAIN, Palette
-from quiesce.reporting.text import clean_line, failure_text, plural
+from quiesce.reporting.repetition import told_once
+from quiesce.reporting.text import clean_line, plural
 from quiesce.results import Result, Verdict
 
 _COLUMNS: Final[tuple[tuple[str, Verdict | None], ...]] = (
@@ -82,10 +83,9 @@ def render_summary(
     kept = ordered(results)
     counts = count_by_backend(kept, backends)
     lines: list[str] = []
-    for result in kept:
-        if result.verdict.is_failure or result.is_unresolved:
-            head, _, rest = failure_text(result).partition("\n")
-            lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
+    for failure in told_once(kept):
+        head, _, rest = failure.text().partition("\n")
+        lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
     lines += summary_table(counts)
     lines += [f"skipped '{clean_line(name)}': {clean_line(why)}" for name, why in sorted((skipped or {}).items())]
     lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts)]

@@ -14,7 +14,8 @@ from quiesce.backend import BackendFault, Description, DeviceProfile
 from quiesce.backends.process import wire
 from quiesce.backends.process.context import ProcessContext
 from quiesce.backends.process.objects import WireError, preview
-from quiesce.backends.process.program import IN_PROTOCOL, Program
+from quiesce.backends.process.program import Program
+from quiesce.contract import IN_PROTOCOL
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
 WATCHDOG_SECONDS: Final = 60.0
@@ -102,7 +103,7 @@ class ProcessBackend:
         is_fresh = not self._kept
         program = self._start() if is_fresh else self._kept.pop()
         keep = self._kept.append if introduced.again else None
-        context = ProcessContext(program, introduced.description, keep)
+        context = ProcessContext(program, introduced.description, keep, profile.devices)
         refusal = ""
         try:
             if is_fresh and self._ask_hello(program) != introduced:

@@ -8,7 +8,8 @@ from typing import Final, TypeVar
 from quiesce.backend import Closing, Description, Reply
 from quiesce.backends.process import wire
 from quiesce.backends.process.objects import WireError, shorten
-from quiesce.backends.process.program import IN_PROTOCOL, Program
+from quiesce.backends.process.program import Program
+from quiesce.contract import IN_PROTOCOL
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
 from quiesce.operations import Mark, Operation
@@ -27,11 +28,16 @@ class ProcessContext:
     """
 
     def __init__(
-        self, program: Program, description: Description, keep: Callable[[Program], None] | None = None
+        self,
+        program: Program,
+        description: Description,
+        keep: Callable[[Program], None] | None = None,
+        devices: int = 1,
     ) -> None:
         self._program = program
         self._description = description
         self._keep = keep
+        self._devices = devices
         self._closing: Closing | None = None
         self._seen_at_open: tuple[Observation, ...] = ()
 
@@ -40,9 +46,12 @@ class ProcessContext:
 
         What was seen meanwhile is told with the first answer, a mark's included.
         """
-        reply = self._ask(request)
+        reply = self.ask(request)
         self._seen_at_open = reply.observations
-        return "" if isinstance(reply.outcome, Done) else describe(reply.outcome)
+        if isinstance(reply.outcome, Unsupported):
+            return describe(reply.outcome)
+        self._expect_done(request, reply)
+        return ""
 
     def perform(self, operation: Operation) -> Reply:
         """Send one operation and read its reply. A mark is the harness's own: it is not sent.
@@ -57,7 +66,7 @@ class ProcessContext:
             request = wire.operation_request(operation)
         except wire.UnsendableRequest as error:
             return self._telling(Reply(Unsupported(str(error))))
-        return self._telling(self._ask(request))
+        return self._telling(self.ask(request))
 
     def readings(self) -> Readings:
         """Read every gauge that the driver declared. Raises :class:`~quiesce.backend.BackendFault`."""
@@ -82,16 +91,41 @@ class ProcessContext:
             self._program.end()
         return self._closing
 
+    def ask(self, request: str) -> Reply:
+        """Send a line as it is, also one that no operation means, and return the reply with all its observations.
+
+        Raises :class:`~quiesce.backend.BackendFault`.
+        """
+        answer = self._exchange(request, wire.read_answer)
+        seen = answer.seen
+        observations = list(seen.observations)
+        while seen.more:
+            seen = self._exchange(wire.MORE, wire.read_more)
+            observations += seen.observations
+            if len(observations) > OBSERVATIONS_MAX:
+                observed = f"the driver reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
+                raise self._program.fault(IN_PROTOCOL, observed)
+        beyond = [device for seen in observations if (device := getattr(seen, "device", 0)) >= self._devices]
+        if beyond:
+            observed = f"in reply to '{shorten(request)}': device {beyond[0]}, where 'open' gave {self._devices}"
+            raise self._program.fault(IN_PROTOCOL, observed)
+        return Reply(answer.outcome, tuple(observations))
+
+    @property
+    def program(self) -> Program:
+        """The driver's process."""
+        return self._program
+
     def _close(self) -> bool:
         """Close; say whether somebody keeps the program."""
-        reply = self._telling(self._ask(wire.CLOSE))
+        reply = self._telling(self.ask(wire.CLOSE))
         self._closing = Closing(reply.observations)
         self._expect_done(wire.CLOSE, reply)
         self._closing = Closing(reply.observations, self.readings())
         if self._keep is None:
             self._program.finish()
             return False
-        self._expect_done(wire.AGAIN, self._ask(wire.AGAIN))
+        self._expect_done(wire.AGAIN, self.ask(wire.AGAIN))
         self._keep(self._program)
         return True
 
@@ -102,20 +136,8 @@ class ProcessContext:
 
     def _expect_done(self, request: str, reply: Reply) -> None:
         if not isinstance(reply.outcome, Done):
-            observed = f"the driver answered '{request}' with {describe(reply.outcome)} instead of done"
+            observed = f"the driver answered '{shorten(request)}' with {describe(reply.outcome)} instead of done"
             raise self._program.fault(IN_PROTOCOL, observed)
-
-    def _ask(self, request: str) -> Reply:
-        answer = self._exchange(request, wire.read_answer)
-        seen = answer.seen
-        observations = list(seen.observations)
-        while seen.more:
-            seen = self._exchange(wire.MORE, wire.read_more)
-            observations += seen.observations
-            if len(observations) > OBSERVATIONS_MAX:
-                observed = f"the driver reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
-                raise self._program.fault(IN_PROTOCOL, observed)
-        return Reply(answer.outcome, tuple(observations))
 
     def _exchange(self, request: str, read: Callable[[bytes], _Read]) -> _Read:
         line = self._program.exchange(request)

@@ -23,10 +23,7 @@ from quiesce.backend import BackendFault
 from quiesce.backends.process.objects import preview, shorten
 from quiesce.backends.process.pipes import LineReader, Output, TailReader, Writer
 from quiesce.backends.process.wire import LINE_BYTES_MAX, QUIT
-
-IN_PROTOCOL: Final = "driver_answers_in_protocol"
-SURVIVES: Final = "driver_survives_every_request"
-IN_TIME: Final = "driver_answers_in_time"
+from quiesce.contract import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
 
 POLL_SECONDS: Final = 0.2
 """How often to see whether the process is gone although a child of it still holds its output open."""
@@ -88,6 +85,21 @@ class Program:
             raise self._hung(QUIT)
         if code != 0:
             raise self.fault(SURVIVES, f"the driver {_exited(code)} after '{QUIT}' instead of with code 0")
+        self._finalizer()
+
+    def leave(self) -> None:
+        """End the input without a word, as a harness does that is gone: the program exits, with whatever code.
+
+        Raises :class:`~quiesce.backend.BackendFault` where it stays.
+        """
+        self._writer.close()
+        deadline = time.monotonic() + self._watchdog_seconds
+        output: Output | None = Output()
+        while output is not None and not output.ended:
+            output = self._await_output(deadline)
+        if output is None or self._exit_code(max(0.0, deadline - time.monotonic())) is None:
+            observed = f"the driver was still there {self._watchdog_seconds:g} s after its input had ended"
+            raise self.fault(ENDS_WITH_INPUT, observed)
         self._finalizer()
 
     def fault(self, invariant: str, observed: str) -> BackendFault:

@@ -9,11 +9,13 @@ from typing import Final
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.backends.process.objects import Fields, WireError, preview, read_object
 from quiesce.backends.process.observations import read_observation
+from quiesce.cases.effects import ends_of, slots_made, slots_used
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import Operation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 from quiesce.request_format import format_request
+from quiesce.requests import is_slot
 
 PROTOCOL: Final = 1
 LINE_BYTES_MAX: Final = 64 << 10
@@ -75,8 +77,9 @@ def operation_request(operation: Operation) -> str:
     Raises :class:`UnsendableRequest` where a slot holds what no line can, or the line would be too long.
     """
     line = format_request(operation)
-    if not line.isprintable():
-        raise UnsendableRequest(f"the request {preview(line)} holds what a line of the wire protocol cannot")
+    for slot in (*slots_made(operation), *slots_used(operation), *ends_of(operation)):
+        if not is_slot(slot):
+            raise UnsendableRequest(f"the slot {preview(slot)} is none of the wire protocol")
     if (length := len(line.encode()) + 1) > LINE_BYTES_MAX:
         raise UnsendableRequest(f"the request takes {length} bytes; a line of the wire protocol has {LINE_BYTES_MAX}")
     return line

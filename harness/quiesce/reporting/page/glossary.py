@@ -40,9 +40,7 @@ INVARIANTS_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Backends": contract.RULES,
     "What runs": {
-        "driver_answers_in_protocol": "A driver program answers every request in the protocol.",
-        "driver_answers_in_time": "A driver program answers every request before the time is out.",
-        "driver_survives_every_request": "A driver program outlives every request.",
+        **contract.DRIVER_RULES,
         "device_survives_every_request": "A device answers after every request.",
         "process_survives_every_request": "The process that runs the case outlives it.",
         "program_exits_with_success": "A subject's program ends with success.",
