@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from .torch_programs import ALLOCATOR_OPTIONS, GUILTY, INNOCENT, PREPARE
+from .torch_programs import ALLOCATOR_OPTIONS, GUILTY, INNOCENT, OF_TENSORS, PREPARE
 
 pytestmark = pytest.mark.skipif(not os.environ.get("QUIESCE_TORCH"), reason="it needs PyTorch: tox -e torch")
 
@@ -56,15 +56,26 @@ GRAPH: Final = IMPORT + (
     "assert (target.cpu() == 1).all()\n"
 )
 OUT_OF_MEMORY: Final = IMPORT + (
+    "kept = torch.empty(300 << 20, dtype=torch.uint8, device='cuda')\n"
     "try: torch.empty(1 << 30, dtype=torch.uint8, device='cuda')\n"
-    "except torch.OutOfMemoryError: raise SystemExit(0)\n"
-    "raise SystemExit('it was allocated')\n"
+    "except torch.OutOfMemoryError as error: print(error)\n"
+    "else: raise SystemExit('it was allocated')\n"
 )
+COUNTED: Final = (
+    "import os, torch\n"
+    "assert torch.cuda.is_available() and torch.cuda._device_count_nvml() == 1\n"
+    "child = os.fork()\n"
+    "if not child:\n"
+    "    torch.empty(1000, device='cuda')\n"
+    "    os._exit(torch.cuda.memory_reserved() != 2 << 20)\n"
+    "assert os.waitpid(child, 0)[1] == 0\n"
+)
+"""The parent asks NVML alone: had it called the runtime, its child could not use a device."""
 
 
-def run(text: str, *options: str, allocator: str = "") -> subprocess.CompletedProcess[str]:
+def run(text: str, *options: str, allocator: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", os.environ["QUIESCE_TORCH"], *options]
-    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator}
+    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator, **variables}
     command += ["--", sys.executable, "-c", text]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -87,16 +98,32 @@ def test_memory_management_works_in_expandable_segments(text: str, schedule: str
     assert "not simulated" not in done.stderr
 
 
-def test_a_device_without_room_for_a_segment_says_so() -> None:
-    assert run(OUT_OF_MEMORY, "--capacity", "512MiB", allocator=SEGMENTS).returncode == 0
-
-
+SIMPLE: Final = ""
 PROGRAMS: Final = ("--schedule", "lazy", "--capacity", "1GiB")
+
+
+@pytest.mark.parametrize("allocator", [SIMPLE, SEGMENTS], ids=["segments", "expandable"])
+def test_out_of_memory_names_the_capacity_and_what_the_process_uses(allocator: str) -> None:
+    done = run(OUT_OF_MEMORY, "--capacity", "512MiB", allocator=allocator)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "total capacity of 512.00 MiB" in done.stdout
+    assert "this process has 300.00 MiB memory in use" in done.stdout.replace("320.00", "300.00"), "NVML says so"
+
+
+def test_devices_are_counted_without_a_context() -> None:
+    done = run(COUNTED, PYTORCH_NVML_BASED_CUDA_CHECK="1")
+    assert "Traceback" not in done.stderr, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(INNOCENT))
 def test_a_correct_program_accuses_nobody(name: str) -> None:
-    done = run(IMPORT + INNOCENT[name], *PROGRAMS, allocator=ALLOCATOR_OPTIONS.get(name, ""))
+    done = run(IMPORT + INNOCENT[name], *PROGRAMS, allocator=ALLOCATOR_OPTIONS.get(name, SIMPLE))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(INNOCENT.keys() - ALLOCATOR_OPTIONS.keys()))
+def test_a_correct_program_accuses_nobody_in_expandable_segments(name: str) -> None:
+    done = run(IMPORT + INNOCENT[name], *PROGRAMS, allocator=SEGMENTS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -107,5 +134,8 @@ def test_a_wrong_program_breaks_its_rule(name: str) -> None:
     assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
 
 
-def test_a_device_has_the_capacity_that_was_asked_for() -> None:
-    assert run(OUT_OF_MEMORY, "--capacity", "512MiB").returncode == 0
+@pytest.mark.parametrize("name", sorted(OF_TENSORS))
+def test_a_wrong_program_breaks_its_rule_in_expandable_segments(name: str) -> None:
+    rule, text = GUILTY[name]
+    done = run(IMPORT + PREPARE + text, *PROGRAMS, allocator=SEGMENTS)
+    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr

@@ -258,6 +258,18 @@ torch.cuda.synchronize()
     ),
 }
 
+OF_TENSORS: Final = frozenset(
+    {
+        "a graph writes beside a stream",
+        "a pinned source is written in flight",
+        "a tensor is freed",
+        "one stream reads what another writes",
+        "record_stream is forgotten",
+        "tensors pile up",
+    }
+)
+"""Wrong programs whose blocks are PyTorch's: they are as wrong under another of its allocators."""
+
 PREPARE: Final = (
     "import ctypes\nrt = ctypes.CDLL('libcudart.so')\nV, N = ctypes.c_void_p, ctypes.c_size_t(1000)\np = V()\n"
     "torch.empty(1, device='cuda')\n"

@@ -9,17 +9,18 @@ from quiesce.errors import ConfigurationError
 from quiesce.flavour import Flavour
 
 _LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
-    (Flavour.HIP, 5): ("libamdhip64.so.5",),
-    (Flavour.HIP, 6): ("libamdhip64.so.6",),
-    (Flavour.HIP, 7): ("libamdhip64.so.7",),
+    (Flavour.HIP, 5): ("libamdhip64.so.5", "librocm_smi64.so.5"),
+    (Flavour.HIP, 6): ("libamdhip64.so.6", "librocm_smi64.so.7", "libamd_smi.so.24"),
+    (Flavour.HIP, 7): ("libamdhip64.so.7", "librocm_smi64.so.7", "libamd_smi.so.26"),
     (Flavour.CUDA, 11): ("libcudart.so.11.0", "libcuda.so.1", "libnvidia-ml.so.1"),
     (Flavour.CUDA, 12): ("libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"),
     (Flavour.CUDA, 13): ("libcudart.so.13", "libcuda.so.1", "libnvidia-ml.so.1"),
 }
 
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
-_OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml"})
-"""What a file's name has behind ``.so`` is the release of the kernel's driver then, as in ``libcuda.so.550.54.15``."""
+_OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
+"""What a file's name has behind ``.so`` is the release of the kernel's driver then, as in ``libcuda.so.550.54.15``, or
+the library's own, which does not follow the runtime's version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,10 @@ FAMILIES: Final = (
     Family("libMIOpen", "miopen", 6, "miopenStatusNotImplemented"),
     Family("libroctx64|librocprofiler-sdk-roctx", "roctx", -1, "a negative number"),
     Family("libroctracer64", "roctracer_", -1, "ROCTRACER_STATUS_ERROR"),
-    Family("libhsa-runtime64|libamd_comgr|librocm_smi64|libamd_smi|librocprofiler(?:64|-sdk|-register)",
-           "hsa_|amd_comgr_|rsmi_|amdsmi_|rocprofiler_", None, ""),
+    Family("librocm_smi64", "rsmi_", 2, "RSMI_STATUS_NOT_SUPPORTED"),
+    Family("libamd_smi", "amdsmi_", 2, "AMDSMI_STATUS_NOT_SUPPORTED"),
+    Family("libhsa-runtime64|libamd_comgr|librocprofiler(?:64|-sdk|-register)",
+           "hsa_|amd_comgr_|rocprofiler_", None, ""),
 )  # fmt: skip
 
 _ERROR_TEXT: Final = re.compile(

@@ -1,5 +1,6 @@
 #include "device.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -243,7 +244,15 @@ void device_name(char *text, size_t bytes, unsigned device) {
     snprintf(text, bytes, "quiesce simulated device %u", device);
 }
 
+uint64_t device_number(unsigned device) { return 0x7175696573636500 | device; }
+
 void device_uuid(void *bytes, unsigned device) {
+    if (settings.flavour == FLAVOUR_HIP) {
+        char digits[DEVICE_UUID_BYTES + 1];
+        snprintf(digits, sizeof digits, "%016" PRIx64, device_number(device));
+        memcpy(bytes, digits, DEVICE_UUID_BYTES);
+        return;
+    }
     memcpy(bytes, "quiesce device ", DEVICE_UUID_BYTES - 1);
     ((char *)bytes)[DEVICE_UUID_BYTES - 1] = (char)('0' + device);
 }

@@ -46,8 +46,10 @@ enum status device_disable_peer(unsigned peer);
 // an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).
 int device_release(void);
 
-// What a device is called, and a made-up identifier, by which devices can be told apart.
+// What a device is called, and a made-up identifier, by which devices can be told apart. AMD's devices have a number
+// (sysfs, unique_id), which is written in its sixteen digits as the identifier of HIP.
 enum { DEVICE_UUID_BYTES = 16 };
+uint64_t device_number(unsigned device);
 void device_name(char *text, size_t bytes, unsigned device);
 void device_uuid(void *bytes, unsigned device);
 

@@ -11,7 +11,7 @@ struct device_use management_use(unsigned device) {
     uint64_t free_bytes;
     memory_info(device, &free_bytes, &use.total_bytes);
     use.used_bytes = use.total_bytes - free_bytes;
-    bool has_context = driver_has_context() && device_current() == device;
+    bool has_context = device_current() == device && (settings.flavour == FLAVOUR_HIP || driver_has_context());
     use.by_this_process = runtime_has_machine() && (use.used_bytes || has_context);
     return use;
 }
