@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.errors import ConfigurationError
 from quiesce.simulator.command_lines import likely_interpreters, read_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
@@ -50,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         ("{}/own/bin/python", "x.py"),
         ("own/bin/python", "x.py"),
         ("env", "A=1", "own/bin/python", "x.py"),
-        ("env", "-u", "A", "-i", "{}/own/bin/python"),
+        ("env", "-u", "A", "{}/own/bin/python", "-i"),
         ("env", "LD_PRELOAD=x.so", "own/bin/python", "x.py"),
         ("env", "PATH={}/own/bin:/usr/bin", "python", "x.py"),
         ("timeout", "10", "own/bin/python"),
@@ -104,6 +105,20 @@ def test_scripts_that_start_each_other_end(place: Place) -> None:
     place.file("one", "#!/bin/sh\n./two; ./one\n")
     place.file("two", "#!/bin/sh\n./one; ./program\n")
     assert place.found("./one") == {place.program}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("/usr/bin/env", "-i", "A=1", "python3"), "take env -u NAME"),
+        (("env", "-u", "A", "B=1", "-", "python3"), "take env -u NAME"),
+        (("sudo", "-E", "python3"), "write sudo before quiesce exec"),
+    ],
+)
+def test_what_would_test_nothing_is_refused(place: Place, words: tuple[str, ...], told: str) -> None:
+    """A program without these variables finds no simulated runtime, and says so at best."""
+    with pytest.raises(ConfigurationError, match=told):
+        place.found(*words)
 
 
 def test_a_long_text_is_looked_at_so_far(place: Place) -> None:

@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.errors import ConfigurationError
 from quiesce.simulator.clients import find_program, interpreter_of, is_elf, is_interpreter, named_in_first_line
 
 _ASSIGNMENT: Final = re.compile(r"(?:--?[\w-]+=)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SHELL: Final = re.compile(r"(?:ba|da|z|k|mk|a)?sh")
 _SCRIPT_BYTES_MAX: Final = 1 << 18
+_EMPTYING: Final = frozenset({"-", "-i", "--ignore-environment"})
+_WITH_OPERAND: Final = frozenset({"-u", "--unset", "-C", "--chdir"})
+_OTHER_USERS: Final = frozenset({"sudo", "su", "doas", "pkexec"})
 _WORDS_MAX: Final = 2000
 """A long text among the words is more likely to be data."""
 _DEPTH_MAX: Final = 4
@@ -43,7 +47,12 @@ class Command:
 
 
 def read_command(words: Sequence[str], environment: Mapping[str, str]) -> Command:
-    """Look at all words. Raises :class:`quiesce.errors.ConfigurationError` where the first names no program."""
+    """Look at all words.
+
+    Raises :class:`quiesce.errors.ConfigurationError` where the first names no program, or one that keeps the variables
+    from its program through which that finds the simulated runtime.
+    """
+    _require_environment(words)
     reader = _Reader(dict(environment))
     program = _absolute(find_program(words, environment))
     reader.add_file(program, _DEPTH_MAX)
@@ -51,6 +60,32 @@ def read_command(words: Sequence[str], environment: Mapping[str, str]) -> Comman
     return Command(
         program, tuple(dict.fromkeys(reader.programs)), tuple(dict.fromkeys(reader.interpreters)), reader.environment
     )
+
+
+def _require_environment(words: Sequence[str]) -> None:
+    name = Path(words[0]).name
+    if name == "env" and not _EMPTYING.isdisjoint(_options_of_env(words[1:])):
+        dropped, instead = f"{name} with an empty environment", "take env -u NAME for each variable to drop"
+    elif name in _OTHER_USERS:
+        dropped, instead = f"{name}, which starts a program as another user,", f"write {name} before quiesce exec"
+    else:
+        return
+    raise ConfigurationError(
+        f"{dropped} drops the variables through which a program finds the simulated runtime (LD_AUDIT, "
+        f"LD_LIBRARY_PATH, QUIESCE_SIMULATOR), so that nothing would be tested; {instead}"
+    )
+
+
+def _options_of_env(words: Sequence[str]) -> Iterator[str]:
+    """Yield the options of env(1), up to the program that it starts."""
+    rest = iter(words)
+    for word in rest:
+        if word in _WITH_OPERAND:
+            next(rest, None)
+        elif word.startswith("-"):
+            yield word
+        elif "=" not in word:
+            return
 
 
 def likely_interpreters(command: Command) -> tuple[Path, ...]:
