@@ -41,6 +41,16 @@ class RoundReadings:
     per_round: float
 
 
+INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
+"""A file of a Python package that is installed, and the package."""
+_SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
+
+
+def is_installed(module: str) -> bool:
+    """Whether a file with code belongs to a package that is installed, or to the system."""
+    return bool(INSTALLED.search(module) or _SYSTEM.match(module))
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One place in code. Texts that are not known are empty, numbers 0.
@@ -62,6 +72,11 @@ class Frame:
         if self.file:
             return f"{self.file}:{self.line}" if self.line else self.file
         return f"{self.module}+{self.offset:#x}" if self.module else ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the program's own, rather than of a package that is installed or of the system."""
+        return not self.folded and not INSTALLED.search(self.file) and not is_installed(self.module)
 
     def __str__(self) -> str:
         place = re.split(r"[/\\]", self.place)[-1]

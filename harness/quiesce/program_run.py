@@ -13,7 +13,10 @@ from quiesce.findings import CallSite
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How a program was run. ``failures`` are those that were asked for, as ``--fail`` names them."""
+    """How a program was run. ``failures`` are those that were asked for, as ``--fail`` names them.
+
+    ``capacity_bytes`` is that of each device, 0 where it was left to a machine that was never called.
+    """
 
     command: str
     flavour: str

@@ -33,7 +33,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "capacity": ["64MiB"],
         "fail": ["device:1", "pinned:2+"],
         "at-exit": ["all"],
-        "stacks": [],
+        "no-stacks": [],
         "ring": ["99"],
     }
     words = [

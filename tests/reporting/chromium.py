@@ -21,7 +21,7 @@ from quiesce.findings import Finding
 from quiesce.reporting.html import write_html
 from quiesce.results import Report, Result, Sample, Verdict
 
-__all__ = ["Browser", "Page", "expect"]
+__all__ = ["Browser", "Locator", "Page", "expect"]
 
 
 def find_chromium() -> str | None:
@@ -48,6 +48,37 @@ ARGUMENTS = (
     "--no-first-run",
     "--no-sandbox",  # root may not use the sandbox, and the page is ours
 )
+
+CONTRAST = """() => {
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  function rgba(colour) {
+    pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  }
+  const over = ([r, g, b, a], under) => [r, g, b].map((part, index) => part * a + under[index] * (1 - a));
+  const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  function ground(element) {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement) layers.unshift(getComputedStyle(each).backgroundColor);
+    return layers.map(rgba).reduce((under, layer) => over(layer, under), [255, 255, 255]);
+  }
+  const faults = [];
+  let seen = 0;
+  for (const element of document.querySelectorAll("body *:not(script, svg *)")) {
+    const says = Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.data.trim());
+    if (!says || !element.checkVisibility({ opacityProperty: true }) || element.disabled) continue;
+    seen += 1;
+    const behind = ground(element), text = over(rgba(getComputedStyle(element).color), behind);
+    const [high, low] = [luminance(behind), luminance(text)].sort((a, b) => b - a);
+    const contrast = (high + 0.05) / (low + 0.05);
+    const name = `${element.tagName}.${element.className}: ${element.textContent.slice(0, 40)}`;
+    if (contrast < 4.5) faults.push(`${contrast.toFixed(2)} for ${name}`);
+  }
+  return [seen, faults];
+}"""
+"""WCAG 2.2, success criterion 1.4.3: how many elements were judged, and those whose text has a contrast below 4.5."""
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def test_only_an_exit_that_runs_handlers_judges_what_is_held(
     assert found == status
     assert [finding.invariant for finding in judgement.findings] == ["nothing_is_left_at_quiescence"] * judged
     if not judged:
-        assert any(re.match(r"held at its end: .* in 9 blocks of device memory", note) for note in judgement.notes)
+        assert any(re.match(r"held at its end: .* in 9 blocks of device memory", line) for line in judgement.held)
 
 
 def test_threads_that_end_leave_what_they_made(tmp_path: Path) -> None:

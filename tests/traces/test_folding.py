@@ -8,7 +8,7 @@ import quiesce
 from quiesce.findings import Frame
 from quiesce.simulator.code_places import CodePlaces
 from quiesce.simulator.stacks import CallStack
-from quiesce.traces.folding import frames_of, is_own
+from quiesce.traces.folding import frames_of
 from quiesce.traces.origins import made_at
 
 SITE = "/venv/lib/python3.11/site-packages"
@@ -87,7 +87,7 @@ def test_native_code_that_python_called_stands_first_and_the_interpreter_nowhere
 
 def test_the_place_is_the_innermost_of_the_program_itself() -> None:
     library, own = Frame("empty", f"{SITE}/cupy/basic.py", 22), Frame("step", "/srv/train.py", 8)
-    assert [is_own(library), is_own(own)] == [False, True]
+    assert [library.is_own, own.is_own] == [False, True]
     assert made_at((library, own)) == "at train.py:8"
     assert made_at((library,)) == "at basic.py:22"
     assert made_at((Frame("make", module="/srv/client"), Frame("main", "a.c", 3))) == "by make (client+0x0)"

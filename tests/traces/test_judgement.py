@@ -139,7 +139,7 @@ def test_what_lives_at_exit_is_judged_as_asked(tmp_path: Path) -> None:
     assert rules(judged(program, AtExit.LOST).findings) == set()
     assert (
         "held at exit: 64 bytes in 1 block of device memory from cudaMalloc on device 0"
-        in judged(program, AtExit.LOST).notes
+        in judged(program, AtExit.LOST).held
     )
     assert rules(judged(program, AtExit.ALL).findings) == {"nothing_is_left_at_quiescence"}
     lost = compile_client(tmp_path, "for (int i = 0; i < 9; i++) { void *l; cudaMalloc(&l, 64); } return 0;")
@@ -149,7 +149,7 @@ def test_what_lives_at_exit_is_judged_as_asked(tmp_path: Path) -> None:
 def test_what_a_killed_process_held_is_not_judged(tmp_path: Path) -> None:
     judgement = judged(compile_client(tmp_path, "void *p; cudaMalloc(&p, 64); abort();"))
     assert judgement.findings == ()
-    assert "held at its end: 64 bytes in 1 block of device memory from cudaMalloc on device 0" in judgement.notes
+    assert "held at its end: 64 bytes in 1 block of device memory from cudaMalloc on device 0" in judgement.held
 
 
 @pytest.mark.parametrize(

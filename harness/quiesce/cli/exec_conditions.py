@@ -24,8 +24,8 @@ _REPEATED: Final = (
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""
 
 
-def conditions_of(arguments: argparse.Namespace, ledger: Ledger) -> Conditions:
-    """Return what a program was run with; ``ledger`` knows what was left to the machine."""
+def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -> Conditions:
+    """Return what a program was run with; ``ledger``, where there is one, knows what was left to the machine."""
     return Conditions(
         command=shell.join(arguments.words),
         flavour=arguments.flavour,
@@ -33,8 +33,8 @@ def conditions_of(arguments: argparse.Namespace, ledger: Ledger) -> Conditions:
         seed=arguments.seed,
         recycle=arguments.recycle,
         at_exit=str(arguments.at_exit),
-        devices=ledger.devices,
-        capacity_bytes=ledger.capacity_bytes,
+        devices=ledger.devices if ledger else arguments.devices,
+        capacity_bytes=ledger.capacity_bytes if ledger else arguments.capacity or 0,
         failures=tuple(arguments.fail),
     )
 
@@ -50,8 +50,8 @@ def reproduce_command(arguments: argparse.Namespace, defaults: argparse.Namespac
 
 
 def _option(option: str, value: object) -> list[str]:
-    if value is True:
-        return [option]
+    if isinstance(value, bool):
+        return [option if value else option.replace("--", "--no-", 1)]
     if isinstance(value, list):
         return [word for each in value for word in (option, str(each))]
     return [option, str(value)]

@@ -18,7 +18,7 @@ from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
-from quiesce.traces.program import describe_program
+from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of
 from quiesce.traces.verdicts import Process, names_of, results_of
 
@@ -37,10 +37,11 @@ def judge_processes(
     processes = [
         _judged(path, name, ended, arguments, console) for path, name in zip(ended.ledgers, names, strict=False)
     ]
-    processes += [Process((), 0, untested(Use(read_refusals(path)), simulated)) for path in ended.refused]
+    unobserved = nothing_observed(conditions_of(arguments)) if arguments.report else None
+    processes += [Process((), 0, untested(Use(read_refusals(path)), simulated), unobserved) for path in ended.refused]
     if not processes:
         console.complain("the program never called the simulated runtime: nothing was judged")
-        processes = [Process((), 0, never_called(ended.loads, simulated))]
+        processes = [Process((), 0, never_called(ended.loads, simulated), unobserved)]
     results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
@@ -58,7 +59,7 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         if why is None:
             judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
-        for note in judgement.notes:
+        for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")
         program = None
         if memory is not None:

@@ -38,8 +38,18 @@ def describe_machine() -> dict[str, str]:
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "system": _system(),
         "version of quiesce": version(),
     }
+
+
+def _system() -> str:
+    """Return the operating system and its release, with the distribution where it says which it is."""
+    kernel = f"{platform.system()} {platform.release()}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
+    except (OSError, KeyError):
+        return kernel
 
 
 def is_finished(report: Report) -> bool:

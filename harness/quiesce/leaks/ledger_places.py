@@ -17,7 +17,7 @@ from quiesce.leaks.owners import frame_text
 from quiesce.leaks.quantities import Quantity
 from quiesce.simulator.ledger import LiveThing
 from quiesce.simulator.own_machine import OwnMachine
-from quiesce.traces.folding import is_own, scripts_of
+from quiesce.traces.folding import scripts_of
 
 ROUNDS: Final = 8
 """So many rounds show a place that leaves something behind in some of them only."""
@@ -39,7 +39,7 @@ class Place:
     @property
     def origin(self) -> str:
         """The line of the program's own that asked, or the call where no stack tells."""
-        frame = next((frame for frame in self.site.shown if is_own(frame) and frame.line), None)
+        frame = next((frame for frame in self.site.shown if frame.is_own and frame.line), None)
         return frame_text((frame.file, frame.line)) if frame else str(self.site)
 
     def __str__(self) -> str:

@@ -8,7 +8,9 @@ Libraries, and why these:
   PyPI, and a copy in this repository would be one that nobody updates. Plotly's script is 4.8 MB; packed it adds 2 MB
   to a page that has a plot and nothing to one that has none, and it is unpacked when the first one is shown.
 
-The page states a Content-Security-Policy that allows its own two scripts by their hashes and nothing from a network:
+What ``quiesce exec`` ran has a page of its own, whose pictures are inline SVG and need no library.
+
+A page states a Content-Security-Policy that allows its own scripts by their hashes and nothing from a network:
 what a driver answers would not run even if it were not escaped. Table, findings and operations are plain HTML and are
 there without JavaScript, which adds filters, sorting, plots and copying.
 """
@@ -30,6 +32,7 @@ from quiesce.reporting.page.headline import headline
 from quiesce.reporting.page.matrix import SEVERITY, make_matrix
 from quiesce.reporting.page.plot_library import load_plot_library, script_digest
 from quiesce.reporting.page.reasons import reasons
+from quiesce.reporting.program_page.page import is_of_programs, make_program_page
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Verdict
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "quiesce[report]"
 """What to install for this report."""
-SCRIPTS: Final = ("plots.js", "timelines.js", "growth.js", "report.js")
+SCRIPTS: Final = ("page.js", "plots.js", "timelines.js", "growth.js", "report.js")
 """What the page's own script is made of, in order."""
 CHUNK_ROWS: Final = 20
 """Rows of the matrix that the browser lays out together, once one of them comes into sight."""
@@ -66,6 +69,8 @@ def render_html(report: Report) -> str:
 
     Raises :class:`ImportError` where a library is missing: see :func:`why_unavailable`.
     """
+    if is_of_programs(report):
+        return _render_program(report)
     results = ordered(report.results)
     counts = count_by_backend(results)
     cards = tuple(make_cards(results))
@@ -85,10 +90,22 @@ def render_html(report: Report) -> str:
         seed=report.seed,
         verdict_sentences=VERDICTS,
         invariants=invariants_in_order(finding.invariant for result in results for finding in result.findings),
-        style=_source(environment, "report.css"),
+        style=_source(environment, "base.css") + _source(environment, "report.css"),
         script=script,
         library=library,
         script_digests=[script_digest(script), *([library.digest] if library else [])],
+    )
+
+
+def _render_program(report: Report) -> str:
+    """Return the page of what ``quiesce exec`` ran: its pictures are part of it, and it needs no library for them."""
+    environment = _environment()
+    script = "".join(_source(environment, name) for name in ("page.js", "program.js"))
+    return environment.get_template("program.html.j2").render(
+        page=make_program_page(replace(report, results=tuple(ordered(report.results)))),
+        style=_source(environment, "base.css") + _source(environment, "program.css"),
+        script=script,
+        script_digest=script_digest(script),
     )
 
 

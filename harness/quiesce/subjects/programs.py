@@ -61,7 +61,7 @@ def _judged(result: Result, prepared: Prepared, simulated: Simulated, at_exit: A
         with open_ledger(path) as ledger:
             judgement = judge(ledger, at_exit)
             findings += judgement.findings
-            notes += judgement.notes
+            notes += (*judgement.notes, *judgement.held)
             operations += ledger.observations
             untested_by.append(untested(use_of(ledger, path, loads), simulated))
     if None not in untested_by:

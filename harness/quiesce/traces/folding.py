@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from quiesce.findings import Frame
+from quiesce.findings import INSTALLED, Frame, is_installed
 from quiesce.simulator.stacks import CallStack
 
 _OUTERMOST: Final = frozenset({"main", "main()", "main(int, char**)", "start_thread", "_start"})
@@ -22,12 +22,10 @@ _PACKAGES: Final = {
 }
 """Packages that call tests, by the names of their folders."""
 _OWN_FOLDER: Final = str(Path(__file__).parents[1]) + "/"
-_INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
 _STANDARD_LIBRARY: Final = re.compile(r"(?:^|/)lib(?:64)?/python3\.\d+t?/")
 _EVALUATION: Final = re.compile(r"_PyEval_|PyEval_|_PyObject_|PyObject_|_PyFunction_|_PyVectorcall_|PyVectorcall_|Py_")
 """Functions that run Python code: an interpreter may be linked into a program of another name."""
 _FOREIGN_CALLS: Final = re.compile(r"_ctypes|_cffi_backend|libffi")
-_SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
 
 
 def frames_of(stack: CallStack) -> tuple[Frame, ...]:
@@ -47,15 +45,6 @@ def scripts_of(stack: CallStack) -> tuple[Frame, ...]:
     return tuple(_folded_scripts(stack.python)) or frames_of(stack)
 
 
-def is_own(frame: Frame) -> bool:
-    """Whether a frame is the program's own, rather than of a package that is installed or of the system."""
-    return not frame.folded and not _INSTALLED.search(frame.file) and not _is_installed(frame.module)
-
-
-def _is_installed(module: str) -> bool:
-    return bool(_INSTALLED.search(module) or _SYSTEM.match(module))
-
-
 def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
     for frame in frames:
         yield frame
@@ -68,8 +57,8 @@ def _folded_native(frame: Frame) -> Frame:
     name = PurePosixPath(frame.module).name
     if foreign := _FOREIGN_CALLS.match(name):
         return replace(frame, folded="cffi" if "cffi" in foreign[0] else "ctypes")
-    installed = _INSTALLED.search(frame.module)
-    is_system = not frame.module or bool(_SYSTEM.match(frame.module))
+    installed = INSTALLED.search(frame.module)
+    is_system = not frame.module or is_installed(frame.module)
     if not (installed or is_system) or (frame.line and Path(frame.file).is_file()):
         return frame
     return replace(frame, folded=installed[1] if installed else name or "code without a file")
@@ -86,7 +75,7 @@ def _package(file: str) -> str:
         return "the interpreter"
     if file.startswith(_OWN_FOLDER):
         return "quiesce"
-    installed = _INSTALLED.search(file)
+    installed = INSTALLED.search(file)
     if installed:
         return _PACKAGES.get(installed[1], "")
     path = PurePosixPath(file)

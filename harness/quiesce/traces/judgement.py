@@ -39,10 +39,11 @@ from quiesce.traces.races import Race, RaceDetector
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one process did. ``notes`` are no findings: what was not simulated, not judged, or held at the end."""
+    """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held."""
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    held: tuple[str, ...] = ()
 
 
 class RunningJudgement:
@@ -115,6 +116,7 @@ def judge(
             memory.see(record)
         findings.extend(running.see(record))
     notes: list[str] = []
+    held: list[str] = []
     if ledger.launches:
         verb = "was" if ledger.launches == 1 else "were"
         notes.append(f"{counted(ledger.launches, 'kernel')} {verb} launched; kernels do not compute here")
@@ -128,14 +130,14 @@ def judge(
     left = list(ledger.live())
     if not ledger.exited:
         notes.append("the process did not run its exit handlers: what it held is not judged")
-        notes.extend(f"held at its end: {text}" for text in running.held(left))
+        held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
         findings.extend(running.left(accused, moment="the exit", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
-        notes.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
+        held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told = running.told(findings)
-    return Judgement(told, (*running.notes(), *notes))
+    return Judgement(told, (*running.notes(), *notes), tuple(held))
 
 
 def _description() -> Description:

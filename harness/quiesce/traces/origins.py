@@ -10,7 +10,7 @@ from typing import Final
 from quiesce.findings import CallSite, Finding, Frame
 from quiesce.simulator.ledger import LiveThing, Record, Seen
 from quiesce.simulator.stacks import CallStacks
-from quiesce.traces.folding import frames_of, is_own
+from quiesce.traces.folding import frames_of
 
 _ABOUT_BLOCKS: Final = frozenset({Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED})
 _ROLES: Final = {
@@ -157,5 +157,5 @@ def made_at(frames: tuple[Frame, ...]) -> str:
     shown = [frame for frame in frames if not frame.folded] or list(frames)
     if not shown:
         return ""
-    frame = next(filter(is_own, shown), shown[0])
+    frame = next((each for each in shown if each.is_own), shown[0])
     return f"at {PurePosixPath(frame.file).name}:{frame.line}" if frame.line else f"by {frame}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiesce.program_run import Conditions, ProgramRun
+from quiesce.program_run import Conditions, Holdings, ProgramRun
 from quiesce.simulator.ledger import Ledger
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.holdings import holdings_of
@@ -25,4 +25,17 @@ def describe_program(
         memory=memory.history(live),
         surroundings=surroundings_of(judgement.findings, ledger),
         holdings=holdings_of(live, Origins(stacks), at_exit=ledger.exited),
+    )
+
+
+def nothing_observed(conditions: Conditions) -> ProgramRun:
+    """Return what is known of a process that never called the runtime: how it was run."""
+    return ProgramRun(
+        conditions=conditions,
+        first_observation=0,
+        launches=0,
+        notes=(),
+        memory=MemoryRecorder(0, 0).history(()),
+        surroundings=(),
+        holdings=Holdings((), 0, 0, at_exit=True),
     )

@@ -1,9 +1,5 @@
-"use strict";
 // The plots: drawn when they are looked at, by Plotly, which is unpacked from the page for the first one. What a figure
 // shows, timelines.js and growth.js know, one for each kind.
-
-const find = (selector, within = document) => within.querySelector(selector);
-const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
 
 const plots = (() => {
   const kinds = {};

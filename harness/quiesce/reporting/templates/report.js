@@ -1,7 +1,7 @@
-// What the page can do beyond being read: filters, sorting, opening, copying. plots.js stands before it.
+// What the page can do beyond being read: filters, sorting, opening. page.js and plots.js stand before it.
 (() => {
   const root = document.documentElement;
-  root.classList.add("scripting");
+  document.addEventListener("recolour", plots.redraw);
 
   // -- filters ---------------------------------------------------------------------------------------------------
 
@@ -173,43 +173,6 @@
     for (const card of cards.filter((each) => !each.hidden)) { card.open = true; unpack(card); }
   });
   find("#close-all")?.addEventListener("click", () => { for (const card of cards) card.open = false; });
-
-  async function copy(button) {
-    const code = find("code", button.parentElement);
-    try {
-      await navigator.clipboard.writeText(code.textContent);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(code);
-      button.textContent = "Selected";
-    }
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
-  }
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("button.copy");
-    if (button) copy(button);
-  });
-
-  // -- colours ---------------------------------------------------------------------------------------------------
-
-  const THEMES = [["", "Auto", "as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
-  const button = find("#theme");
-  let theme = 0, beforePrint = null;
-
-  function setTheme(name) {
-    if (name) root.dataset.theme = name; else delete root.dataset.theme;
-    plots.redraw();
-  }
-  button.addEventListener("click", () => {
-    theme = (theme + 1) % THEMES.length;
-    const [name, word, meaning] = THEMES[theme];
-    button.textContent = word;
-    button.setAttribute("aria-label", `Colours: ${meaning}`);
-    setTheme(name);
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", plots.redraw);
-  addEventListener("beforeprint", () => { beforePrint = THEMES[theme][0]; setTheme("light"); });
-  addEventListener("afterprint", () => { setTheme(beforePrint); });
 
   // -- what stands still while the page scrolls ------------------------------------------------------------------
 

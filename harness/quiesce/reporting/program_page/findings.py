@@ -1,0 +1,123 @@
+"""The findings of a process: what broke, who made the calls, and what happened around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.findings import CallSite, Finding
+from quiesce.program_run import ObservedCall, Surroundings
+from quiesce.reporting.page.excerpt import shorten
+from quiesce.reporting.page.glossary import sentence_of
+from quiesce.reporting.program_page.memory_plot import Noted
+from quiesce.reporting.program_page.places import Site, make_site
+from quiesce.reporting.program_page.words import heading_of
+from quiesce.reporting.text import clean, clean_line
+from quiesce.results import Result
+
+WHOLE_MAX: Final = 60
+"""So many findings of a process have stacks and surroundings on the page; report.json has those of all."""
+EVIDENCE_LENGTH_MAX: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An observation in words; ``role`` is '' where it has nothing to do with the finding."""
+
+    observation: int
+    thread: int
+    call: str
+    text: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """``count`` observations that are not shown."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCard:
+    """One finding. ``observation`` is None for what was found at the end; ``note`` says why stacks are missing."""
+
+    number: int
+    anchor: str
+    title: str
+    rule: str
+    sentence: str
+    grade: str
+    observation: int | None
+    call: str
+    expected: str
+    observed: str
+    evidence: str
+    sites: tuple[Site, ...]
+    note: str
+    rows: tuple[Row | Gap, ...]
+    has_threads: bool
+
+
+def make_findings(result: Result, prefix: str) -> tuple[FindingCard, ...]:
+    """Return the cards of a result, in the order of its findings. ``prefix`` begins their anchors."""
+    around: Mapping[int, Surroundings] = (
+        {each.finding: each for each in result.program.surroundings} if result.program else {}
+    )
+    return tuple(
+        _card(finding, number, prefix, around.get(number - 1)) for number, finding in enumerate(result.findings, 1)
+    )
+
+
+def noted(cards: Sequence[FindingCard]) -> Iterator[Noted]:
+    """Yield what the plot marks of findings."""
+    return (Noted(card.number, card.title, card.anchor, card.observation) for card in cards)
+
+
+def _card(finding: Finding, number: int, prefix: str, around: Surroundings | None) -> FindingCard:
+    is_whole = number <= WHOLE_MAX
+    sites = finding.call_sites if is_whole else ()
+    rows = tuple(_rows(around.calls)) if around is not None and is_whole else ()
+    return FindingCard(
+        number=number,
+        anchor=f"{prefix}finding-{number}",
+        title=heading_of(finding.invariant),
+        rule=shorten(finding.invariant),
+        sentence=sentence_of(finding.invariant),
+        grade=str(finding.grade),
+        observation=finding.operation_index,
+        call=shorten(finding.request),
+        expected=clean_line(finding.expected),
+        observed=clean_line(finding.observed),
+        evidence=_evidence(finding),
+        sites=tuple(map(make_site, sites)),
+        note=_note(sites, is_whole),
+        rows=rows,
+        has_threads=len({row.thread for row in rows if isinstance(row, Row)}) > 1,
+    )
+
+
+def _note(sites: Sequence[CallSite], is_whole: bool) -> str:
+    if not is_whole:
+        return f"The first {WHOLE_MAX} findings have call stacks and observations here; report.json has those of all."
+    if sites and not any(site.frames for site in sites):
+        return "No call stacks were kept; run it without --no-stacks to see who made the call."
+    return ""
+
+
+def _evidence(finding: Finding) -> str:
+    """Return what evidence says beyond the calls, which have a place of their own."""
+    said = {clean_line(site.sentence) for site in finding.call_sites}
+    lines = [line for line in clean(finding.evidence).strip("\n").split("\n") if clean_line(line) not in said]
+    return "\n".join(lines)[-EVIDENCE_LENGTH_MAX:]
+
+
+def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:
+    following = calls[0].observation if calls else 0
+    for call in calls:
+        if call.observation > following:
+            yield Gap(call.observation - following)
+        role = shorten(call.role)
+        yield Row(call.observation, call.thread, shorten(call.call), shorten(call.text), role)
+        following = call.observation + 1

@@ -1,0 +1,188 @@
+"""The page of ``quiesce exec``: the verdict, then for each process what it did, then how the program was run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.program_run import Conditions, ProgramRun
+from quiesce.reporting.page.excerpt import shorten
+from quiesce.reporting.page.glossary import VERDICTS, sentence_of
+from quiesce.reporting.page.headline import Mood
+from quiesce.reporting.page.upstream import KNOWN, Reference, reference
+from quiesce.reporting.program_page.axis import Axis
+from quiesce.reporting.program_page.findings import FindingCard, make_findings, noted
+from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
+from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
+from quiesce.reporting.program_page.words import exact, title_of
+from quiesce.reporting.run_keys import ENDED
+from quiesce.reporting.text import clean_line, plural
+from quiesce.results import Report, Result, Verdict
+
+_RUN: Final = {
+    "machine": "Machine",
+    "python": "Python that runs quiesce",
+    "started": "Started",
+    "system": "System",
+    "version of quiesce": "quiesce",
+}
+"""What the keys of a run are called here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process. ``prefix`` begins its anchors, '' where there is only one; ``facts`` are numbers and their names."""
+
+    prefix: str
+    name: str
+    verdict: Verdict
+    reason: str
+    facts: tuple[tuple[str, str, str], ...]
+    findings: tuple[FindingCard, ...]
+    plot: MemoryPlot | None
+    held: HeldAtEnd | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that was broken, and issues about such faults."""
+
+    name: str
+    sentence: str
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPage:
+    """All that the page says."""
+
+    mood: Mood
+    verdict: Verdict
+    headline: str
+    verdict_sentence: str
+    command: str
+    reasons: tuple[str, ...]
+    processes: tuple[Process, ...]
+    conditions: tuple[tuple[str, str], ...]
+    reproduce: str
+    rules: tuple[Rule, ...]
+
+
+def is_of_programs(report: Report) -> bool:
+    """Whether every result is a process of a program, so that this page says more than a matrix."""
+    return bool(report.results) and all(result.program is not None for result in report.results)
+
+
+def make_program_page(report: Report) -> ProgramPage:
+    """Return the page of a report for which :func:`is_of_programs` holds."""
+    results = report.results
+    verdict = _verdict(results)
+    programs = [(result, result.program) for result in results if result.program is not None]
+    conditions = programs[0][1].conditions
+    broken = Counter(finding.invariant for result in results for finding in result.findings)
+    return ProgramPage(
+        mood={Verdict.PASSED: Mood.GOOD, Verdict.INCONCLUSIVE: Mood.DOUBTFUL}.get(verdict, Mood.BAD),
+        verdict=verdict,
+        headline=_headline(verdict, broken),
+        verdict_sentence=VERDICTS[verdict],
+        command=clean_line(conditions.command),
+        reasons=tuple(
+            dict.fromkeys(
+                clean_line(result.reason)
+                for result in results
+                if result.reason and (result.is_unresolved or len(results) == 1)
+            )
+        ),
+        processes=tuple(
+            _process(result, program, f"p{number}-" if len(programs) > 1 else "")
+            for number, (result, program) in enumerate(programs, 1)
+        ),
+        conditions=_conditions(conditions, report),
+        reproduce=clean_line(results[0].reproduce),
+        rules=tuple(_rules(broken)),
+    )
+
+
+def _verdict(results: Iterable[Result]) -> Verdict:
+    """Return the verdict of the run: a process without one takes it from the run only where that matters."""
+    kept = list(results)
+    if any(result.verdict.is_failure for result in kept):
+        return Verdict.FAILED
+    return Verdict.INCONCLUSIVE if any(result.is_unresolved for result in kept) else Verdict.PASSED
+
+
+def _headline(verdict: Verdict, broken: Counter[str]) -> str:
+    if broken:
+        text = _listed([f"{count} {title_of(rule, count)}" for rule, count in broken.items()])
+        return text[:1].upper() + text[1:]
+    return "Inconclusive" if verdict is Verdict.INCONCLUSIVE else "Nothing broke a rule"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
+    axis = Axis(program.first_observation, result.operations - program.first_observation)
+    findings = make_findings(result, prefix)
+    return Process(
+        prefix=prefix,
+        name=clean_line(result.case),
+        verdict=result.verdict,
+        reason=clean_line(result.reason),
+        facts=tuple(_facts(result, program)),
+        findings=findings,
+        plot=make_memory_plot(program.memory, axis, program.conditions.devices, noted(findings)),
+        held=make_held(program.holdings),
+        notes=tuple(map(shorten, program.notes)),
+    )
+
+
+def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]]:
+    """Yield names, numbers and what there is to say of them."""
+    memory, holdings = program.memory, program.holdings
+    if not result.operations:
+        return
+    when = f"at observation {memory.peak_observation:,}" if memory.moments else ""
+    yield "Findings", f"{len(result.findings):,}", ""
+    yield "Peak of memory", exact(memory.peak_bytes), when
+    held = "Held at exit" if holdings.at_exit else "Held when it was ended"
+    yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
+    if memory.refused_count:
+        yield "Refused requests", f"{memory.refused_count:,}", ""
+    kept = f"kept from {program.first_observation:,} on" if program.first_observation else ""
+    yield "Observations", f"{result.operations:,}", kept
+    yield "Kernels launched", f"{program.launches:,}", ""
+
+
+def _conditions(conditions: Conditions, report: Report) -> tuple[tuple[str, str], ...]:
+    name, _, version = conditions.flavour.partition(":")
+    run = {key: value for key, value in report.run.items() if key != ENDED}
+    return tuple(
+        (key, clean_line(value))
+        for key, value in (
+            ("Program", conditions.command),
+            ("Simulated runtime", f"{name.upper()} {version}" if version else conditions.flavour),
+            ("Devices", _devices(conditions)),
+            ("Schedule", conditions.schedule),
+            ("Seed", str(conditions.seed)),
+            ("Addresses used again", conditions.recycle),
+            ("Judged at exit", conditions.at_exit),
+            ("Failures asked for", ", ".join(conditions.failures)),
+            *((_RUN.get(key, clean_line(key)), value) for key, value in sorted(run.items())),
+        )
+        if value
+    )
+
+
+def _devices(conditions: Conditions) -> str:
+    size = f", {exact(conditions.capacity_bytes)} each" if conditions.capacity_bytes else ""
+    return f"{plural(conditions.devices, 'device')}{size}"
+
+
+def _rules(broken: Iterable[str]) -> Iterable[Rule]:
+    for rule in broken:
+        yield Rule(clean_line(rule), sentence_of(rule), tuple(map(reference, KNOWN.get(rule, ()))))

@@ -1,0 +1,61 @@
+"""What rules that a program broke are called in a headline, and sizes and kinds of memory in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from quiesce.oracle.invariants.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.program_rules import (
+    BEHIND_SURVIVES,
+    COPIED_DIRECTLY,
+    FREED_ONCE,
+    INSIDE,
+    LIVE_HANDLES,
+    NOT_USED_FREED,
+    ORDERED,
+    OWN_FREED,
+)
+from quiesce.reporting.page.excerpt import shorten
+from quiesce.reporting.page.sizes import format_bytes
+
+_TITLES: Final[Mapping[str, tuple[str, str]]] = {
+    FREED_ONCE: ("double free", "double frees"),
+    OWN_FREED: ("invalid free", "invalid frees"),
+    NOT_USED_FREED: ("use after free", "uses after free"),
+    INSIDE: ("out-of-bounds use", "out-of-bounds uses"),
+    BEHIND_SURVIVES: ("buffer overflow", "buffer overflows"),
+    LIVE_HANDLES: ("use of a destroyed handle", "uses of destroyed handles"),
+    COPIED_DIRECTLY: ("needless copy of pinned memory", "needless copies of pinned memory"),
+    ORDERED: ("race", "races"),
+    NOTHING_LEFT: ("memory leak", "memory leaks"),
+    HANDLES_GONE: ("handle leak", "handle leaks"),
+    GROWTH: ("growth between marks", "growths between marks"),
+    "waits_name_live_streams": ("wait for a destroyed stream", "waits for destroyed streams"),
+}
+
+
+def title_of(rule: str, count: int = 1) -> str:
+    """Return what is said of a broken rule in a headline: ``race``; the rule's own name where it has no other."""
+    one, many = _TITLES.get(rule, (shorten(rule), shorten(rule)))
+    return one if count == 1 else many
+
+
+def heading_of(rule: str) -> str:
+    """Return :func:`title_of` with a capital letter, unless it is the rule's own name."""
+    title = title_of(rule)
+    return title if title == shorten(rule) else title[:1].upper() + title[1:]
+
+
+def exact(size_bytes: int) -> str:
+    """Return ``1,048,576 bytes (1 MiB)``; of less than 1 KiB, the bytes alone."""
+    whole = f"{size_bytes:,} {'byte' if size_bytes == 1 else 'bytes'}"
+    return whole if abs(size_bytes) < 1024 else f"{whole} ({format_bytes(size_bytes)})"
+
+
+def kind_of(kind: str, device: int | None, stream: int | None, *, devices: int) -> str:
+    """Return ``device memory of device 1, stream 3``; the device is left out where there is only one."""
+    name = {"pinned": "pinned host", "registered": "registered host"}.get(kind, shorten(kind))
+    where = f" of device {device}" if device is not None and devices > 1 and "host" not in name else ""
+    order = "" if stream is None else f", stream {stream}" if stream else ", default stream"
+    return f"{name} memory{where}{order}"

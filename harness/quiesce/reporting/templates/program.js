@@ -1,0 +1,120 @@
+// What the page of a program can do beyond being read: read out a moment of the plot, and walk through the flame graph.
+(() => {
+  function inBytes(bytes) {
+    const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = 0;
+    while (power < units.length - 1 && Math.abs(bytes) >= 1024 ** (power + 1)) power += 1;
+    return `${Number((bytes / 1024 ** power).toFixed(2))} ${units[power]}`;
+  }
+
+  // -- memory over time ------------------------------------------------------------------------------------------
+
+  function explore(figure) {
+    const { first, count, moments, series } = JSON.parse(find("script", figure).textContent);
+    const canvas = find(".canvas", figure), cursor = find(".cursor", figure), readout = find("[data-readout]", figure);
+    const cells = all("td.then", figure);  // the rows stand from the top of the stack to its bottom
+    let at = -1;
+    canvas.tabIndex = 0;
+    canvas.setAttribute("role", "group");
+    canvas.setAttribute("aria-label", "Memory over time; arrow keys move from moment to moment");
+
+    function show(index) {
+      at = Math.max(0, Math.min(moments.length - 1, index));
+      cursor.hidden = false;
+      figure.classList.add("reading");
+      cursor.style.left = `${100 * (moments[at] - first + 0.5) / count}%`;
+      const total = series.reduce((sum, values) => sum + values[at], 0);
+      readout.textContent = `After observation ${moments[at].toLocaleString("en")}: ${inBytes(total)} in all.`;
+      cells.forEach((cell, row) => { cell.textContent = inBytes(series[series.length - 1 - row][at]); });
+    }
+    canvas.addEventListener("pointermove", (event) => {
+      const box = canvas.getBoundingClientRect();
+      const observation = first - 0.5 + count * (event.clientX - box.left) / box.width;
+      let index = moments.findIndex((moment) => moment > observation);
+      if (index < 0) index = moments.length;
+      show(index - 1);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: moments.length - 1 }[event.key];
+      if (step === undefined || event.target !== canvas) return;
+      event.preventDefault();
+      show(step);
+    });
+  }
+  for (const figure of all("[data-memory]")) explore(figure);
+
+  // -- flame graph -----------------------------------------------------------------------------------------------
+
+  const NARROW_PIXELS = 44;
+
+  function walk(figure) {
+    const picture = find("svg", figure), said = find("[data-said]", figure), reset = find("[data-reset]", figure);
+    const number = (cell, name) => parseFloat(cell.getAttribute(name));
+    const cells = all(".cell", picture).map((element) => ({
+      element, x: number(element, "x"), width: number(element, "width"), row: Number(element.getAttribute("aria-level")),
+    }));
+    const note = said.textContent;
+    let root = cells[0];
+
+    const isBelow = (cell, top) => cell.x >= top.x - 0.001 && cell.x + cell.width <= top.x + top.width + 0.001;
+    function draw() {
+      const scale = 100 / root.width, pixels = picture.clientWidth / 100;
+      for (const cell of cells) {
+        const above = cell.row < root.row && isBelow(root, cell);
+        const shown = above || isBelow(cell, root);
+        const x = above ? 0 : (cell.x - root.x) * scale, width = above ? 100 : cell.width * scale;
+        cell.element.classList.toggle("hidden", !shown);
+        cell.element.classList.toggle("narrow", width * pixels < NARROW_PIXELS);
+        cell.element.setAttribute("x", `${x}%`);
+        cell.element.setAttribute("width", `${width}%`);
+      }
+      reset.hidden = root === cells[0];
+    }
+    function zoom(cell) {
+      root = cell;
+      draw();
+      focus(cell);
+    }
+    function focus(cell) {
+      for (const other of cells) other.element.setAttribute("tabindex", other === cell ? "0" : "-1");
+      cell.element.focus();
+    }
+    const tell = (cell) => { said.textContent = cell ? find("title", cell.element).textContent.replace(/\n/g, " · ") : note; };
+    const visible = () => cells.filter((cell) => !cell.element.classList.contains("hidden"));
+    const parent = (cell) => visible().findLast((each) => each.row === cell.row - 1 && isBelow(cell, each));
+    const child = (cell) => visible().find((each) => each.row === cell.row + 1 && isBelow(each, cell));
+    const beside = (cell, way) => {
+      const row = visible().filter((each) => each.row === cell.row);
+      return row[row.indexOf(cell) + way];
+    };
+    const cellOf = (event) => cells.find((cell) => cell.element === event.target.closest?.(".cell"));
+
+    picture.addEventListener("click", (event) => { const cell = cellOf(event); if (cell) zoom(cell); });
+    picture.addEventListener("pointerover", (event) => tell(cellOf(event)));
+    picture.addEventListener("pointerleave", () => tell(null));
+    picture.addEventListener("focusin", (event) => tell(cellOf(event)));
+    picture.addEventListener("keydown", (event) => {
+      const cell = cellOf(event);
+      if (!cell) return;
+      const to = {
+        ArrowUp: () => parent(cell), ArrowDown: () => child(cell),
+        ArrowLeft: () => beside(cell, -1), ArrowRight: () => beside(cell, 1), Home: () => cells[0],
+      }[event.key];
+      if (to) { event.preventDefault(); const next = to(); if (next) focus(next); }
+      else if (event.key === "Enter" || event.key === " ") { event.preventDefault(); zoom(cell); }
+      else if (event.key === "Escape") { event.preventDefault(); zoom(cells[0]); }
+    });
+    reset.addEventListener("click", () => zoom(cells[0]));
+    new ResizeObserver(draw).observe(picture);
+  }
+  for (const figure of all("[data-flame]")) walk(figure);
+
+  // A link to what lies within a closed process opens it.
+  function open() {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const closed = target && target.closest("details:not([open])");
+    if (closed) { closed.open = true; target.scrollIntoView(); }
+  }
+  addEventListener("hashchange", open);
+  open();
+})();

@@ -1,0 +1,70 @@
+"""What the page of a program says before anything else, and when it is this page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quiesce.findings import Finding
+from quiesce.program_rules import ORDERED
+from quiesce.reporting.page.headline import Mood
+from quiesce.reporting.program_page.page import is_of_programs, make_program_page
+from quiesce.results import Report, Result, Verdict
+
+
+def test_only_programs_have_this_page(program: Result, failing: Result) -> None:
+    assert is_of_programs(Report(0, (program,)))
+    assert not is_of_programs(Report(0, (program, failing)))
+    assert not is_of_programs(Report(0, ()))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "mood", "headline"),
+    [
+        (Verdict.PASSED, "", Mood.GOOD, "Nothing broke a rule"),
+        (Verdict.INCONCLUSIVE, "the program ended with status 4", Mood.DOUBTFUL, "Inconclusive"),
+    ],
+)
+def test_the_headline_is_the_verdict(verdict: Verdict, reason: str, mood: Mood, headline: str, program: Result) -> None:
+    page = make_program_page(
+        Report(0, (replace(program, verdict=verdict, reason=reason, must_conclude=True, findings=()),))
+    )
+    assert (page.mood, page.headline, page.reasons) == (mood, headline, (reason,) if reason else ())
+
+
+def test_findings_are_counted_by_what_they_are_called(program: Result) -> None:
+    race = Finding(ORDERED, "this", "that")
+    page = make_program_page(Report(0, (replace(program, findings=(race, *program.findings, race)),)))
+    assert (page.mood, page.headline) == (Mood.BAD, "2 races and 1 use after free")
+    assert [rule.name for rule in page.rules] == [ORDERED, "freed_memory_is_not_used"]
+    assert all(each.url.startswith("https://github.com/") for each in page.rules[0].references)
+
+
+def test_the_worst_process_decides(program: Result) -> None:
+    passed = replace(program, case="a (process 1)", verdict=Verdict.PASSED, findings=())
+    page = make_program_page(Report(0, (passed, replace(program, case="a (process 2)"))))
+    assert (page.mood, page.verdict) == (Mood.BAD, Verdict.FAILED)
+    assert [(each.prefix, each.verdict) for each in page.processes] == [
+        ("p1-", Verdict.PASSED),
+        ("p2-", Verdict.FAILED),
+    ]
+
+
+def test_conditions_say_how_to_run_it_again(program: Result) -> None:
+    page = make_program_page(Report(4, (program,), {"version of quiesce": "1.2", "ended": "completed", "other": "x"}))
+    conditions = dict(page.conditions)
+    assert conditions["Program"] == "python train.py"
+    assert conditions["Simulated runtime"] == "CUDA 12"
+    assert conditions["Devices"] == "2 devices, 17,179,869,184 bytes (16 GiB) each"
+    assert (conditions["Schedule"], conditions["Seed"]) == ("seeded", "4")
+    assert (conditions["quiesce"], conditions["other"]) == ("1.2", "x")
+    assert "ended" not in conditions
+    assert page.reproduce == "quiesce exec -- python train.py"
+
+
+def test_facts_are_whole_numbers(program: Result) -> None:
+    facts = {name: (value, note) for name, value, note in make_program_page(Report(4, (program,))).processes[0].facts}
+    assert facts["Peak of memory"] == ("8,388,608 bytes (8 MiB)", "at observation 3")
+    assert facts["Held at exit"] == ("8,388,608 bytes (8 MiB)", "2 blocks and 2 handles and 1 more thing")
+    assert facts["Refused requests"] == ("1", "")
