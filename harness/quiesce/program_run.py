@@ -130,6 +130,45 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """Memory of one kind that was live when a request was refused, all made by one call from one place."""
+
+    thing: str
+    count: int
+    size_bytes: int
+    site: CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """The first request that a process was refused for want of memory, and who held what there was.
+
+    ``capacity_bytes`` are ``live_bytes`` in ``live_count`` blocks, ``cached_bytes`` in the runtime's own pools,
+    ``fragmented_bytes`` that rounding takes, and ``free_bytes``. ``is_injected`` says that the refusal was asked for.
+    ``is_first`` says that no earlier observation was overwritten. ``holders`` are the largest, at most
+    :data:`HOLDERS_MAX`; ``holders_count`` counts all.
+    """
+
+    thing: str
+    device: int
+    requested_bytes: int
+    is_injected: bool
+    is_first: bool
+    capacity_bytes: int
+    live_bytes: int
+    live_count: int
+    cached_bytes: int
+    fragmented_bytes: int
+    free_bytes: int
+    site: CallSite
+    holders: tuple[Holder, ...]
+    holders_count: int
+
+
+HOLDERS_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramRun:
     """What a report shows of one process.
 
@@ -144,3 +183,4 @@ class ProgramRun:
     memory: MemoryHistory
     surroundings: tuple[Surroundings, ...]
     holdings: Holdings
+    out_of_memory: OutOfMemory | None = None

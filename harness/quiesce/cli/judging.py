@@ -9,7 +9,7 @@ from pathlib import Path
 from quiesce import shell
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import conditions_of, reproduce_command
-from quiesce.reporting.text import clean_line
+from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import Ended
@@ -18,6 +18,7 @@ from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
+from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of
 from quiesce.traces.verdicts import Process, names_of, results_of
@@ -61,6 +62,8 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
         for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")
+        for line in lines_of(judgement.out_of_memory) if judgement.out_of_memory else ():
+            console.complain(f"  {clean(line)}")
         program = None
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))

@@ -28,13 +28,14 @@ from quiesce.reporting.json_values import (
     numbers_of,
     text_of,
 )
+from quiesce.reporting.out_of_memory_record import out_of_memory_from, out_of_memory_record
 
 Value = TypeVar("Value")
 
 
 def program_record(program: ProgramRun) -> dict[str, Any]:
     """Return what a process did as JSON values."""
-    return {
+    record: dict[str, Any] = {
         "conditions": _conditions_record(program.conditions),
         "first_observation": program.first_observation,
         "holdings": _holdings_record(program.holdings),
@@ -46,6 +47,9 @@ def program_record(program: ProgramRun) -> dict[str, Any]:
             for each in program.surroundings
         ],
     }
+    if program.out_of_memory is not None:
+        record["out_of_memory"] = out_of_memory_record(program.out_of_memory)
+    return record
 
 
 def _conditions_record(conditions: Conditions) -> dict[str, Any]:
@@ -129,6 +133,7 @@ def program_from(record: object) -> ProgramRun:
         memory=_memory_from(fields.get("memory")),
         surroundings=_each(fields, "surroundings", _surroundings_from),
         holdings=_holdings_from(fields.get("holdings")),
+        out_of_memory=out_of_memory_from(fields["out_of_memory"]) if "out_of_memory" in fields else None,
     )
 
 

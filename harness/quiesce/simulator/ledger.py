@@ -95,6 +95,7 @@ class Flag(enum.IntFlag):
     ORDERED = 4
     STAGED = 8
     CAPTURED = 16
+    INJECTED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class LiveThing:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One observation. ``number`` counts all of the run's, from 0."""
+    """One observation. ``number`` counts all of the run's, from 0; ``native/ledger.h`` says which fields each has."""
 
     number: int
     seen: Seen

@@ -23,6 +23,7 @@ from quiesce.program_rules import (
     ORDERED,
     OWN_FREED,
 )
+from quiesce.program_run import OutOfMemory
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
@@ -34,16 +35,21 @@ from quiesce.traces.live_set import LiveSet
 from quiesce.traces.marks import Marks
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
+from quiesce.traces.out_of_memory import Exhaustion
 from quiesce.traces.races import Race, RaceDetector
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held."""
+    """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held.
+
+    ``out_of_memory`` says who held the memory when a request was first refused for want of it.
+    """
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     held: tuple[str, ...] = ()
+    out_of_memory: OutOfMemory | None = None
 
 
 class RunningJudgement:
@@ -106,12 +112,13 @@ def judge(
     running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
     findings: list[Finding] = []
     live = None if ledger.lost else LiveSet()
-    marks = Marks(running.origins)
+    marks, exhaustion = Marks(running.origins), Exhaustion()
     for record in ledger.records():
         if record.seen is Seen.MARK:
             marks.see(record, live)
         elif live is not None and (maker := live.see(record)) is not None:
             marks.change(maker)
+        exhaustion.see(record)
         if memory is not None:
             memory.see(record)
         findings.extend(running.see(record))
@@ -137,7 +144,8 @@ def judge(
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told = running.told(findings)
-    return Judgement(told, (*running.notes(), *notes), tuple(held))
+    exhausted = exhaustion.told(ledger, running.origins)
+    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted)
 
 
 def _description() -> Description:

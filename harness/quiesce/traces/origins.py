@@ -86,10 +86,15 @@ class Origins:
             return self._site(role, _call(made))
         return self._site(role, _Call(made.function, made.observation, made.stack))
 
-    def site_with_stack(self, role: str, made: LiveThing) -> CallSite:
-        """Return the call that made something live, and who called for it."""
+    def site_with_stack(self, role: str, made: Record | LiveThing) -> CallSite:
+        """Return the call of an observation, or the one that made something live, and who called for it."""
         self._find([made.stack])
         return replace(self.site(role, made), frames=self._frames[made.stack])
+
+    def site_of_call(self, role: str, function: str, observation: int, stack: int) -> CallSite:
+        """Return a call of which no more than that is known, and who made it."""
+        self._find([stack])
+        return CallSite(role, function, observation, self._frames[stack])
 
     def _site(self, role: str, call: _Call) -> CallSite:
         self._stack_of[call.observation] = call.stack

@@ -25,6 +25,7 @@ def describe_program(
         memory=memory.history(live),
         surroundings=surroundings_of(judgement.findings, ledger),
         holdings=holdings_of(live, Origins(stacks), at_exit=ledger.exited),
+        out_of_memory=judgement.out_of_memory,
     )
 
 

@@ -34,7 +34,8 @@ enum seen {
     SEEN_NOTHING,
     SEEN_ALLOCATED,       // thing, device, address, size
     SEEN_FREED,           // thing, device, address, size
-    SEEN_REFUSED,         // thing, device, size
+    SEEN_REFUSED,         // thing, device, size; object: the answer, address: bytes free then, other: bytes that pools
+                          // of the device had cached, other_bytes: bytes in use, those included; flags: FLAG_INJECTED
     SEEN_READ,            // stream reads address, size
     SEEN_WRITTEN,         // stream writes address, size
     SEEN_COPIED,          // stream copies size bytes from other to address
@@ -67,6 +68,7 @@ enum {
     FLAG_ORDERED = 4,      // an allocation or free that is ordered on `stream`, as cudaMallocAsync's are
     FLAG_STAGED = 8,       // the source of a copy was read before the call returned
     FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
+    FLAG_INJECTED = 32,    // a refusal that was asked for
 };
 
 struct live {

@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "poison.h"
 #include "pool.h"
+#include "refusal.h"
 #include "registered.h"
 #include "runtime.h"
 #include "stacks.h"
@@ -55,6 +56,8 @@ static uint64_t *used_of(unsigned bank) { return &used_bytes[bank == BANK_MANAGE
 static uint64_t capacity_of(unsigned bank) {
     return bank == BANK_PINNED ? settings.pinned_capacity_bytes : settings.capacity_bytes;
 }
+
+uint64_t memory_used(enum thing thing, unsigned device) { return *used_of(bank_of(thing, device)); }
 
 bool memory_reserve(unsigned device, uint64_t size_bytes) {
     uint64_t *used = used_of(device);
@@ -183,13 +186,14 @@ enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_byt
     unsigned bank = bank_of(thing, device);
     uint64_t footprint = rounded(size_bytes);
     status = failure_meet(kind_of(thing));
+    bool injected = status;
     if (!status && size_bytes > capacity_of(bank)) status = OUT_OF_MEMORY;
     if (!status && !memory_reserve(bank, footprint)) status = OUT_OF_MEMORY;
     if (!status) {
         status = make(thing, device, size_bytes, (struct block){footprint, NULL, flags}, NULL, address);
         if (status) memory_unreserve(bank, footprint);
     }
-    if (status) see(SEEN_REFUSED, thing, device, 0, size_bytes, NULL);
+    if (status) refusal_see(thing, device, size_bytes, status, injected);
     return status;
 }
 
@@ -232,6 +236,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
 static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     uint64_t footprint = rounded(size_bytes);
     enum status status = failure_meet(kind_of(pool->thing));
+    bool injected = status;
     bool fits = size_bytes <= capacity_of(pool->place);
     if (!status && !(fits && pool_take(pool, footprint))) {
         // Frees that streams have not come to yet may be waited for (cudaMemPoolReuseAllowInternalDependencies).
@@ -242,7 +247,7 @@ static enum status allocate_from(struct pool *pool, uint64_t size_bytes, struct 
         status = make(pool->thing, pool->device, size_bytes, (struct block){footprint, pool, 0}, stream, address);
         if (status) pool_free(pool, footprint), pool_reuse(pool, footprint);
     }
-    if (status) see(SEEN_REFUSED, pool->thing, pool->device, 0, size_bytes, NULL);
+    if (status) refusal_see(pool->thing, pool->device, size_bytes, status, injected);
     return status;
 }
 
@@ -274,7 +279,7 @@ enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t 
     }
     if (live) ledger_remove(live);
     if (fits) pool_free(pool, footprint), pool_reuse(pool, footprint);
-    see(SEEN_REFUSED, THING_DEVICE, pool->device, 0, size_bytes, stream);
+    refusal_see(pool->thing, pool->device, size_bytes, OUT_OF_MEMORY, false);
     return OUT_OF_MEMORY;
 }
 

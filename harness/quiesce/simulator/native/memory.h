@@ -71,3 +71,4 @@ void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 enum { MEMORY_OF_HOST = DEVICES_MAX + 1 };
 bool memory_reserve(unsigned place, uint64_t size_bytes);
 void memory_unreserve(unsigned place, uint64_t size_bytes);
+uint64_t memory_used(enum thing thing, unsigned device);  // where that kind lies; managed memory is device 0's

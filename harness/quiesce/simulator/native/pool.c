@@ -183,6 +183,13 @@ enum status pool_set_access(struct pool *pool, unsigned place, int access) {
     return OK;
 }
 
+uint64_t pools_cached(unsigned place) {
+    uint64_t cached = 0;
+    for (const struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->place == place) cached += pool->values[POOL_RESERVED] - pool->values[POOL_USED];
+    return cached;
+}
+
 void pools_release(unsigned device) {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->device == device || pool->place == MEMORY_OF_HOST) pool_trim(pool, pool->values[POOL_THRESHOLD]);

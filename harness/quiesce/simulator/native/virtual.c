@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "ledger.h"
 #include "reach.h"
+#include "refusal.h"
 #include "runtime.h"
 #include "stacks.h"
 #include "stream.h"
@@ -63,9 +64,10 @@ enum status virtual_create(uint64_t size_bytes, const struct virtual_properties 
     if (status) return status;
     unsigned device = (unsigned)properties->location.ordinal;
     status = failure_meet(CALL_DEVICE);
+    bool injected = status;
     if (!status && !memory_reserve(device, size_bytes)) status = OUT_OF_MEMORY;
     if (status) {
-        see(SEEN_REFUSED, THING_PHYSICAL, device, 0, size_bytes);
+        refusal_see(THING_PHYSICAL, device, size_bytes, status, injected);
         return status;
     }
     struct physical *made = calloc(1, sizeof *made);
