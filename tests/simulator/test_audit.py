@@ -115,6 +115,16 @@ def test_one_process_may_use_several_names(tmp_path: Path, capfd: pytest.Capture
     assert done.paths(Loaded.ANSWERED) == [*map(str, paths)][:3], "each is told once"
 
 
+@pytest.mark.parametrize(("flavour", "name"), [("cuda:11", "libcudart.so.11.8.89"), ("hip:6", "libamdhip64.so.6.2.4")])
+def test_the_other_flavours_are_answered_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], flavour: str, name: str
+) -> None:
+    call = "hipMalloc" if "hip" in name else "cudaMalloc"
+    path = real(tmp_path / name, name)
+    done = run(sys.executable, "-c", OPEN.replace("cudaMalloc", call), path, capfd=capfd, flavour=flavour)
+    assert (done.written, done.blocks) == ("0\n", 1)
+
+
 @pytest.mark.parametrize(
     ("flavour", "name"),
     [("cuda:12", "libcudart.so.11.0"), ("cuda:12", "libamdhip64.so.6"), ("hip:6", "libcudart.so.12")],

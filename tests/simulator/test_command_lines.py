@@ -137,4 +137,8 @@ def test_a_launcher_prefers_the_interpreter_of_a_project(place: Place, monkeypat
     monkeypatch.chdir(place.folder / "project" / "deep")
     place.environment["VIRTUAL_ENV"] = str(place.folder / "own")
     command = read_command(["timeout", "x"], place.environment)
+    assert command.interpreters == ()
     assert likely_interpreters(command) == (place.own, project, place.system)
+    command = read_command(["timeout", "run", "python3", "x.py"], place.environment)
+    assert command.interpreters == (place.system, place.own, project)
+    assert read_command(["python3", "x.py"], place.environment).interpreters == (place.system,)

@@ -150,6 +150,7 @@ def test_what_is_not_tested_beside_what_is_is_told() -> None:
 
 
 STARTED = Load(Loaded.STARTED, 7, Path("/bin/client"), Path())
+UNHEARD = Load(Loaded.UNHEARD, 7, Path("/bin/client"), Path("/lib/libtsan.so.2"))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,8 @@ STARTED = Load(Loaded.STARTED, 7, Path("/bin/client"), Path())
         ((STARTED,), "the program never called the simulated runtime. If it ran on the CPU"),
         ((), "it is a static program, or built for another C library (musl) or processor"),
         ((STARTED, Load(Loaded.REAL, 7, REAL, Path("/m.so"))), "Run it with --flavour cuda:13"),
+        ((STARTED, UNHEARD, STARTED), "client never called the simulated runtime. It starts with libtsan.so.2, whose"),
+        ((STARTED, UNHEARD, Load(Loaded.STARTED, 8, Path("/bin/test"), Path())), "If it ran on the CPU"),
     ],
 )
 def test_a_program_that_never_called_is_told_by_what_was_loaded(loads: tuple[Load, ...], said: str) -> None:

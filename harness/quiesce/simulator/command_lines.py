@@ -57,9 +57,10 @@ def read_command(words: Sequence[str], environment: Mapping[str, str]) -> Comman
     program = _absolute(find_program(words, environment))
     reader.add_file(program, _DEPTH_MAX)
     reader.add_words(words[1:], _DEPTH_MAX, of_shell=_is_shell(program))
-    return Command(
-        program, tuple(dict.fromkeys(reader.programs)), tuple(dict.fromkeys(reader.interpreters)), reader.environment
-    )
+    interpreters = dict.fromkeys(reader.interpreters)
+    if interpreters and program in reader.programs:  # such as uv, which may mean another interpreter by the name
+        interpreters |= dict.fromkeys(_of_projects(reader.environment))
+    return Command(program, tuple(dict.fromkeys(reader.programs)), tuple(interpreters), reader.environment)
 
 
 def _require_environment(words: Sequence[str]) -> None:

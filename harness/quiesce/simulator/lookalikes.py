@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,17 +37,17 @@ def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], comman
     Raises :class:`quiesce.errors.UnreadableObject` for a program or module that is no readable ELF file.
     """
     library_path = [part for part in command.environment.get("LD_LIBRARY_PATH", "").split(":") if part]
-    interpreters = command.interpreters
+    interpreters, programs = command.interpreters, command.programs
     if not interpreters:
         from quiesce.simulator.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
         simulator = Simulator(runtime, names)
-        clients = _clients(command, simulator, library_path)
+        clients = _clients(programs, command.program, simulator, library_path)
         if clients:
             write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
             return
-        interpreters = likely_interpreters(command)
-    kept = _Kept(command, interpreters, runtime, names, library_path)
+        interpreters, programs = likely_interpreters(command), ()
+    kept = _Kept(Command(command.program, programs, interpreters, command.environment), runtime, names, library_path)
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -55,17 +55,17 @@ def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], comman
         (folder / name).write_bytes(content)
 
 
-def _clients(command: Command, simulator: Simulator, library_path: list[str]) -> list[Path]:
-    """Return the programs that need a library which has to be written."""
+def _clients(programs: Sequence[Path], first: Path, simulator: Simulator, library_path: list[str]) -> list[Path]:
+    """Return the programs that need a library which has to be written; `first` is the one that has to be readable."""
     from quiesce.simulator.stubs import stubs_needed
 
     found = []
-    for program in command.programs:
+    for program in programs:
         try:
             if stubs_needed(program, simulator, library_path):
                 found.append(program)
         except UnreadableObject:
-            if program == command.program:
+            if program == first:
                 raise
             # a word that names a core file, or a program for another machine
     return found
@@ -77,13 +77,12 @@ class _Kept:
     def __init__(
         self,
         command: Command,
-        interpreters: tuple[Path, ...],
         runtime: Path,
         names: tuple[str, ...],
         library_path: list[str],
     ) -> None:
         self._command = command
-        self._packages = {each: package_folders(each, command.environment) for each in interpreters}
+        self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
         self._runtime, self._names, self._library_path = runtime, names, library_path
         own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
         asked = repr((command.programs, self._packages, runtime, names, library_path, own))
@@ -108,13 +107,14 @@ class _Kept:
         from quiesce.simulator.stubs import Process, Simulator, gpu_modules, write_stubs
 
         simulator = Simulator(self._runtime, self._names)
-        processes = [Process((each,), each) for each in _clients(self._command, simulator, self._library_path)]
-        looked_at = frozenset(self._command.programs)
+        command, paths = self._command, self._library_path
+        processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
+        looked_at = frozenset(command.programs)
         for interpreter, packages in self._packages.items():
             modules = gpu_modules(packages)
             processes.append(Process(modules.files, interpreter))
             looked_at |= modules.looked_at
-        made = write_stubs(processes, folder, simulator, self._library_path)
+        made = write_stubs(processes, folder, simulator, paths)
         libraries = {library.soname: (folder / library.soname).read_bytes() for library in made.libraries}
         self._keep(libraries, looked_at | made.looked_at)
         return libraries

@@ -108,6 +108,16 @@ def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = own
             "with glibc",
             refused=False,
         )
+    last = [load.process for load in loads if load.kind is Loaded.STARTED][-1]
+    unheard = next((load for load in loads if load.kind is Loaded.UNHEARD and load.process == last), None)
+    if unheard is not None:
+        return Untested(
+            f"{unheard.path.name} never called the simulated runtime. It starts with {unheard.client.name}, whose "
+            "static thread-local storage leaves the dynamic loader no room for quiesce's module, so that a runtime "
+            "opened by its path is the real one. Leave that library out (a sanitizer's, or one of LD_PRELOAD), or ask "
+            f"for {simulated.libraries[0]} without a path",
+            refused=False,
+        )
     return Untested(_nothing_used(simulated, "never called the simulated runtime"), refused=False)
 
 
