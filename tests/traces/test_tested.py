@@ -76,7 +76,7 @@ def test_a_failure_that_the_run_asked_for_is_a_test() -> None:
     ("refused", "said"),
     [
         (TABLE, "CUDA's runtime is linked into libxgboost.so of xgboost 3.2.0 (statically)"),
-        (TABLE, "Take a build that loads libcudart.so.12 (nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared)"),
+        (TABLE, "Take a build that loads libcudart.so.12 (nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY"),
         (Refusal(TABLE.kind, TABLE.function, 801, "/s/cupy/_core.so"), "Run pip install cupy-cuda12x==12.3.0"),
         (Refusal(TABLE.kind, TABLE.function, 801, "/s/program"), "is linked into program (statically)"),
         (Refusal(TABLE.kind, TABLE.function, 801, str(REAL)), f"{REAL} of nvidia-cuda-runtime 13.0.96"),

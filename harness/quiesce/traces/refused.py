@@ -53,7 +53,7 @@ def runtimes_refused(
     if linked:
         names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
         how = "nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared"
-        usual = f"Take a build that loads {simulated.libraries[0]} ({how})"
+        usual = f"Take a build that loads {simulated.libraries[0]} ({how}), or run it on a GPU"
         packages = [owner(caller) for caller in linked]
         advice = _listed(_INSTEAD.get(package.name, usual) if package else usual for package in packages)
         yield (
