@@ -171,6 +171,16 @@ def test_no_size_wraps_around_the_end_of_memory(start: Any, size: int) -> None:
     assert client.call("HostRegister", 4096, ctypes.c_size_t((1 << 64) - 4096), 0) == INVALID_VALUE
 
 
+@pytest.mark.parametrize("source", [16, 4097, (1 << 47) + 5, (1 << 64) - 4096, (1 << 64) - 1])
+def test_a_source_that_is_no_memory_at_all_is_refused(start: Any, source: int) -> None:
+    """The program's mistake is told, and does not end it."""
+    client = start()
+    block = client.make("Malloc", 4096)
+    assert client.call("Memcpy", block, ctypes.c_uint64(source), 4096, TO_DEVICE) == INVALID_VALUE
+    (seen,) = client.seen(Seen.USED_AFTER_FREE)
+    assert (seen.address, seen.size_bytes) == (source, 4096)
+
+
 def test_a_copy_beyond_2_gib_of_pageable_memory_is_whole(start: Any) -> None:
     """It takes as much memory as it copies: no second copy of the source is made."""
     size = 2 * GIB + (1 << 20)

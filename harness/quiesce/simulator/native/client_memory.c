@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,9 +19,11 @@ static ssize_t move(uint64_t to, uint64_t from, uint64_t size_bytes) {
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 }
 
+// Whether the kernel can read a page. It is asked for an action on a set of signals that does not exist, so that it
+// looks at the set and refuses (as Abseil's AddressIsReadable does): to let it copy a byte takes twenty times as long.
 static bool is_readable(uint64_t address) {
-    char byte;
-    return move((uint64_t)&byte, address, 1) == 1;
+    enum { NO_SUCH_ACTION = -1, SET_BYTES = 8 };
+    return syscall(SYS_rt_sigprocmask, NO_SUCH_ACTION, address & ~7ull, NULL, SET_BYTES) == 0 || errno != EFAULT;
 }
 
 // What is missing begins at an address of the side that begins at `start`.
@@ -32,6 +35,17 @@ static void see_missing(uint64_t address, uint64_t start, uint64_t size_bytes) {
                                     .address = address,
                                     .other = block.thing ? block.start : start,
                                     .size_bytes = size_bytes});
+}
+
+bool client_memory_read(void *to, uint64_t from, uint64_t size_bytes) {
+    enum { PAGE_BYTES = 4096 };
+    for (uint64_t at = from; at - from < size_bytes; at = (at & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES)
+        if (!is_readable(at)) {
+            see_missing(at, from, size_bytes - (at - from));
+            return false;
+        }
+    memcpy(to, (const void *)from, size_bytes);
+    return true;
 }
 
 bool client_memory_copy(uint64_t to, uint64_t from, uint64_t size_bytes) {

@@ -140,8 +140,8 @@ static enum status stage(struct copy *copy) {
     copy->staged = malloc(copy->width * copy->height);
     if (!copy->staged) return OUT_OF_MEMORY;
     for (uint64_t row = 0; row < copy->height; row++) {
-        uint64_t to = (uint64_t)copy->staged + row * copy->width;
-        if (client_memory_copy(to, copy->from + row * copy->from_pitch, copy->width)) continue;
+        char *to = (char *)copy->staged + row * copy->width;
+        if (client_memory_read(to, copy->from + row * copy->from_pitch, copy->width)) continue;
         forget(copy->staged, copy->width * copy->height);
         return INVALID_VALUE;
     }
