@@ -15,6 +15,7 @@ from quiesce.reporting.html import render_html
 from quiesce.results import Report, Result, Verdict
 
 from .chromium import CONTRAST, NEEDS_CHROMIUM, Browser, Locator, expect, opened, press, visible
+from .program_page.test_out_of_memory import REFUSED
 from .test_html_plots import ATTACKS
 
 pytestmark = NEEDS_CHROMIUM
@@ -184,6 +185,20 @@ def test_an_inconclusive_run_says_why_first(browser: Browser, program: Result, t
         expect(page.locator(".headline .why")).to_have_text(reason)
         assert box_of(page.locator(".headline .why"))["y"] < 300
         expect(page.locator(".top .badge")).to_have_text("inconclusive")
+
+
+def test_who_held_the_memory_is_shown(browser: Browser, program: Result, tmp_path: Path) -> None:
+    assert program.program is not None
+    result = replace(program, program=replace(program.program, out_of_memory=REFUSED))
+    with opened(browser, Report(0, (result,)), tmp_path, viewport={"width": 390, "height": 900}) as page:
+        page.locator("nav").get_by_role("link", name="Out of memory").press("Enter")
+        expect(page.locator("#out-of-memory")).to_be_in_viewport()
+        parts = page.locator(".capacity span")
+        expect(parts).to_have_count(4)
+        widths = [box_of(part)["width"] for part in parts.all()]
+        assert widths == sorted(widths, reverse=True)
+        expect(page.locator(".exhaustion + .scroll .holders tbody tr")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_processes_of_a_program_are_told_apart(browser: Browser, program: Result, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_neighbouring_findings_share_a_marker() -> None:
     markers = plotted(HISTORY, *noted).findings
     assert [(each.percent, each.text, each.href) for each in markers] == [
         (35.0, "1", "#finding-1"),
-        (100.0, "2 … 3", "#finding-2"),
+        (100.0, "2\N{EN DASH}3", "#finding-2"),
     ]
 
 

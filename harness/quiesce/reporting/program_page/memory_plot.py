@@ -174,7 +174,7 @@ def _grouped(noted: Iterable[Noted], axis: Axis) -> tuple[Marker, ...]:
     for _, group in groupby(placed, key=lambda each: int(each[0] / MARKER_PERCENT)):
         members = [each for _, _, each in group]
         numbers = [each.number for each in members]
-        text = str(numbers[0]) if len(numbers) == 1 else f"{min(numbers)} … {max(numbers)}"
+        text = str(numbers[0]) if len(numbers) == 1 else f"{min(numbers)}\N{EN DASH}{max(numbers)}"
         when = axis.percent(members[0].observation) if members[0].observation is not None else 100.0
         title = "; ".join(f"finding {each.number}: {each.title}" for each in members[:6])
         more = f"; and {len(members) - 6} more" if len(members) > 6 else ""

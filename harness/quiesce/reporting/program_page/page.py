@@ -16,6 +16,7 @@ from quiesce.reporting.program_page.axis import Axis
 from quiesce.reporting.program_page.findings import FindingCard, make_findings, noted
 from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
 from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
+from quiesce.reporting.program_page.out_of_memory import Exhaustion, make_exhaustion
 from quiesce.reporting.program_page.words import exact, title_of
 from quiesce.reporting.run_keys import ENDED
 from quiesce.reporting.text import clean_line, plural
@@ -42,6 +43,7 @@ class Process:
     facts: tuple[tuple[str, str, str], ...]
     findings: tuple[FindingCard, ...]
     plot: MemoryPlot | None
+    exhaustion: Exhaustion | None
     held: HeldAtEnd | None
     notes: tuple[str, ...]
 
@@ -57,12 +59,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPage:
-    """All that the page says."""
+    """All that the page says. ``meaning`` explains a verdict that has neither findings nor reasons, or is ''."""
 
     mood: Mood
     verdict: Verdict
     headline: str
-    verdict_sentence: str
+    meaning: str
     command: str
     reasons: tuple[str, ...]
     processes: tuple[Process, ...]
@@ -87,7 +89,7 @@ def make_program_page(report: Report) -> ProgramPage:
         mood={Verdict.PASSED: Mood.GOOD, Verdict.INCONCLUSIVE: Mood.DOUBTFUL}.get(verdict, Mood.BAD),
         verdict=verdict,
         headline=_headline(verdict, broken),
-        verdict_sentence=VERDICTS[verdict],
+        meaning=VERDICTS[verdict] if verdict is Verdict.PASSED else "",
         command=clean_line(conditions.command),
         reasons=tuple(
             dict.fromkeys(
@@ -136,6 +138,7 @@ def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
         facts=tuple(_facts(result, program)),
         findings=findings,
         plot=make_memory_plot(program.memory, axis, program.conditions.devices, noted(findings)),
+        exhaustion=make_exhaustion(program.out_of_memory) if program.out_of_memory else None,
         held=make_held(program.holdings),
         notes=tuple(map(shorten, program.notes)),
     )
@@ -155,7 +158,8 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
         yield "Refused requests", f"{memory.refused_count:,}", ""
     kept = f"kept from {program.first_observation:,} on" if program.first_observation else ""
     yield "Observations", f"{result.operations:,}", kept
-    yield "Kernels launched", f"{program.launches:,}", ""
+    if program.launches:
+        yield "Kernels launched", f"{program.launches:,}", ""
 
 
 def _conditions(conditions: Conditions, report: Report) -> tuple[tuple[str, str], ...]:
