@@ -99,6 +99,42 @@ ORDERED_LEAKS: Final = dict.fromkeys(
     ("memory in use of CuPy's pools grows by 4096 bytes per round", "cupy.empty(4096"),
 )
 
+LOW_LEVEL: Final = """\
+import cupy, pytest
+from cupy.cuda import runtime
+
+pytestmark = pytest.mark.leak
+KEPT = []
+POOL = cupy.cuda.MemoryPool()
+
+def test_loses_device_memory(): runtime.malloc(1 << 20)
+def test_loses_pinned_memory(): runtime.hostAlloc(1 << 20, 0)
+def test_loses_a_stream(): runtime.streamCreate()
+def test_loses_an_event(): runtime.eventCreate()
+def test_keeps_an_array(): KEPT.append(cupy.empty(1 << 18))
+def test_keeps_a_pool():
+    pool = cupy.cuda.MemoryPool()
+    KEPT.append(pool)
+    block = pool.malloc(1 << 20)
+    del block
+
+def test_frees_device_memory(): runtime.free(runtime.malloc(1 << 20))
+def test_frees_pinned_memory(): runtime.freeHost(runtime.hostAlloc(1 << 20, 0))
+def test_destroys_a_stream(): runtime.streamDestroy(runtime.streamCreate())
+def test_destroys_an_event(): runtime.eventDestroy(runtime.eventCreate())
+def test_drops_an_array(): cupy.empty(1 << 18)
+def test_drops_a_pool(): cupy.cuda.MemoryPool().malloc(1 << 20)
+def test_uses_a_pool_that_comes_to_rest(): [POOL.malloc(size << 12) for size in range(1, 20)]
+"""
+LOW_LEVEL_LEAKS: Final = {
+    "test_loses_device_memory": "device",
+    "test_loses_pinned_memory": "pinned",
+    "test_loses_a_stream": "streams",
+    "test_loses_an_event": "events",
+    "test_keeps_an_array": "cupy",
+    "test_keeps_a_pool": "device",
+}
+
 CAPTURING: Final = """\
 import cupy
 from quiesce.leaks.cupy_pools import CupyMeter
@@ -118,16 +154,28 @@ def simulated(release: Release, folder: Path, *arguments: str) -> subprocess.Com
     )
 
 
+def results_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results of a run by the name of the test."""
+    lines = (folder / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return {record["case"].partition("::")[2]: record for record in map(json.loads, lines) if "case" in record}
+
+
+def test_each_leak_is_told_once_for_what_it_is(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "test_device.py").write_text(LOW_LEVEL, encoding="utf-8")
+    done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
+    results = results_in(tmp_path)
+    told = {name: [each["fault_class"] for each in record["findings"]] for name, record in results.items()}
+    expected = {name: [f"leak of {LOW_LEVEL_LEAKS[name]}"] if name in LOW_LEVEL_LEAKS else [] for name in results}
+    assert told == expected, done.stdout
+    assert set(LOW_LEVEL_LEAKS) < set(results)
+
+
 def test_leaks_of_every_pool_are_told_from_what_comes_back(release: Release, tmp_path: Path) -> None:
     suite = SUITE + ORDERED * release.has_ordered_pools + CAPTURES * release.captures
     leaks = LEAKS | ORDERED_LEAKS if release.has_ordered_pools else LEAKS
     (tmp_path / "test_device.py").write_text(suite, encoding="utf-8")
     done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
-    results: dict[str, dict[str, Any]] = {}
-    for line in (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        if "case" in record:
-            results[record["case"].partition("::")[2]] = record
+    results = results_in(tmp_path)
     assert {name for name, record in results.items() if record["verdict"] != "passed"} == set(leaks), done.stdout
     for name, (says, line) in leaks.items():
         finding = results[name]["findings"][0]

@@ -17,6 +17,7 @@ from quiesce.leaks.quantities import (
     CONTEXTS,
     CUPY,
     DEVICE,
+    FREE_MEMORY,
     IN_LEDGER,
     MANAGED,
     MODULES,
@@ -63,6 +64,8 @@ class Causes:
     def _is_told(self, quantity: Quantity) -> bool:
         if quantity in self._counted:
             return quantity not in self._pooled and not self._is_of_modules(quantity)
+        if quantity.family == FREE_MEMORY:
+            return not any(each.family in (CONTEXTS, CUPY) for each in self._left)
         if quantity.family == PYTHON:
             return not self._with_it or bool(self._alone)
         return quantity.family != C_HEAP or not self._counted

@@ -61,7 +61,7 @@ KINDS: Final = (
 
 
 class LedgerMeter:
-    """Counts one kind of things, on each device for itself. ``settle`` empties the libraries' own pools."""
+    """Counts one kind of things, on each device for itself. ``settle`` has a library empty its pools."""
 
     def __init__(self, kind: _Kind, machine: OwnMachine, devices: int, settle: Callable[[], None]) -> None:
         self.family = kind.family
@@ -79,7 +79,7 @@ class LedgerMeter:
         return ""
 
     def settle(self) -> None:
-        """Have libraries give back what they merely cache."""
+        """Have the library give back what it merely caches."""
         if self._is_memory:
             self._settle()
 

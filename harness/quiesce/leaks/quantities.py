@@ -25,6 +25,7 @@ TEXTURES: Final = "textures"
 RESERVATIONS: Final = "reservations"
 LINKERS: Final = "linkers"
 USER_OBJECTS: Final = "user-objects"
+FREE_MEMORY: Final = "free-memory"
 
 IN_LEDGER: Final = (
     DEVICE,
@@ -43,7 +44,7 @@ IN_LEDGER: Final = (
 )
 """What the ledger of ``quiesce exec`` counts."""
 
-FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import Meter, Quantity, Unreadable
+from quiesce.leaks.quantities import FREE_MEMORY, Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import collect_garbage
+
+COARSE_GROWTH_BYTES: Final = 8 << 20
+"""What a driver's figure must grow by to say anything: other processes come and go in a granule or two."""
 
 
 class Readings:
@@ -103,7 +107,10 @@ class Readings:
 
     def leaks(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; ``known_per_round`` is growth that is accounted for elsewhere."""
-        return is_leak(self.values(quantity), self.allowed(quantity) + known_per_round)
+        values = self.values(quantity)
+        if quantity.family == FREE_MEMORY and (fell(values) or self.grown(quantity) < COARSE_GROWTH_BYTES):
+            return False
+        return is_leak(values, self.allowed(quantity) + known_per_round)
 
     def growth(self, quantity: Quantity) -> float:
         """Return by how much a quantity grows per round; nothing if it is not watched."""

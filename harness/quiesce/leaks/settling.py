@@ -11,6 +11,7 @@ from typing import Final
 
 from quiesce.leaks.library_caches import LibraryCaches, is_bounded
 from quiesce.leaks.lists import Lists
+from quiesce.leaks.numba_frees import finish_numbas_frees
 from quiesce.leaks.start import FROZEN_AT_START
 
 COLLECTIONS_MAX: Final = 5
@@ -28,12 +29,14 @@ _clear_internal_caches: Final[Callable[[], None]] = next(
 def collect_garbage() -> None:
     """Collect until nothing is found any more.
 
-    CPython's cache of attribute look-ups goes first: it keeps each name alive that was put together at run time.
+    CPython's cache of attribute look-ups goes first: it keeps each name alive that was put together at run time. What
+    Numba puts off goes last, for it is asked to by objects that are gone.
     """
     _clear_internal_caches()
     for _ in range(COLLECTIONS_MAX):
         if gc.collect() == 0:
-            return
+            break
+    finish_numbas_frees()
 
 
 class OldObjects:

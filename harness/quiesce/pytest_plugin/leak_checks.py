@@ -20,6 +20,7 @@ from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
+from quiesce.leaks.driver_memory import DriverMemoryMeter
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
 from quiesce.leaks.memory import HeapMeter, PythonMeter
@@ -57,7 +58,7 @@ class LeakChecks:
         self._meters: tuple[Meter, ...] = (
             self._contexts,
             cupy,
-            *(() if machine is None else ledger_meters(machine, cupy.settle)),
+            *((DriverMemoryMeter(),) if machine is None else ledger_meters(machine, cupy.settle)),
             ThreadMeter(),
             DescriptorMeter(),
             PythonMeter(),
