@@ -15,7 +15,7 @@ def test_the_entry_module_imports_next_to_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     package = "quiesce.pytest_plugin"
     light = ("ini_keys", "keys", "leak_options", "options", "plugin")
-    own = ("quiesce", "quiesce.leaks", "quiesce.leaks.start", package)
+    own = ("quiesce", "quiesce.leaks", "quiesce.leaks.start", "quiesce.marking", package)
     assert done.stdout.split() == [*own, *(f"{package}.{module}" for module in light)]
 
 
