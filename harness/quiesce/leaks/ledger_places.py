@@ -106,7 +106,7 @@ class LedgerPlaces:
         for thing in things:
             quantity = next(filter(None, (meter.counts(thing) for meter in self._meters)), None)
             if quantity in self._quantities:
-                is_held |= thing.reachable
+                is_held |= not thing.is_lost
                 shown = tuple(frame for frame in frames(thing) if not frame.folded)
                 groups.setdefault(quantity, {}).setdefault((thing.function, shown), []).append(thing)
         places = {

@@ -87,6 +87,18 @@ class Seen(enum.IntEnum):
     CONTEXT_BROKEN = 27
 
 
+class Reach(enum.IntEnum):
+    """Whether somebody could still give a thing back when its process was searched; ``native/reach.h``."""
+
+    LOST = 0
+    """Its address stands nowhere that counts."""
+    INDIRECTLY_LOST = 1
+    """Its address stands only in memory that is in use and is lost itself."""
+    UNKNOWN = 2
+    """Its address stands only in memory of an allocator that is not known: nobody can say whether that is in use."""
+    HELD = 3
+
+
 class Flag(enum.IntFlag):
     """What is said beside an observation."""
 
@@ -102,9 +114,9 @@ class Flag(enum.IntFlag):
 class LiveThing:
     """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle.
 
-    ``observation`` counts what was observed before it was made; ``reachable`` says whether its address stood anywhere
-    in the memory of the process when that exited; ``stack`` is a number in the
-    log of call stacks beside the ledger, 0 where none was kept.
+    ``observation`` counts what was observed before it was made; ``reach`` says whether its address stood in the memory
+    of the process when that was searched, at its exit at the latest; ``stack`` is a number in the log of call stacks
+    beside the ledger, 0 where none was kept.
     """
 
     serial: int
@@ -114,8 +126,13 @@ class LiveThing:
     size_bytes: int
     function: str
     observation: int
-    reachable: bool
+    reach: Reach
     stack: int = 0
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody could give it back any more."""
+        return self.reach <= Reach.INDIRECTLY_LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +219,11 @@ class Ledger:
         """Yield what is live, in the order in which it was made; what is part of another thing is not told apart."""
         start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
         for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
-            serial, address, size, _, observation, _, device, function, thing, reachable, part, stack = fields
+            serial, address, size, _, observation, _, device, function, thing, reach, part, stack = fields
             if part:
                 continue
             name = self._name(function)
-            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, bool(reachable), stack)
+            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, Reach(reach), stack)
 
     def made_since(self, serial: int) -> Iterator[LiveThing]:
         """Yield what is live and was made after a serial, in no order and without addresses.
@@ -216,9 +233,9 @@ class Ledger:
         start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
         for fields in _WITHOUT_ADDRESS.iter_unpack(self._data[start:end]):
             if fields[0] > serial and not fields[9]:
-                made, size, _, observation, _, device, function, thing, reachable, _, stack = fields
+                made, size, _, observation, _, device, function, thing, reach, _, stack = fields
                 name = self._name(function)
-                yield LiveThing(made, Thing(thing), device, 0, size, name, observation, bool(reachable), stack)
+                yield LiveThing(made, Thing(thing), device, 0, size, name, observation, Reach(reach), stack)
 
     def records(self, first: int = 0) -> Iterator[Record]:
         """Yield the observations that are kept, oldest first, from the one with the number ``first``."""

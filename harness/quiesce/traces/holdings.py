@@ -22,7 +22,7 @@ def holdings_of(things: Iterable[LiveThing], origins: Origins, *, at_exit: bool)
     """Group what lived at the end. ``at_exit`` says whether the process was searched for owners then."""
     states: dict[str, list[LiveThing]] = {LOST: [], HELD: []}
     for thing in things:
-        states[LOST if at_exit and not thing.reachable else HELD].append(thing)
+        states[LOST if at_exit and thing.is_lost else HELD].append(thing)
     groups = [(state, group) for state, left in states.items() for group in by_place(left, origins)]
     groups.sort(key=lambda each: (-_bytes(each[1]), -len(each[1])))
     return Holdings(

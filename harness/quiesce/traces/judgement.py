@@ -139,7 +139,7 @@ def judge(
         notes.append("the process did not run its exit handlers: what it held is not judged")
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
-        accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and not thing.reachable)]
+        accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and thing.is_lost)]
         findings.extend(running.left(accused, moment="the exit", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))

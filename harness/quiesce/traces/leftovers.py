@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.findings import Finding, Grade
 from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
-from quiesce.simulator.ledger import LiveThing
+from quiesce.simulator.ledger import LiveThing, Reach
 from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.origins import Origins
 
@@ -22,11 +22,10 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
     """
     for group in by_place(things, origins):
         first = group[0]
-        lost = looked and all(not thing.reachable for thing in group)
         yield Finding(
             NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
             f"everything given back before {moment}",
-            f"{_amount(group)}{', which nobody can reach any more' if lost else ''}{_made_at(first, origins)}",
+            f"{_amount(group)}{_lost(group) if looked else ''}{_made_at(first, origins)}",
             fault_class="LIVE" if first.thing.is_memory else "HND",
             grade=Grade.LIVE_LEAK,
             call_sites=(origins.site("allocated by" if first.thing.is_memory else "created by", first),),
@@ -37,7 +36,7 @@ def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
     """Yield what some live things are and where they were made, a line for each place."""
     groups = by_place(things, origins)
     for group in groups[:HELD_MAX]:
-        yield f"{_amount(group)}{_made_at(group[0], origins)}"
+        yield f"{_amount(group)}{_made_at(group[0], origins)}{_unknown(group)}"
     left_out = [thing for group in groups[HELD_MAX:] for thing in group]
     if left_out:
         size_bytes = sum(thing.size_bytes for thing in left_out)
@@ -54,6 +53,26 @@ def by_place(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThi
     for thing, place in zip(listed, origins.places([thing.stack for thing in listed]), strict=True):
         groups.setdefault((thing.thing, thing.function, thing.device, place), []).append(thing)
     return sorted(groups.values(), key=lambda group: -sum(thing.size_bytes for thing in group))
+
+
+def _lost(group: list[LiveThing]) -> str:
+    """Say how nobody can give the things back any more, where that is so for all of them."""
+    if not all(thing.is_lost for thing in group):
+        return ""
+    indirect = sum(thing.reach is Reach.INDIRECTLY_LOST for thing in group)
+    if indirect == len(group):
+        return ", held only by memory that is lost itself"
+    some = f" ({indirect:,} of them held only by memory that is lost itself)" if indirect else ""
+    return f", which nobody can reach any more{some}"
+
+
+def _unknown(group: list[LiveThing]) -> str:
+    """Say how many of the things may be lost, for all that the search could read."""
+    unknown = sum(thing.reach is Reach.UNKNOWN for thing in group)
+    if not unknown:
+        return ""
+    some = "" if unknown == len(group) else f"{unknown:,} of them "
+    return f" ({some}may be lost: the address stands only in memory of an allocator that quiesce can't read)"
 
 
 def _amount(group: list[LiveThing]) -> str:

@@ -77,9 +77,7 @@ class Watch:
         things = [
             thing
             for thing in self._ledger.live()
-            if thing.serial > self._made
-            and thing.serial not in self._accused
-            and (left is AtExit.ALL or not thing.reachable)
+            if thing.serial > self._made and thing.serial not in self._accused and (left is AtExit.ALL or thing.is_lost)
         ]
         self._accused.update(thing.serial for thing in things)
         return things

@@ -13,7 +13,7 @@
 #define BASE 0x7ee000000000ull
 #define BYTES (64ull << 30)
 #else
-#define BASE 0x3a0000000000ull
+#define BASE 0x3a9c74200000ull
 #define BYTES (3ull << 40)
 #endif
 

@@ -39,6 +39,3 @@ EXPORT const void *quiesce_stacks(void);
 
 // How much of the C heap the runtime itself uses, see own_heap.h.
 EXPORT uint64_t quiesce_own_heap(void);
-
-// Called by a Python interpreter that begins to exit, see interpreter.h.
-EXPORT void quiesce_interpreter_exits(void);

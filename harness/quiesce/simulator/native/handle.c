@@ -4,7 +4,7 @@
 
 #include "stacks.h"
 
-#define HANDLE_BASE 0x3e0000000000ull
+#define HANDLE_BASE 0x3ed35b680000ull
 #define HANDLE_STEP 64ull  // so that low bits are free, as a client may assume of a pointer
 
 static struct slot {

@@ -35,7 +35,7 @@ static struct {
 static void *map(const char *folder) {
     int access_to = PROT_READ | PROT_WRITE;
     *stem = 0;
-    if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char path[sizeof stem + 8];
     int process = (int)getpid();
     snprintf(stem, sizeof stem, "%s/%d", folder, process);
@@ -151,4 +151,6 @@ void ledger_resize(uint32_t index, uint64_t size_bytes) {
 }
 
 struct live *ledger_live(uint32_t index) { return &live[index]; }
+
+void ledger_share(bool share) { madvise(ledger, length_bytes, share ? MADV_DOFORK : MADV_DONTFORK); }
 

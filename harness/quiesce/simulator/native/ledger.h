@@ -81,7 +81,7 @@ struct live {
     uint16_t device;
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
-    uint8_t reachable; // at exit: somebody can still free it, see reach.h
+    uint8_t reachable; // at exit: whether somebody can still give it back, an enum reach
     uint8_t part;      // of a module: it goes with that, and nobody else gives it back
     uint8_t reserved;
     uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
@@ -136,6 +136,9 @@ uint32_t ledger_take(void);  // an index of the live table that is not used, or 
 void ledger_remove(uint32_t index);
 void ledger_resize(uint32_t index, uint64_t size_bytes);
 struct live *ledger_live(uint32_t index);
+
+// Whether a copy of the process that is made now has the ledger too, and writes to the same one.
+void ledger_share(bool share);
 
 // Where the ring is written.
 extern struct ledger_place {

@@ -20,11 +20,12 @@
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
 // below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
-// programs use the top of the address space only, and there is less room there.
+// programs use the top of the address space only, and there is less room there. The lower digits are those of no small
+// number, beside which bytecode and tables of an interpreter would look like addresses (reach.h).
 #if defined(__SANITIZE_THREAD__)
 #define BASE 0x7e9000000000ull
 #else
-#define BASE 0x300000000000ull
+#define BASE 0x305ac6e00000ull
 #endif
 
 enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED = MEMORY_OF_HOST, BANKS };
@@ -370,7 +371,8 @@ void memory_tables(void (*add)(const void *start, size_t bytes)) {
     add(arenas, sizeof arenas);
     for (unsigned bank = 0; bank < BANKS; bank++)
         for (unsigned i = 0; i < ARENA_CLASSES; i++)
-            add(arenas[bank].classes[i].free, arenas[bank].classes[i].free_capacity * sizeof(uint64_t));
+            add(arenas[bank].classes[i].free, arenas[bank].classes[i].free_capacity * sizeof(struct arena_slot));
+    registered_table(add);
 }
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {

@@ -1,105 +1,184 @@
 #include "reach.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/uio.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "exit_frames.h"
 #include "handle.h"
+#include "heap_blocks.h"
+#include "heap_malloc.h"
 #include "ledger.h"
+#include "mappings.h"
 #include "memory.h"
+#include "python_objects.h"
+#include "roots.h"
+#include "snapshot.h"
 #include "virtual.h"
-#include "work_store.h"
 
-enum { CHUNK_BYTES = 1 << 18, LINE_BYTES = 512, OWN_MAX = 2048 };
+enum { LARGE_BYTES = 1 << 16 };  // from there on it is worth asking which pages are there
 
-static uint64_t words[CHUNK_BYTES / sizeof(uint64_t)];
+#define ADDRESS_BITS 48
 
-static struct range {
-    uint64_t start, end;
-} own[OWN_MAX];  // in the order of their addresses
-static unsigned own_count;
+static enum reach level;           // of what is found now
+static bool *is_found;             // by this search, for each entry of the live table
+static struct block_range *queue;  // blocks that were reached and not looked into yet
+static uint64_t queue_count;
 
-static void look(uint64_t word) {
+static void push(uint64_t start, uint64_t end) {
+    if (level != REACH_INDIRECTLY_LOST) queue[queue_count++] = (struct block_range){start, end};
+}
+
+static bool is_readable_memory(const struct live *entry) {
+    return entry->thing == THING_DEVICE || entry->thing == THING_PINNED || entry->thing == THING_MANAGED;
+}
+
+static void find(uint32_t live) {
+    struct live *entry = ledger_live(live);
+    if (entry->reachable < level) entry->reachable = (uint8_t)level;
+    if (is_found[live]) return;
+    is_found[live] = level != REACH_INDIRECTLY_LOST;
+    if (is_readable_memory(entry)) push(entry->address, entry->address + entry->size_bytes);
+}
+
+static void look_for_thing(uint64_t word) {
     uint32_t live = memory_live_at(word);
     if (!live) live = handle_live_at(word);
-    if (live) ledger_live(live)->reachable = 1;
+    if (live) find(live);
     uint32_t space = virtual_space_at(word);
-    if (space) ledger_live(space)->reachable = 1;
+    if (space) find(space);
+}
+
+static void look(uint64_t word) {
+    look_for_thing(word);
+    struct block_range block;
+    if (level == REACH_INDIRECTLY_LOST) return;
+    if (block_reach(word, &block)) push(block.start, block.end);
+    // Beside a pointer some put marks into the bits that no address has.
+    uint64_t unmarked = word & ((1ull << ADDRESS_BITS) - 1);
+    if (unmarked != word && block_reach(unmarked, &block)) push(block.start, block.end);
 }
 
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
-static void look_for_digits(uint64_t word) {
-    uint64_t low = word & UINT32_MAX, high = word >> 32;
-    if (high && !(low >> 30) && !(high >> 30)) look(high << 30 | low);
+static void look_at_digits(uint64_t at, uint64_t word) {
+    uint64_t low = word & UINT32_MAX, high = word >> 32, number = high << 30 | low;
+    if (!high || low >> 30 || high >> 30) return;
+    bool names_thing = memory_live_at(number) || handle_live_at(number) || virtual_space_at(number);
+    if (names_thing && python_digits_are_integers(at)) look_for_thing(number);
 }
 
-// The kernel copies, so that memory that goes away meanwhile is an error and no fault.
+__attribute__((no_sanitize("address"))) static void look_at_words(uint64_t start, uint64_t end) {
+    enum { BEFORE_DIGITS_BYTES = 24 };
+    for (uint64_t at = (start + 7) & ~7ull; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
+        uint64_t word = *(const uint64_t *)at;
+        look(word);
+        if (at - start >= BEFORE_DIGITS_BYTES) look_at_digits(at, word);
+    }
+}
+
+static void scan_touched(uint64_t start, uint64_t end) { snapshot_read(start, end, look_at_words); }
+
 static void scan(uint64_t start, uint64_t end) {
-    for (; start < end; start += CHUNK_BYTES) {
-        size_t bytes = end - start < CHUNK_BYTES ? end - start : CHUNK_BYTES;
-        struct iovec to = {words, bytes}, from = {(void *)start, bytes};
-        ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-        for (ssize_t i = 0; i < got / (ssize_t)sizeof *words; i++) {
-            look(words[i]);
-            look_for_digits(words[i]);
-        }
+    if (end - start < LARGE_BYTES)
+        scan_touched(start, end);
+    else
+        mappings_touched(start, end, scan_touched);
+}
+
+__attribute__((no_sanitize("address"))) static void look_at_block(uint64_t start, uint64_t end) {
+    struct block_range room;
+    uint64_t first, last;
+    bool follows = level != REACH_INDIRECTLY_LOST;
+    if (follows && python_list_items(start, end, &first, &last) && block_reach(first, &room)) push(room.start, last);
+    look_at_words(start, python_object_end(start, end));
+}
+
+static void scan_block(uint64_t start, uint64_t end) {
+    if (end - start < LARGE_BYTES)
+        snapshot_read(start, end, look_at_block);
+    else
+        mappings_touched(start, end, scan_touched);
+}
+
+static void follow(uint64_t start, uint64_t end) {
+    scan(start, end);
+    while (queue_count) {
+        struct block_range next = queue[--queue_count];
+        scan_block(next.start, next.end);
     }
 }
 
-static void scan_mapping(const char *line, uint64_t stack) {
-    uint64_t start, end;
-    char access[8];
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, access) != 3) return;
-    if (strncmp(access, "rw", 2) || access[3] != 'p' || memory_covers(start)) return;
-    if (start <= stack && stack < end) {
-        exit_frames_scan(end, scan);
-        return;
-    }
-    for (unsigned i = 0; i < own_count && start < end; i++) {
-        if (own[i].end <= start || end <= own[i].start) continue;
-        if (start < own[i].start) scan(start, own[i].start);
-        start = own[i].end;
-    }
-    if (start < end) scan(start, end);
+// What lies in the memory of a lost thing, but for its own address.
+static void look_into_lost_memory(uint32_t live) {
+    struct live *entry = ledger_live(live);
+    if (is_found[live]) return;
+    uint8_t before = entry->reachable;
+    scan(entry->address, entry->address + entry->size_bytes);
+    entry->reachable = before;
 }
 
-static void add_own(const void *start, size_t bytes) {
-    if (own_count < OWN_MAX && bytes) own[own_count++] = (struct range){(uint64_t)start, (uint64_t)start + bytes};
+// Host memory that a client registered is held by whoever holds the memory.
+static void find_registered(uint32_t live) {
+    const struct live *entry = ledger_live(live);
+    level = roots_are_at(entry->address) || block_was_reached(entry->address) ? REACH_HELD : REACH_LOST;
+    if (level) find(live);
 }
 
-static int compare_ranges(const void *first, const void *second) {
-    uint64_t left = ((const struct range *)first)->start, right = ((const struct range *)second)->start;
-    return left < right ? -1 : left > right;
+static void each_entry(bool (*is_meant)(const struct live *), void (*see)(uint32_t live)) {
+    for (uint32_t live = 1; live < ledger->live_high; live++)
+        if (ledger_live(live)->serial && is_meant(ledger_live(live))) see(live);
 }
 
-// What is ours and not the client's: the chunk that is being looked at, and addresses that were or will be handed out.
-static void find_own(void) {
-    own_count = 0;
-    add_own(words, sizeof words);
-    memory_tables(add_own);
-    work_store_ranges(add_own);
-    qsort(own, own_count, sizeof *own, compare_ranges);
+static bool is_part(const struct live *entry) { return entry->part; }
+static bool is_registered(const struct live *entry) { return entry->thing == THING_REGISTERED; }
+static void follow_part(uint32_t live) {
+    find(live);
+    follow(0, 0);
+}
+
+static void *take_memory(uint64_t size_bytes) {
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *start = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, how, -1, 0);
+    if (start == MAP_FAILED) _exit(1);  // then nothing is said to be lost
+    return start;
+}
+
+static void search(void) {
+    roots_find();
+    is_found = take_memory(ledger->live_high);
+    // Each block and each thing is pushed once at most.
+    queue = take_memory((blocks_in_use() + ledger->live_high + 1) * sizeof *queue);
+    level = REACH_HELD;
+    roots_each(ROOT_HELD, follow);
+    each_entry(is_part, follow_part);
+    level = REACH_UNKNOWN;
+    roots_each(ROOT_UNKNOWN, follow);
+    each_entry(is_registered, find_registered);
+    level = REACH_INDIRECTLY_LOST;
+    blocks_unreached(scan_block);
+    each_entry(is_readable_memory, look_into_lost_memory);
 }
 
 void reach_forget(void) {
-    for (uint32_t live = 1; live < ledger->live_high; live++) ledger_live(live)->reachable = 0;
+    for (uint32_t live = 1; live < ledger->live_high; live++) ledger_live(live)->reachable = REACH_LOST;
 }
 
+static bool is_not_held(const struct live *entry) { return entry->reachable != REACH_HELD; }
+static unsigned not_held;
+static void count(uint32_t live) { not_held += live != 0; }
+static void give_up(uint32_t live) { ledger_live(live)->reachable = REACH_UNKNOWN; }
+
 void reach_mark(void) {
-    find_own();
-    FILE *maps = fopen("/proc/self/maps", "re");
-    if (!maps) return;
-    char line[LINE_BYTES];
-    uint64_t stack = (uint64_t)__builtin_frame_address(0);
-    while (fgets(line, sizeof line, maps)) scan_mapping(line, stack);
-    fclose(maps);
-    // Page-locked memory is the host's, and may hold them too.
-    for (uint32_t live = 1; live < ledger->live_high; live++) {
-        const struct live *entry = ledger_live(live);
-        if (entry->serial && entry->thing == THING_PINNED) scan(entry->address, entry->address + entry->size_bytes);
-    }
+    not_held = 0;
+    each_entry(is_not_held, count);
+    if (!not_held) return;
+    heap_malloc_prepare();
+    python_objects_prepare();
+    roots_prepare();
+    ledger_share(true);
+    bool is_searched = snapshot_search(search);
+    ledger_share(false);
+    roots_forget();
+    if (!is_searched) each_entry(is_not_held, give_up);
 }

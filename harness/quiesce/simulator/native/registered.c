@@ -81,6 +81,10 @@ struct span registered_find(uint64_t address) {
     return (struct span){THING_REGISTERED, 0, found->start, found->size_bytes, found->flags, false};
 }
 
+void registered_table(void (*add)(const void *start, size_t bytes)) {
+    add(registered, registered_capacity * sizeof *registered);
+}
+
 void registered_close(void) {
     free(registered);
     registered = NULL;

@@ -7,3 +7,5 @@
 struct span registered_find(uint64_t address);
 
 void registered_close(void);
+
+void registered_table(void (*add)(const void *start, size_t bytes));  // as memory_tables()

@@ -1,0 +1,208 @@
+"""Whose memory counts when a process is searched: what is in use owns, what was freed does not, and the rest is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.ledger import Reach, open_ledger
+
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux"),
+]
+
+SETTINGS: Final = MachineSettings(parse_flavour("cuda:12"))
+
+PRELUDE: Final = """
+    return run();
+}
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+int cudaMallocManaged(void **, size_t, unsigned), cudaHostRegister(void *, size_t, unsigned);
+int cudaMemcpy(void *, const void *, size_t, int);
+void *volatile global;
+void *block(size_t size) { void *made; cudaMalloc(&made, size); return made; }
+void **cell(size_t words, size_t size) { void **made = calloc(words, 8); made[words / 2] = block(size); return made; }
+"""
+
+HELD: Final = {
+    "a variable": "global = block(100);",
+    "a variable that points into the middle": "global = (char *)block(100) + 50;",
+    "a block of the C heap": "global = cell(4, 100);",
+    "a large block of the C heap": "global = cell(1 << 18, 100);",
+    "a chain of blocks": "void **first = calloc(4, 8); first[1] = cell(4, 100); global = first;",
+    "a pointer with a mark in its lowest bit": "global = (void *)((uintptr_t)cell(4, 100) | 1);",
+    "a pointer with marks in its highest bits": "global = (void *)((uintptr_t)cell(4, 100) | 0xabcdull << 48);",
+    "a block that malloc_usable_size() reaches to": "void **m = malloc(24); m[2] = block(100); global = m;",
+    "pinned memory": "void **p; cudaHostAlloc((void **)&p, 4096, 0); p[7] = block(100); global = p;",
+    "managed memory": "void **p; cudaMallocManaged((void **)&p, 4096, 1); p[7] = block(100); global = p;",
+    "device memory": "void *p = block(64), *d = block(100); cudaMemcpy(p, &d, 8, 1); d = 0; global = p;",
+    "a thread-local variable": "static _Thread_local void *volatile own; own = block(100);",
+    "a thread's specific value": "pthread_key_t k; pthread_key_create(&k, 0); pthread_setspecific(k, block(100));",
+    "the environment": "void **e = calloc(2, 8); e[1] = block(100); extern char **environ; global = environ; *environ = (char *)e;",
+}
+UNKNOWN: Final = {
+    "a mapping of its own": "void **m = mmap(0, 1 << 20, 3, 0x22, -1, 0); m[700] = block(100); global = m;",
+    "a mapping that nobody points to": "((void **)mmap(0, 1 << 20, 3, 0x22, -1, 0))[700] = block(100);",
+}
+LOST: Final = {
+    "nothing": "block(100);",
+    "a freed block": "for (int i = 0; i < 20; i++) { void **c = cell(8, 100 + !!i); free(c); }",
+    "a freed block among others": "void **c[99]; for (int i = 0; i < 99; i++) c[i] = cell(i + 2, 100 + !!i);"
+    " for (int i = 0; i < 99; i++) free(c[i]); global = malloc(16);",
+    "a block that went back to the kernel": "free(cell(1 << 20, 100));",
+    "its own content": "void **p; cudaHostAlloc((void **)&p, 100, 0); *p = p;",
+}
+INDIRECT: Final = {
+    "a lost block of the C heap": "cell(8, 100);",
+    "a lost large block of the C heap": "cell(1 << 20, 100);",
+    "a chain of lost blocks": "void **first = calloc(4, 8); first[1] = cell(4, 100);",
+    "lost pinned memory": "void **p; cudaHostAlloc((void **)&p, 4096, 0); p[7] = block(100);",
+    "lost device memory": "void *p = block(64), *d = block(100); cudaMemcpy(p, &d, 8, 1);",
+}
+
+
+def reach_of(program: list[str]) -> dict[int, Reach]:
+    """Run a program and return how the blocks that it left are reached, by their sizes."""
+    with run_program(program, SETTINGS, os.environ) as ended:
+        assert ended.status == 0
+        with open_ledger(ended.ledgers[0]) as ledger:
+            return {thing.size_bytes: thing.reach for thing in ledger.live()}
+
+
+def found(folder: Path, body: str) -> Reach:
+    """Return how the block of 100 bytes is reached that a C program left."""
+    program = compile_client(folder, f"{PRELUDE}int run(void) {{ {body}\n return 0;")
+    return reach_of([str(program)])[100]
+
+
+@pytest.mark.parametrize("owner", HELD)
+def test_what_is_in_use_holds(owner: str, tmp_path: Path) -> None:
+    assert found(tmp_path, HELD[owner]) is Reach.HELD
+
+
+@pytest.mark.parametrize("owner", UNKNOWN)
+def test_what_nobody_here_can_read_is_told(owner: str, tmp_path: Path) -> None:
+    assert found(tmp_path, UNKNOWN[owner]) is Reach.UNKNOWN
+
+
+@pytest.mark.parametrize("owner", LOST)
+def test_what_is_free_holds_nothing(owner: str, tmp_path: Path) -> None:
+    assert found(tmp_path, LOST[owner]) is Reach.LOST
+
+
+@pytest.mark.parametrize("owner", INDIRECT)
+def test_what_is_lost_itself_makes_what_it_holds_lost(owner: str, tmp_path: Path) -> None:
+    assert found(tmp_path, INDIRECT[owner]) is Reach.INDIRECTLY_LOST
+
+
+THREADED: Final = """
+pthread_barrier_t both;
+void *work(void *held) {
+    void *volatile mine = 0;
+    WHAT
+    pthread_barrier_wait(&both);
+    if (STAYS) for (;;) pause();
+    return mine ? 0 : 0;
+}
+int run(void) {
+    pthread_t thread;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_create(&thread, 0, work, 0);
+    pthread_barrier_wait(&both);
+    if (!STAYS) pthread_join(thread, 0);
+    usleep(20000);  // until it waits
+    return 0;
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "stays", "reach"),
+    [
+        ("mine = block(100);", 1, Reach.HELD),
+        ("mine = cell(8, 100);", 1, Reach.HELD),
+        ("static _Thread_local void *volatile own; own = cell(8, 100);", 1, Reach.HELD),
+        ("global = cell(8, 100);", 0, Reach.HELD),
+        ("mine = block(100);", 0, Reach.LOST),
+        ("mine = cell(8, 100);", 0, Reach.INDIRECTLY_LOST),
+        ("for (int i = 0; i < 20; i++) free(cell(8, 100 + !!i));", 1, Reach.LOST),
+    ],
+)
+def test_a_thread_holds_while_it_lives(what: str, stays: int, reach: Reach, tmp_path: Path) -> None:
+    body = THREADED.replace("WHAT", what).replace("STAYS", str(stays))
+    program = compile_client(tmp_path, f"{PRELUDE}{body}")
+    assert reach_of([str(program)])[100] is reach
+
+
+def test_a_registration_is_held_by_whoever_holds_the_memory(tmp_path: Path) -> None:
+    body = """
+    static char here[300];
+    cudaHostRegister(here, 300, 0), cudaHostRegister(global = malloc(400), 400, 0), cudaHostRegister(malloc(500), 500, 0);
+    return 0;"""
+    reach = reach_of([str(compile_client(tmp_path, f"{PRELUDE}int run(void) {{{body}"))])
+    assert reach == {300: Reach.HELD, 400: Reach.HELD, 500: Reach.LOST}
+
+
+PYTHON: Final = """
+import ctypes
+runtime = ctypes.CDLL('libcudart.so.12')
+def allocate(size):
+    made = ctypes.c_void_p()
+    assert runtime.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(size)) == 0
+    return made.value
+class Owner:
+    def __init__(self, address): self.address = address
+class Address(int): pass
+"""
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "kept = allocate(100)",
+        "kept = ctypes.c_void_p(allocate(100))",
+        "kept = Owner(allocate(100))",
+        "kept = {1: [(allocate(100),)]}",
+        "kept = Address(allocate(100))",
+        "kept = (lambda address: lambda: address)(allocate(100))",
+        "kept = (ctypes.c_void_p * 999)(*[0] * 500, allocate(100))",
+        "import threading; threading.local().kept = allocate(100); kept = threading.local(); kept.x = allocate(100)",
+        "import array; kept = array.array('Q', [0, allocate(100)])",
+        "import sys; sys.kept = allocate(100)",
+        "def waiting():\n    address = allocate(100)\n    yield address\nkept = waiting(); next(kept)",
+    ],
+)
+def test_live_objects_of_python_hold(owner: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PYTHON + owner + "\n", encoding="utf-8")
+    assert reach_of([sys.executable, str(script)])[100] is Reach.HELD
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        "allocate(100)",
+        "Owner(allocate(100))",
+        "[allocate(100)]",
+        "[ctypes.c_void_p(allocate(100)) for _ in range(50)]",
+        "print(hex(allocate(100)))",
+        "Address(allocate(100))",
+        "try:\n    raise ValueError(allocate(100))\nexcept ValueError:\n    pass",
+        "import threading; t = threading.Thread(target=allocate, args=(100,)); t.start(); t.join()",
+        "import sys; allocate(100); sys.exit()",
+        "def deep(level): return deep(level - 1) if level else allocate(100)\ndeep(200)",
+    ],
+)
+def test_dropped_objects_of_python_hold_nothing(dropped: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PYTHON + dropped + "\n", encoding="utf-8")
+    assert reach_of([sys.executable, str(script)])[100] is Reach.LOST
