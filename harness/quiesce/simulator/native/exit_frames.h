@@ -1,6 +1,6 @@
-// The stack of a thread that is in exit(): what lies below the frame that called it is the C library's. There may still
-// be what functions left there that have returned long ago, as main() has: nobody's variable, but it looks like one. The
-// same holds for an interpreter that takes itself down.
+// The stack of a thread that is in exit(): below the frame that called it, it is the C library's. Functions that have
+// returned long ago, as main() has, left values there that look like variables and are nobody's. The same holds for an
+// interpreter that takes itself down.
 #pragma once
 
 #include <stdint.h>

@@ -94,6 +94,8 @@ void handle_drop(uint64_t handle, bool reusable) {
     first_free = (uint32_t)(slot - slots) + 1;
 }
 
+bool handle_covers(uint64_t number) { return number - HANDLE_BASE < count * HANDLE_STEP; }
+
 uint32_t handle_live_at(uint64_t handle) {
     const struct slot *slot = slot_of(handle);
     return slot && slot->object ? slot->live : 0;

@@ -23,6 +23,7 @@ void handle_drop(uint64_t handle, bool reusable);
 
 // The entry of the live table that belongs to a handle, or 0: it is dead, or the runtime's own.
 uint32_t handle_live_at(uint64_t handle);
+bool handle_covers(uint64_t number);  // whether it may be one
 
 // A handle in half of its bits, never 0, and back.
 uint32_t handle_number(uint64_t handle);

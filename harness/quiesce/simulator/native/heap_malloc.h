@@ -1,11 +1,11 @@
 // glibc's malloc: its heaps as they lie in memory, chunk by chunk, and which chunks are in use.
 //
-// A chunk begins with two words: the size of the one before it, where that is free, and its own size, whose lowest bits
-// say that the one before is in use (1), that it is a mapping of its own (2), and that it belongs to another arena than
-// the first (4). So chunks can be walked from the first to the last, and a chunk is free where the one behind it says so
-// (malloc/malloc.c, "Chunk representations"; unchanged from glibc 2.3 to 2.42). Two kinds of free chunks look used: fast
-// ones, which malloc_trim() has consolidated before, and those in a thread's cache, whose second word is a number that
-// this process chose (2.34 and later; a pointer to the cache before: malloc/malloc.c, tcache_put()).
+// A chunk begins with two words: the size of the chunk before it, where that is free, and its own size. The lowest bits
+// of its size say that the chunk before is in use (1), that it is a mapping of its own (2), and that it belongs to
+// another arena than the first (4). So chunks can be walked from the first to the last, and the next chunk says if one
+// is free (malloc/malloc.c, "Chunk representations"; the same from glibc 2.3 to 2.42). Two kinds of free chunks look
+// used: fast ones, which malloc_trim() has consolidated before, and those in a thread's cache, whose second word is a
+// number that this process chose (from 2.34 on; a pointer to the cache before: malloc/malloc.c, tcache_put()).
 #pragma once
 
 #include <stdbool.h>

@@ -20,12 +20,12 @@ struct mapping {
     enum mapping_kind kind;
 };
 
-// Reads what there is now, in the order of addresses, into a table that stays where it is until it is forgotten. Returns
-// how many there are, or 0 where they can't be read.
+// Reads what there is now, in the order of addresses, into a table that stays in its place until it is forgotten.
+// Returns how many there are, or 0 where they can't be read.
 unsigned mappings_read(void);
 const struct mapping *mapping_at_index(unsigned index);
 void mappings_table(void (*add)(const void *start, size_t bytes));
 void mappings_forget(void);
 
-// Calls `see` for each run of pages in a range that were ever touched; all of it where the kernel doesn't say.
+// Calls `see` for each run of touched pages in a range; for the whole range where the kernel doesn't tell.
 void mappings_touched(uint64_t start, uint64_t end, void (*see)(uint64_t start, uint64_t end));

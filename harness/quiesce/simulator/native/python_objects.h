@@ -1,5 +1,5 @@
-// CPython's objects as they lie in memory (Include/object.h, cpython/longintrepr.h, cpython/listobject.h): how much of a
-// block one fills, for what lies behind it is what the block's last owner left.
+// CPython's objects in memory (Include/object.h, cpython/longintrepr.h, cpython/listobject.h): how much of its block an
+// object fills. The rest is what the block's last owner left.
 #pragma once
 
 #include <stdbool.h>

@@ -42,6 +42,9 @@ static void find(uint32_t live) {
     if (is_readable_memory(entry)) push(entry->address, entry->address + entry->size_bytes);
 }
 
+// Things have addresses and handles in one part of the address space.
+static bool may_be_thing(uint64_t word) { return memory_covers(word) || handle_covers(word); }
+
 static void look_for_thing(uint64_t word) {
     uint32_t live = memory_live_at(word);
     if (!live) live = handle_live_at(word);
@@ -50,20 +53,17 @@ static void look_for_thing(uint64_t word) {
     if (space) find(space);
 }
 
-static void look(uint64_t word) {
-    look_for_thing(word);
+static void look_for_block(uint64_t word) {
     struct block_range block;
-    if (level == REACH_INDIRECTLY_LOST) return;
-    if (block_reach(word, &block)) push(block.start, block.end);
     // Beside a pointer some put marks into the bits that no address has.
-    uint64_t unmarked = word & ((1ull << ADDRESS_BITS) - 1);
-    if (unmarked != word && block_reach(unmarked, &block)) push(block.start, block.end);
+    uint64_t address = word & ((1ull << ADDRESS_BITS) - 1);
+    if (level != REACH_INDIRECTLY_LOST && block_reach(address, &block)) push(block.start, block.end);
 }
 
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
 static void look_at_digits(uint64_t at, uint64_t word) {
     uint64_t low = word & UINT32_MAX, high = word >> 32, number = high << 30 | low;
-    if (!high || low >> 30 || high >> 30) return;
+    if (!high || low >> 30 || high >> 30 || !may_be_thing(number)) return;
     bool names_thing = memory_live_at(number) || handle_live_at(number) || virtual_space_at(number);
     if (names_thing && python_digits_are_integers(at)) look_for_thing(number);
 }
@@ -72,7 +72,9 @@ __attribute__((no_sanitize("address"))) static void look_at_words(uint64_t start
     enum { BEFORE_DIGITS_BYTES = 24 };
     for (uint64_t at = (start + 7) & ~7ull; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
         uint64_t word = *(const uint64_t *)at;
-        look(word);
+        if (word < PAGE_BYTES) continue;
+        if (may_be_thing(word)) look_for_thing(word);
+        look_for_block(word);
         if (at - start >= BEFORE_DIGITS_BYTES) look_at_digits(at, word);
     }
 }

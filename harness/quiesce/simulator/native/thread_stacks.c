@@ -20,7 +20,8 @@ enum {
     DESCRIPTOR_ALIGNMENT = 64,
     DESCRIPTOR_PAGES = 3,  // in which glibc's struct pthread lies, at the end of a stack
     SELF_WORD = 2,         // its words that are its own address: `tcb` and `self`
-    THREAD_OFFSET = 0x2d0, // its thread's number, which the kernel clears at the thread's end (clone(2), CLEARTID)
+    // Its thread's number. The kernel clears it at the thread's end (clone(2), CLEARTID); pthread_join() makes it -1.
+    THREAD_OFFSET = 0x2d0,
 };
 
 static uint64_t pointers[THREADS_MAX];
@@ -96,5 +97,5 @@ uint64_t thread_stack_in(uint64_t start, uint64_t end) {
     if (!offset_is_right) return 0;
     const char *descriptor = find_descriptor(start, end);
     if (!descriptor) return 0;
-    return *(const pid_t *)(descriptor + THREAD_OFFSET) ? start : end;
+    return *(const pid_t *)(descriptor + THREAD_OFFSET) > 0 ? start : end;
 }
