@@ -11,6 +11,7 @@ import ctypes
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any, Final
 import pytest
 
 from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
 
 # What CUDA's headers want of its compiler, and what these structures do not need.
 ANNOTATIONS: Final = """
@@ -145,3 +148,18 @@ def test_a_function_fills_the_structure_of_its_name(start: Any, flavour: str, fu
     assert int.from_bytes(data.raw[fields["totalGlobalMem"] :][:8], "little") == 12345678
     warp = int.from_bytes(data.raw[fields["warpSize"] :][:4], "little")
     assert warp == (64 if flavour.startswith("hip") else 32)
+
+
+FIRST_CALL: Final = """
+import ctypes
+runtime, first, second = ctypes.CDLL("libcudart.so.13"), *(ctypes.create_string_buffer(1024) for _ in range(2))
+assert runtime.cudaGetDeviceProperties(first, 0) == runtime.cudaGetDeviceProperties(second, 0) == 0
+assert first.raw == second.raw
+"""
+
+
+def test_the_first_call_of_a_process_fills_the_structure_of_its_version(library: str) -> None:
+    with run_program(
+        [sys.executable, "-c", FIRST_CALL], MachineSettings(parse_flavour("cuda:13")), os.environ
+    ) as ended:
+        assert ended.status == 0

@@ -27,8 +27,8 @@ static char sockets[DEVICES_MAX];  // a handle is an address in here
 #define ANSWER(answer) return management_leave(answer)
 #define NEED(condition, otherwise) \
     if (!(condition)) ANSWER(otherwise)
-#define CALL()              \
-    runtime_enter_beside(); \
+#define CALL()      \
+    runtime_lock(); \
     NEED(initialized, AMDSMI_NOT_INITIALIZED)
 #define CALL_OF(handle, needed) \
     CALL();                     \
@@ -37,14 +37,14 @@ static char sockets[DEVICES_MAX];  // a handle is an address in here
 
 EXPORT int amdsmi_init(uint64_t flags) {
     enum { DEVICES = 2 };
-    runtime_enter_beside();
+    runtime_lock();
     NEED(flags & DEVICES, AMDSMI_NOT_SUPPORTED);  // there is nothing to say of processors and network cards
     initialized = true;
     ANSWER(AMDSMI_SUCCESS);
 }
 
 EXPORT int amdsmi_shut_down(void) {
-    runtime_enter_beside();
+    runtime_lock();
     initialized = false;
     ANSWER(AMDSMI_SUCCESS);
 }

@@ -1,6 +1,7 @@
 // What the vendors' management libraries (NVML, ROCm SMI, AMD SMI) tell alike: of devices, seen from beside them.
 //
-// They need no context and make none, and a process that asked them may still fork: nothing here starts the machine.
+// They need no context and make none: with runtime_lock() nothing starts, for a child of fork() may use no machine that
+// ran before, and a process that asked them may still fork.
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +24,7 @@ bool management_device(const void *handle, unsigned *device);
 // The command line of a process, cut to the room there is; false where there is no such process.
 bool management_process_name(unsigned process, char *text, size_t bytes);
 
-// Gives back the lock of runtime_enter_beside(), and the answer.
+// Gives back the lock, and the answer.
 static inline int management_leave(int answer) {
     runtime_leave_to_driver(OK);
     return answer;

@@ -21,7 +21,7 @@ enum nvml nvml_text(char *place, unsigned bytes, const char *text) {
 // -- beginning and end: "a reference count of the number of initializations is maintained" (nvmlInit_v2) -------------
 
 EXPORT int nvmlInit_v2(void) {
-    runtime_enter_beside();
+    runtime_lock();
     initializations++;
     NVML_ANSWER(NVML_SUCCESS);
 }
@@ -98,7 +98,7 @@ EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned bytes) {
 }
 
 EXPORT int nvmlSystemGetNVMLVersion(char *text, unsigned bytes) {
-    runtime_enter_beside();  // also before nvmlInit
+    runtime_lock();  // also before nvmlInit
     NVML_NEED(text, NVML_INVALID_ARGUMENT);
     char version[32];
     snprintf(version, sizeof version, "%u.%s", settings.version, driver_release());
@@ -106,7 +106,7 @@ EXPORT int nvmlSystemGetNVMLVersion(char *text, unsigned bytes) {
 }
 
 EXPORT int nvmlSystemGetCudaDriverVersion(int *version) {
-    runtime_enter_beside();
+    runtime_lock();
     NVML_NEED(version, NVML_INVALID_ARGUMENT);
     *version = device_release();
     NVML_ANSWER(NVML_SUCCESS);

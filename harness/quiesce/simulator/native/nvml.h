@@ -26,8 +26,8 @@ enum nvml nvml_text(char *place, unsigned bytes, const char *text);
 #define NVML_ANSWER(answer) return management_leave(answer)
 #define NVML_NEED(condition, otherwise) \
     if (!(condition)) NVML_ANSWER(otherwise)
-#define NVML_CALL()         \
-    runtime_enter_beside(); \
+#define NVML_CALL() \
+    runtime_lock(); \
     NVML_NEED(nvml_is_initialized(), NVML_UNINITIALIZED)
 // Of a device, which it names `device`; `needed` is what else may not be NULL or wrong.
 #define NVML_CALL_OF(handle, needed) \

@@ -87,8 +87,17 @@ static void become_a_child(void) {
     forked = running || starting;
 }
 
-// Not with the first call, which another thread may be in when its process forks.
-__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, become_a_child); }
+static const char *asked_for(void) {
+    const char *text = getenv("QUIESCE_SIMULATOR");
+    return text ? text : "";
+}
+
+// Not with the first call: another thread may be in it when its process forks, and what it does may depend on the
+// flavour's version. What is wrong in the settings is said where a machine starts.
+__attribute__((constructor)) static void prepare(void) {
+    pthread_atfork(NULL, NULL, become_a_child);
+    settings_parse(&settings, asked_for());
+}
 
 static const char FAIL_USAGE[] = "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE; N and CODE count from 1";
 
@@ -179,13 +188,12 @@ enum status runtime_enter(const char *function) {
     }
     if (refusing && refusal()) return refusal();
     if (!running) {
-        const char *text = getenv("QUIESCE_SIMULATOR");
-        const char *wrong = start(text ? text : "");
+        const char *wrong = start(asked_for());
         if (wrong) {
             fprintf(stderr, "quiesce: the simulated runtime cannot start: %s\n", wrong);
             _exit(COULD_NOT_START);
         }
-        if (text) interpreter_watch();
+        if (*asked_for()) interpreter_watch();
     }
     runtime_calls++;
     ledger_enter(function);
@@ -193,12 +201,6 @@ enum status runtime_enter(const char *function) {
     return OK;
 }
 
-void runtime_enter_beside(void) {
-    take_lock();
-    if (running || forked) return;
-    const char *text = getenv("QUIESCE_SIMULATOR");
-    settings_parse(&settings, text ? text : "");  // what is wrong there is said where a machine starts
-}
 bool runtime_has_machine(void) { return running && !forked; }
 
 // A query that says "not yet" did not fail, and a name that is looked up may not exist.

@@ -19,9 +19,6 @@ extern uint64_t runtime_calls;  // how many there were: whether any came in betw
 // same.
 enum status runtime_enter(const char *function);
 
-// For a library that manages devices, which needs no context: takes the lock and reads the settings. It starts nothing,
-// for a child of fork() may use no machine that ran before.
-void runtime_enter_beside(void);
 bool runtime_has_machine(void);  // whether one runs in this process
 
 // Whether the calls of this thread are refused (NOT_PERMITTED): while it runs what may make none.
