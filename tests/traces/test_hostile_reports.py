@@ -127,7 +127,7 @@ def test_many_leaks_cost_little_memory_and_are_counted(tmp_path: Path) -> None:
         peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(findings) == SHOWN_MAX
-        assert f"{count - SHOWN_MAX} more findings of this rule are not shown" in findings[-1].evidence
+        assert f"{count - SHOWN_MAX:,} more findings of this rule are not shown" in findings[-1].evidence
         assert peak_bytes < 700_000
 
 
@@ -136,7 +136,7 @@ def test_a_dump_of_one_line_of_source_is_one_finding(tmp_path: Path) -> None:
     blocks = "".join(f"a.cpp(7) : {{{number}}} normal block at 0x10, 8 bytes long.\n" for number in range(5000))
     path.write_text(f"Detected memory leaks!\nDumping objects ->\n{blocks}Object dump complete.\n", encoding="utf-8")
     (finding,) = judged(path).findings
-    assert finding.observed.startswith("40000 bytes in 5000 blocks")
+    assert finding.observed.startswith("40,000 bytes (39.1 KiB) in 5,000 blocks")
 
 
 def test_a_line_without_an_end_is_read_in_pieces(tmp_path: Path) -> None:

@@ -233,4 +233,4 @@ def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
 def test_what_is_not_simulated_is_noted_and_no_finding(tmp_path: Path) -> None:
     judgement = judged(compile_client(tmp_path, "cudaMallocMipmappedArray(); cudaMallocMipmappedArray(); return 0;"))
     assert judgement.findings == ()
-    assert judgement.notes == ("not simulated: cudaMallocMipmappedArray (2 times called)",)
+    assert judgement.notes == ("not simulated: cudaMallocMipmappedArray (called 2 times)",)

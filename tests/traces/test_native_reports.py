@@ -15,7 +15,7 @@ from quiesce.traces.native_formats import detect
 from quiesce.traces.native_judgement import judge_report
 
 REPORTS = Path(__file__).parent / "reports"
-LOST = ["1 bytes in 1 block", "24 bytes in 1 block", "40 bytes in 1 block", "648 bytes in 3 blocks"]
+LOST = ["1 byte in 1 block", "24 bytes in 1 block", "40 bytes in 1 block", "648 bytes in 3 blocks"]
 
 
 def judged(path: Path | str, at_exit: AtExit = AtExit.LOST) -> Judgement:
@@ -100,7 +100,7 @@ def test_the_dump_of_a_c_runtime() -> None:
         (6, "64 bytes in 1 block, whether anybody can reach it is not known", ""),
         (8, "80 bytes in 2 blocks, whether anybody can reach it is not known", ""),
     ]
-    assert judgement.notes == ("1 blocks that the C runtime keeps for itself are no leaks",)
+    assert judgement.notes == ("1 block that the C runtime keeps for itself is no leak",)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
@@ -119,7 +119,7 @@ def test_reports_of_two_processes_in_one_log(tmp_path: Path) -> None:
 def test_leaks_without_a_stack_are_noted(tmp_path: Path) -> None:
     path, text = tmp_path / "log", (REPORTS / "leaky.leak-sanitizer.log").read_text(encoding="ascii")
     path.write_text(text.replace("SUMMARY: LeakSanitizer: 713", "SUMMARY: LeakSanitizer: 1713"), encoding="ascii")
-    assert judged(path).notes == ("1000 bytes more leaked, of which the report shows no stack",)
+    assert judged(path).notes == ("1,000 bytes more leaked, of which the report shows no stack",)
 
 
 def test_programs_are_compiled_run_and_imported(tmp_path: Path) -> None:

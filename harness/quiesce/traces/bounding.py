@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.traces.amounts import counted
 
 SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""
@@ -26,7 +27,8 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
         shown[finding.invariant] += 1
         more = totals[finding.invariant] - SHOWN_MAX
         if more > 0 and shown[finding.invariant] == SHOWN_MAX:
-            note = f"{more} more findings of this rule are not shown"
+            verb = "is" if more == 1 else "are"
+            note = f"{counted(more, 'more finding')} of this rule {verb} not shown"
             yield replace(finding, evidence=f"{finding.evidence}\n{note}" if finding.evidence else note)
         else:
             yield finding

@@ -27,7 +27,7 @@ from quiesce.program_run import OutOfMemory
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
-from quiesce.traces.amounts import counted
+from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
 from quiesce.traces.leftovers import held_lines, leak_findings
@@ -97,7 +97,9 @@ class RunningJudgement:
 
     def notes(self) -> list[str]:
         """Return what was called and is not simulated, and what could not be judged."""
-        missing = [f"not simulated: {name} ({count} times called)" for name, count in sorted(self._missing.items())]
+        missing = [
+            f"not simulated: {name} (called {counted(count, 'time')})" for name, count in sorted(self._missing.items())
+        ]
         broken = [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
         return [*missing, *broken, *filter(None, [self.origins.note()])]
 
@@ -187,13 +189,13 @@ _AT_ONCE: Final = {
         NOT_USED_FREED,
         "TEAR",
         "live memory",
-        "{function} uses {size_bytes} bytes at {address:#x}, freed before",
+        "{function} uses {size} at {address:#x}, freed before",
     ),
     Seen.OUT_OF_BOUNDS: _Rule(
         INSIDE,
         "OVL",
         "a use that ends with its block",
-        "{function} uses {size_bytes} bytes at {address:#x}; the block ends at {other:#x}",
+        "{function} uses {size} at {address:#x}; the block ends at {other:#x}",
     ),
     Seen.DAMAGED: _Rule(
         BEHIND_SURVIVES,
@@ -208,7 +210,7 @@ _AT_ONCE: Final = {
         COPIED_DIRECTLY,
         "PRIM",
         "a copy out of the pinned block at {other:#x}, which the program asked about",
-        "{function} copies the same {size_bytes} bytes out of another pinned block, at {address:#x}",
+        "{function} copies the same {size} out of another pinned block, at {address:#x}",
     ),
 }
 
@@ -216,7 +218,7 @@ _NOT_MAPPED: Final = _Rule(
     NOT_USED_FREED,
     "TEAR",
     "host memory that stays mapped until the copy is complete",
-    "a copy has {size_bytes} bytes left at {address:#x}, where no memory is mapped (any more); {function} saw it",
+    "a copy has {size} left at {address:#x}, where no memory is mapped (any more); {function} saw it",
 )
 
 
@@ -229,7 +231,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         "function": record.function,
         "address": record.address,
         "other": record.other,
-        "size_bytes": record.size_bytes,
+        "size": bytes_in_words(record.size_bytes),
         "thing": record.thing.name.lower(),
     }
     yield Finding(
@@ -246,7 +248,7 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
     return Finding(
         ORDERED,
         f"{_use(race.earlier)} before {_use(race.later)}",
-        f"nothing orders them, and both touch {race.size_bytes} bytes at {race.address:#x}",
+        f"nothing orders them, and both touch {bytes_in_words(race.size_bytes)} at {race.address:#x}",
         operation_index=race.later.number,
         request=race.later.function,
         fault_class="ORD",

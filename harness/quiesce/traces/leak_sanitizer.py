@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce.traces.address_sanitizer import ERROR, ErrorSection
+from quiesce.traces.amounts import bytes_in_words
 from quiesce.traces.log_lines import log_lines
 from quiesce.traces.native_leaks import (
     FRAMES_MAX,
@@ -119,7 +120,7 @@ def records(path: str) -> Iterator[Record]:
     if section.begun is not None:
         raise section.unfinished()
     if section.hidden_bytes:
-        yield Note(f"{section.hidden_bytes} bytes more leaked, of which the report shows no stack")
+        yield Note(f"{bytes_in_words(section.hidden_bytes)} more leaked, of which the report shows no stack")
 
 
 def _read(section: _Section, number: int, line: str) -> Iterator[Record]:

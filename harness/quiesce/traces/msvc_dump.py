@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Final
 
+from quiesce.traces.amounts import counted
 from quiesce.traces.log_lines import log_lines
 from quiesce.traces.native_leaks import (
     RECORDS_MAX,
@@ -76,7 +77,8 @@ class _Dump:
     def records(self) -> Iterator[Record]:
         yield from self._leaks.values()
         if self._runtimes:
-            yield Note(f"{self._runtimes} blocks that the C runtime keeps for itself are no leaks")
+            verb = "is no leak" if self._runtimes == 1 else "are no leaks"
+            yield Note(f"{counted(self._runtimes, 'block')} that the C runtime keeps for itself {verb}")
 
 
 def records(path: str) -> Iterator[Record]:

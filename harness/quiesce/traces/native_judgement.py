@@ -8,6 +8,7 @@ from typing import Final
 
 from quiesce.findings import Finding, Grade
 from quiesce.oracle.invariants.closing import NOTHING_LEFT
+from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
 from quiesce.traces.judgement import Judgement
@@ -80,7 +81,7 @@ def _misuse_finding(misuse: NativeMisuse) -> Finding:
 
 
 def _amount(size_bytes: int, blocks: int) -> str:
-    return f"{size_bytes} bytes in {blocks} block{'' if blocks == 1 else 's'}"
+    return f"{bytes_in_words(size_bytes)} in {counted(blocks, 'block')}"
 
 
 def _allocated_by(stack: tuple[Frame, ...]) -> str:
