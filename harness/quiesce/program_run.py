@@ -172,13 +172,15 @@ HOLDERS_MAX: Final = 10
 class ProgramRun:
     """What a report shows of one process.
 
-    ``first_observation`` is the number of the first one kept: earlier ones were overwritten. ``notes`` are no findings:
+    ``first_observation`` is the number of the first one kept: earlier ones were overwritten. ``findings_left_out`` has
+    the rules of which there were more findings than the result has, each with how many more. ``notes`` are no findings:
     what was not simulated, what was not judged.
     """
 
     conditions: Conditions
     first_observation: int
     launches: int
+    findings_left_out: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     memory: MemoryHistory
     surroundings: tuple[Surroundings, ...]

@@ -146,6 +146,7 @@ USED_AFTER_FREE = Result(
         ),
         first_observation=0,
         launches=3,
+        findings_left_out=(("freed_memory_is_not_used", 2),),
         notes=("not simulated: cudaGraphicsMapResources (1 times called)", "3 kernels were launched"),
         memory=MemoryHistory(
             moments=(1, 2, 3, 5, 8),

@@ -16,6 +16,7 @@ from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.at_exit import AtExit
+from quiesce.traces.bounding import SHOWN_MAX
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import PARTS_MAX, SERIES_MAX, MemoryRecorder
 from quiesce.traces.program import describe_program
@@ -155,6 +156,13 @@ def test_a_block_has_the_name_that_it_had_then(tmp_path: Path) -> None:
     assert "1 cudaFree frees block 0" in said
     assert "3 cudaMemset the default stream of device 0 writes 64 bytes of block 2" in said
     assert said[-1] == "6 cudaFree frees block 2 once more [freed again]"
+
+
+def test_findings_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    program = described(
+        tmp_path, "void *p; cudaMalloc(&p, 64); for (int i = 0; i < 31; i++) cudaFree(p); cudaFree(&p); return 0;"
+    )
+    assert program.findings_left_out == (("memory_is_freed_once", 30 - SHOWN_MAX),)
 
 
 def test_nothing_is_shown_around_what_was_overwritten(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ def program_record(program: ProgramRun) -> dict[str, Any]:
     """Return what a process did as JSON values."""
     record: dict[str, Any] = {
         "conditions": _conditions_record(program.conditions),
+        "findings_left_out": [
+            {"count": count, "invariant": encodable(rule)} for rule, count in program.findings_left_out
+        ],
         "first_observation": program.first_observation,
         "holdings": _holdings_record(program.holdings),
         "launches": program.launches,
@@ -129,12 +132,17 @@ def program_from(record: object) -> ProgramRun:
         conditions=_conditions_from(fields.get("conditions")),
         first_observation=number_of(fields, "first_observation"),
         launches=number_of(fields, "launches"),
+        findings_left_out=_each(fields, "findings_left_out", _left_out_from),
         notes=tuple(str(note) for note in items_of(fields, "notes")),
         memory=_memory_from(fields.get("memory")),
         surroundings=_each(fields, "surroundings", _surroundings_from),
         holdings=_holdings_from(fields.get("holdings")),
         out_of_memory=out_of_memory_from(fields["out_of_memory"]) if "out_of_memory" in fields else None,
     )
+
+
+def _left_out_from(fields: Mapping[str, Any]) -> tuple[str, int]:
+    return text_of(fields, "invariant"), number_of(fields, "count")
 
 
 def _each(fields: Mapping[str, Any], key: str, make: Callable[[Mapping[str, Any]], Value]) -> tuple[Value, ...]:

@@ -14,6 +14,12 @@ SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""
 
 
+def left_out(findings: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
+    """Return the rules of which :func:`bounded` leaves findings out, each with how many."""
+    totals = Counter(finding.invariant for finding in findings)
+    return tuple((rule, total - SHOWN_MAX) for rule, total in sorted(totals.items()) if total > SHOWN_MAX)
+
+
 def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the first findings of each rule, and say on the last one shown how many there are."""
     totals: Counter[str] = Counter()

@@ -29,7 +29,7 @@ from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import bounded
+from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.live_set import LiveSet
 from quiesce.traces.marks import Marks
@@ -43,13 +43,15 @@ from quiesce.traces.races import Race, RaceDetector
 class Judgement:
     """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held.
 
-    ``out_of_memory`` says who held the memory when a request was first refused for want of it.
+    ``out_of_memory`` says who held the memory when a request was first refused for want of it. ``left_out`` has the
+    rules of which there were more findings than these, each with how many more.
     """
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     held: tuple[str, ...] = ()
     out_of_memory: OutOfMemory | None = None
+    left_out: tuple[tuple[str, int], ...] = ()
 
 
 class RunningJudgement:
@@ -147,7 +149,7 @@ def judge(
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told = running.told(findings)
     exhausted = exhaustion.told(ledger, running.origins)
-    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted)
+    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, left_out(findings))
 
 
 def _description() -> Description:

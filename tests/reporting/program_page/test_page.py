@@ -36,7 +36,7 @@ def test_the_headline_is_the_verdict(verdict: Verdict, reason: str, mood: Mood, 
 def test_findings_are_counted_by_what_they_are_called(program: Result) -> None:
     race = Finding(ORDERED, "this", "that")
     page = make_program_page(Report(0, (replace(program, findings=(race, *program.findings, race)),)))
-    assert (page.mood, page.headline) == (Mood.BAD, "2 races and 1 use after free")
+    assert (page.mood, page.headline) == (Mood.BAD, "2 races and 3 uses after free")
     assert [rule.name for rule in page.rules] == [ORDERED, "freed_memory_is_not_used"]
     assert all(each.url.startswith("https://github.com/") for each in page.rules[0].references)
 
@@ -67,4 +67,5 @@ def test_facts_are_whole_numbers(program: Result) -> None:
     facts = {name: (value, note) for name, value, note in make_program_page(Report(4, (program,))).processes[0].facts}
     assert facts["Peak of memory"] == ("8,388,608 bytes (8 MiB)", "at observation 3")
     assert facts["Held at exit"] == ("8,388,608 bytes (8 MiB)", "2 blocks and 2 handles and 1 more thing")
+    assert facts["Findings"] == ("3", "1 shown here")
     assert facts["Refused requests"] == ("1", "")

@@ -85,6 +85,8 @@ def make_program_page(report: Report) -> ProgramPage:
     programs = [(result, result.program) for result in results if result.program is not None]
     conditions = programs[0][1].conditions
     broken = Counter(finding.invariant for result in results for finding in result.findings)
+    for _, program in programs:
+        broken.update({rule: count for rule, count in program.findings_left_out if rule in broken})
     return ProgramPage(
         mood={Verdict.PASSED: Mood.GOOD, Verdict.INCONCLUSIVE: Mood.DOUBTFUL}.get(verdict, Mood.BAD),
         verdict=verdict,
@@ -118,7 +120,7 @@ def _verdict(results: Iterable[Result]) -> Verdict:
 
 def _headline(verdict: Verdict, broken: Counter[str]) -> str:
     if broken:
-        text = _listed([f"{count} {title_of(rule, count)}" for rule, count in broken.items()])
+        text = _listed([f"{count:,} {title_of(rule, count)}" for rule, count in broken.items()])
         return text[:1].upper() + text[1:]
     return "Inconclusive" if verdict is Verdict.INCONCLUSIVE else "Nothing broke a rule"
 
@@ -150,7 +152,8 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
     if not result.operations:
         return
     when = f"at observation {memory.peak_observation:,}" if memory.moments else ""
-    yield "Findings", f"{len(result.findings):,}", ""
+    more = sum(count for _, count in program.findings_left_out)
+    yield "Findings", f"{len(result.findings) + more:,}", f"{len(result.findings):,} shown here" if more else ""
     yield "Peak of memory", exact(memory.peak_bytes), when
     held = "Held at exit" if holdings.at_exit else "Held when it was ended"
     yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
