@@ -169,6 +169,22 @@ def test_children_and_their_own_library_path_change_nothing(tmp_path: Path, capf
     assert len(done.paths(Loaded.STARTED)) == 2
 
 
+def test_a_real_library_that_another_client_brings_along_is_found(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As cuBLAS of faiss's package, for CuPy, which takes it to be installed; it has needs of its own."""
+    inner = compile_c("real/libcublasLt.so.12", "int inner(void) { return 3; }", *SHARED)
+    source = "int inner(void), cublasTell(void); int cublasTell(void) { return inner(); }"
+    own = ("-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN")
+    cublas = compile_c("real/libcublas.so.12", source, *SHARED, *own, "-Lreal", f"-l:{inner.name}")
+    source = "int cublasTell(void); int client(void) { return cublasTell(); }"
+    compile_c("finds.so", source, *SHARED, f"{own[1]}/real", "-Lreal", f"-l:{cublas.name}")
+    loose = compile_c("loose.so", source, *SHARED, "-Lreal", f"-l:{cublas.name}")
+    tell = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).client())"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert run(sys.executable, "-c", tell, loose, capfd=capfd, environment=environment).written == "3\n"
+
+
 def test_a_users_own_module_is_asked_first(
     tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,7 @@ class Environment:
         folder.mkdir()
         os.utime(self._folder, ns=(LONG_AGO, LONG_AGO))
         write_lookalikes(folder, self.runtime, ("libamdhip64.so.7",), self.command())
-        assert all(read_dependencies(path).soname == path.name for path in folder.iterdir())
+        assert all(read_dependencies(path).soname == path.name.removeprefix("last-") for path in folder.iterdir())
         return {path.name for path in folder.iterdir()}
 
 
@@ -112,6 +112,19 @@ def test_a_library_that_appears_where_one_was_looked_for_is_seen(environment: En
             (real / "librocblas.so.5").write_bytes(write_library(StubLibrary("librocblas.so.5")))
         write_lookalikes(run, environment.runtime, ("libamdhip64.so.7",), environment.command(searched))
         assert (run / "librocblas.so.5").exists() is not present
+
+
+def test_a_library_of_another_client_is_kept_as_a_link(environment: Environment, tmp_path: Path) -> None:
+    """A module of a package finds by itself what another one only finds when it is loaded."""
+    environment.install("librocblas.so.5", "libamdhip64.so.7")
+    environment.settle()
+    environment.install("module.so", "librocblas.so.5")
+    environment.settle()
+    for run in range(2):
+        assert "last-librocblas.so.5" in environment.written()
+        link = tmp_path / f"run{run}" / "last-librocblas.so.5"
+        assert link.readlink() == environment.packages / "librocblas.so.5"
+    assert environment.looked == 1
 
 
 def test_a_damaged_entry_is_made_again(environment: Environment, tmp_path: Path) -> None:

@@ -235,6 +235,7 @@ def test_a_real_library_is_left_alone(tmp_path: Path, private: Path, simulator: 
     for files in ([finds, loose], [loose, finds]):
         stubs = write_stubs([Process(files, PROGRAM)], private, simulator)
         assert {name: path.resolve() for name, path in stubs.left_real.items()} == {"librocblas.so.5": real.resolve()}
+        assert {name: path.resolve() for name, path in stubs.taken_as_loaded.items()} == {real.name: real.resolve()}
         assert set(functions(stubs)) == {"libamdhip64.so", "libamdhip64.so.7"}
 
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _SETTLED_SECONDS: Final = 2
 """What was changed more recently may be changed again without a new time, for a file system's clock is coarse."""
 
+_LAST: Final = "last-"
+"""Begins the name of a link to a real library, which ``audit/audit.c`` takes where a client finds none: one that
+another client brings along, and which it would find if that were loaded before."""
+
 _State = tuple[int, int] | None
 """When a file or folder was changed, in nanoseconds, and its size in bytes; None where it does not exist."""
 
@@ -52,7 +56,10 @@ def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], comman
     if libraries is None:
         libraries = kept.make(folder)
     for name, content in libraries.items():
-        (folder / name).write_bytes(content)
+        if name.startswith(_LAST):
+            (folder / name).symlink_to(os.fsdecode(content))
+        else:
+            (folder / name).write_bytes(content)
 
 
 def _clients(programs: Sequence[Path], first: Path, simulator: Simulator, library_path: list[str]) -> list[Path]:
@@ -116,6 +123,7 @@ class _Kept:
             looked_at |= modules.looked_at
         made = write_stubs(processes, folder, simulator, paths)
         libraries = {library.soname: (folder / library.soname).read_bytes() for library in made.libraries}
+        libraries |= {_LAST + name: os.fsencode(path.absolute()) for name, path in made.taken_as_loaded.items()}
         self._keep(libraries, looked_at | made.looked_at)
         return libraries
 

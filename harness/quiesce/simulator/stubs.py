@@ -63,6 +63,9 @@ class Stubs:
     libraries: tuple[StubLibrary, ...]
     left_real: Mapping[str, Path]
     """Vendor libraries that exist on this machine: they will run as they are."""
+    taken_as_loaded: Mapping[str, Path]
+    """Those of them that some client does not find by itself, but would if another one loaded it before, and then all
+    others, which these may need."""
     missing: Mapping[Path, tuple[str, ...]]
     """Files, and libraries that they need, exist nowhere and are no GPU vendor's: they can't be loaded."""
     looked_at: frozenset[Path]
@@ -138,7 +141,9 @@ def write_stubs(
         target.unlink(missing_ok=True)  # a link there must not lead the write elsewhere
         with target.open("xb") as file:
             file.write(write_library(library))
-    return Stubs(folder, libraries, plan.closure.left_real, plan.closure.missing, plan.closure.looked_at())
+    closure = plan.closure
+    taken_as_loaded = closure.taken_as_loaded and closure.left_real | closure.taken_as_loaded
+    return Stubs(folder, libraries, closure.left_real, taken_as_loaded, closure.missing, closure.looked_at())
 
 
 class _Closure:
@@ -146,6 +151,7 @@ class _Closure:
 
     def __init__(self, files: Sequence[Path], simulator: Simulator, library_path: Sequence[str]) -> None:
         self.left_real: dict[str, Path] = {}
+        self.taken_as_loaded: dict[str, Path] = {}
         self.missing: dict[Path, tuple[str, ...]] = {}
         self._simulator = simulator
         self._paths = tuple(library_path)
@@ -205,10 +211,12 @@ class _Closure:
             if vendors:
                 self.left_real[name] = found
             return found
-        if name in self.left_real:
-            return self.left_real[name]
-        if name in self._by_name:  # a library of the same package, which will be loaded before
-            return self._by_name[name]
+        # another client's, or a library of the same package, which will be loaded before
+        loaded = self.left_real.get(name) or self._by_name.get(name)
+        if loaded is not None:
+            if vendors:
+                self.taken_as_loaded[name] = loaded
+            return loaded
         if vendors:
             scope.add_stub(name)
             return None

@@ -39,9 +39,9 @@ static int is_of_run(const char *path) {
 }
 
 /* Return the path of the run's library, in a place that lasts until the next call. */
-static char *library_of_run(const char *name) {
+static char *library_of_run(const char *beginning, const char *name) {
     static char path[PATH_BYTES];
-    return run_library(path, name) && is_file(path) ? path : NULL;
+    return run_library(path, beginning, name) && is_file(path) ? path : NULL;
 }
 
 static char *searched_first(const char *name) {
@@ -51,8 +51,8 @@ static char *searched_first(const char *name) {
     if (answer == NO_RUNTIME && is_path) answer = served_by_content(name, &stands_in);
     if (answer != SERVED || (is_path && !is_file(name))) return NULL;  // a path that leads nowhere fails, as it would
     // one that was planned under its own name has what its clients want beyond the usual
-    char *path = library_of_run(base_name(name));
-    if (!path) path = library_of_run(stands_in);
+    char *path = library_of_run("", base_name(name));
+    if (!path) path = library_of_run("", stands_in);
     if (path) witness("answered", name, last_client);
     return path;
 }
@@ -71,7 +71,8 @@ SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag)
         other = searched_first(name);
     } else if (flag == LA_SER_DEFAULT) {
         // found nowhere: a program that sets LD_LIBRARY_PATH for a child leaves out the run's folder
-        other = library_of_run(base_name(name));
+        other = library_of_run("", base_name(name));
+        if (!other) other = library_of_run("last-", base_name(name));  // lookalikes.py
     }
     return other ? other : (char *)name;
 }

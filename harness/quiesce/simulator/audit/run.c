@@ -77,7 +77,8 @@ void run_find(void) {
 
 const char *run_folder(void) { return folder; }
 
-int run_library(char path[PATH_BYTES], const char *name) {
+int run_library(char path[PATH_BYTES], const char *beginning, const char *name) {
     path[0] = 0;
-    return append(path, PATH_BYTES, folder) && append(path, PATH_BYTES, "/lib/") && append(path, PATH_BYTES, name);
+    return append(path, PATH_BYTES, folder) && append(path, PATH_BYTES, "/lib/") &&
+           append(path, PATH_BYTES, beginning) && append(path, PATH_BYTES, name);
 }

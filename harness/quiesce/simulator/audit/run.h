@@ -9,5 +9,5 @@ void run_find(void);
 /* The run's folder; empty where the process belongs to no run, and nothing is to be done. */
 const char *run_folder(void);
 
-/* The run's file of that name, below its folder "lib": 0 where the path is too long. */
-int run_library(char path[PATH_BYTES], const char *name);
+/* The path of the run's library whose name is the two parts: 0 where it is too long. */
+int run_library(char path[PATH_BYTES], const char *beginning, const char *name);
