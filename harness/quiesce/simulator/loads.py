@@ -25,6 +25,9 @@ class Loaded(enum.StrEnum):
     """A vendor's runtime or driver was asked for, and the simulated one was opened instead."""
     REAL = "real"
     """A vendor's own runtime or driver was loaded: of another version or vendor than the run's flavour."""
+    OTHER = "other"
+    """A runtime of another version or vendor than the run's flavour was needed, and a stub of that name was loaded.
+    What it has in common with the flavour's is simulated, with the layouts and by the rules of the flavour."""
     UNHEARD = "unheard"
     """A program goes on without the module: a library that it starts with (the client here) needs more static
     thread-local storage than a loader with a module has, as ThreadSanitizer's. Only ``LD_LIBRARY_PATH`` leads to the

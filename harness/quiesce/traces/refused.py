@@ -48,7 +48,7 @@ def runtimes_refused(
     linked = [caller for caller in callers if caller not in shared]
     if shared:
         names = _listed(str(runtime) + _of(owner(runtime)) for runtime in shared)
-        advice = _listed(map(_flavour_of, shared))
+        advice = _listed(map(flavour_of, shared))
         yield f"the vendor's own runtime was loaded in place of the simulated {simulated}: {names}. {advice}"
     if linked:
         names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
@@ -62,7 +62,8 @@ def runtimes_refused(
         )
 
 
-def _flavour_of(runtime: Path) -> str:
+def flavour_of(runtime: Path) -> str:
+    """Return which flavour to choose for a runtime, by its file's name."""
     found = _NUMBERED.match(runtime.resolve().name)
     named = f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else ""
     if any(named == str(known) for known in KNOWN):

@@ -16,7 +16,7 @@ from quiesce.simulator.ledger import Ledger, Record, Seen
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
-from quiesce.traces.refused import Owner, is_clean_up, refused_text, runtimes_refused
+from quiesce.traces.refused import Owner, flavour_of, is_clean_up, refused_text, runtimes_refused
 
 _MEMORY: Final = frozenset(
     {Seen.ALLOCATED, Seen.FREED, Seen.REFUSED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN}
@@ -31,13 +31,17 @@ _QUESTIONS: Final = frozenset(
 class Use:
     """What a process did with its device, gathered from its observations."""
 
-    def __init__(self, refusals: Iterable[Refusal] = (), vendors: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, refusals: Iterable[Refusal] = (), vendors: Iterable[Path] = (), others: Iterable[Path] = ()
+    ) -> None:
         self.memory = False
         """Whether it used memory of the device, or of the host that the device can use."""
         self.work = False
         """Whether it used anything at all: memory, a stream, an event, a kernel."""
         self.vendors = tuple(vendors)
         """Runtimes of a vendor's own that it loaded."""
+        self.others = tuple(others)
+        """The names of other runtimes than the flavour's that it needed."""
         self._refusals = dict.fromkeys(refusals)
 
     @property
@@ -58,7 +62,8 @@ def use_of(ledger: Ledger, path: Path, loads: Iterable[Load]) -> Use:
 
     Where observations were overwritten, whatever was made counts as memory.
     """
-    use = Use(read_refusals(path), _real(load for load in loads if load.process == ledger.process))
+    own = [load for load in loads if load.process == ledger.process]
+    use = Use(read_refusals(path), _paths(own, Loaded.REAL), _paths(own, Loaded.OTHER))
     for record in ledger.records():
         use.see(record)
         if use.memory:
@@ -87,18 +92,21 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
         return Untested(refused_text(refusals, vendors, simulated, owner), refused=asked)
     if use.work:
         return None
-    return Untested(_nothing_used(simulated, "only asked whether there is a device"), refused=False)
+    what = "only asked whether there is a device"
+    return Untested(_nothing_used(simulated, what, use.others), refused=False)
 
 
 def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
-    """Return what of a process that was tested was not: the clients whose runtime is the vendor's own."""
-    told = runtimes_refused(use.refusals, use.vendors, simulated, owner)
-    return tuple(f"not tested: {text}" for text in told)
+    """Return what of a process that was tested was not: clients whose runtime is the vendor's own, or another."""
+    told = [f"not tested: {text}" for text in runtimes_refused(use.refusals, use.vendors, simulated, owner)]
+    if use.others:
+        told.append(f"judged as {simulated}, although {_other_runtimes(use.others)}")
+    return tuple(told)
 
 
 def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = owner_of) -> Untested:
     """Return why nothing of a program was tested that never called the simulated runtime."""
-    vendors = _real(loads)
+    vendors = _paths(loads, Loaded.REAL)
     if vendors:
         return Untested(refused_text((), vendors, simulated, owner), refused=True)
     if not any(load.kind is Loaded.STARTED for load in loads):
@@ -118,15 +126,23 @@ def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = own
             f"for {simulated.libraries[0]} without a path",
             refused=False,
         )
-    return Untested(_nothing_used(simulated, "never called the simulated runtime"), refused=False)
+    what = "never called the simulated runtime"
+    return Untested(_nothing_used(simulated, what, _paths(loads, Loaded.OTHER)), refused=False)
 
 
-def _real(loads: Iterable[Load]) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys(load.path.resolve() for load in loads if load.kind is Loaded.REAL))
+def _paths(loads: Iterable[Load], kind: Loaded) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(load.path.resolve() for load in loads if load.kind is kind))
 
 
-def _nothing_used(simulated: Simulated, what: str) -> str:
+def _other_runtimes(others: Sequence[Path]) -> str:
+    advice = "; ".join(dict.fromkeys(map(flavour_of, others)))
+    return f"it needs {', '.join(each.name for each in others)}. {advice}"
+
+
+def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path]) -> str:
     """Return what to say of a program that was refused nothing; ``what`` says what it did."""
+    if others:
+        return f"the program {what}, and {_other_runtimes(others)}"
     return (
         f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
         f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))}). If the "

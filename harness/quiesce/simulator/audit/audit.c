@@ -101,8 +101,12 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
         witness("unheard", program, map->l_name);
         restart_without_audit(program);
     }
-    if (map->l_name && *map->l_name && !is_of_run(map->l_name))
-        if (served_as(map->l_name, &stands_in) != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME)
-            witness("real", map->l_name, last_client);
+    if (!map->l_name || !*map->l_name) return 0;
+    service answer = served_as(map->l_name, &stands_in);
+    if (is_of_run(map->l_name)) {
+        if (answer == NOT_SERVED) witness("other", base_name(map->l_name), last_client);
+    } else if (answer != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME) {
+        witness("real", map->l_name, last_client);
+    }
     return 0;  // no calls between objects are of interest
 }
