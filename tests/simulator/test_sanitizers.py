@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.build import COUNTED, SOURCES, find_compiler
 from quiesce.simulator.ledger import open_ledger
 
 pytestmark = pytest.mark.skipif(not os.environ.get("QUIESCE_SANITIZERS"), reason="tox -e simulator-sanitizers runs it")
@@ -31,6 +31,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made = tmp_path_factory.mktemp(request.param) / "stress"
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
     options = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", *SANITIZERS[request.param]]
+    options += [f"-Wl,--wrap={name}" for name in COUNTED]
     command = [*find_compiler(), *options, str(STRESS), *sources, "-o", str(made), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
