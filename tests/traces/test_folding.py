@@ -8,7 +8,7 @@ import quiesce
 from quiesce.findings import Frame
 from quiesce.simulator.code_places import CodePlaces
 from quiesce.simulator.stacks import CallStack
-from quiesce.traces.folding import frames_of
+from quiesce.traces.folding import frames_of, scripts_of
 from quiesce.traces.origins import made_at
 
 SITE = "/venv/lib/python3.11/site-packages"
@@ -92,3 +92,20 @@ def test_the_place_is_the_innermost_of_the_program_itself() -> None:
     assert made_at((library,)) == "at basic.py:22"
     assert made_at((Frame("make", module="/srv/client"), Frame("main", "a.c", 3))) == "by make (client+0x0)"
     assert made_at(()) == ""
+
+
+def test_what_is_around_a_worker_of_xdist_is_its_plumbing() -> None:
+    python = (
+        Frame("test_it", "test_it.py", 5),
+        Frame("run", f"{SITE}/execnet/gateway_base.py", 341),
+        Frame("<module>", "<string>", 8),
+    )
+    assert [frame.folded for frame in frames_of(stack(python))] == ["", "execnet", "execnet"]
+    assert [frame.folded for frame in frames_of(stack(python[::2]))] == ["", ""], "a program of python -c"
+
+
+def test_scripts_need_no_tool() -> None:
+    python = (Frame("train", "train.py", 5), Frame("run", f"{SITE}/_pytest/python.py", 187))
+    native = (Frame("alloc", module="/lib/x.so"),)
+    assert [frame.function for frame in scripts_of(stack(python, native))] == ["train", "run"]
+    assert scripts_of(stack(native=native)) == frames_of(stack(native=native)) != ()

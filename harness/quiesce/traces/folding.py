@@ -14,11 +14,14 @@ from quiesce.simulator.stacks import CallStack
 
 _OUTERMOST: Final = frozenset({"main", "main()", "main(int, char**)", "start_thread", "_start"})
 """Where every program and thread begins: nothing is learnt from what is around these."""
+_WORKERS: Final = "execnet"
+"""What starts the workers of pytest-xdist, with a script of its own that has no file."""
 _PACKAGES: Final = {
     "_pytest": "pytest",
     "pytest": "pytest",
     "pluggy": "pluggy",
     "xdist": "pytest-xdist",
+    "execnet": _WORKERS,
 }
 """Packages that call tests, by the names of their folders."""
 _OWN_FOLDER: Final = str(Path(__file__).parents[1]) + "/"
@@ -66,8 +69,12 @@ def _folded_native(frame: Frame) -> Frame:
 
 def _folded_scripts(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Mark Python frames; a module's own frame in a script of a package that is folded, such as ``bin/pytest``, too."""
+    around = ""
     for frame in frames:
-        yield replace(frame, folded=_package(frame.file))
+        package = _package(frame.file)
+        if package == _WORKERS:
+            around = _WORKERS
+        yield replace(frame, folded=package or around)
 
 
 def _package(file: str) -> str:
