@@ -105,7 +105,8 @@ class Surroundings:
 class Holding:
     """Things of one kind that lived when the process ended, all made by one call from one place.
 
-    ``state`` says who could still have given them back: ``lost`` means nobody. ``size_bytes`` is 0 for handles.
+    ``state`` says who could still have given them back: ``lost`` and ``indirectly lost``, nobody; ``maybe lost``, only
+    memory that could not be searched has their address; ``held``, somebody. ``size_bytes`` is 0 for handles.
     """
 
     state: str

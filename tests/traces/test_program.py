@@ -192,6 +192,24 @@ def test_holdings_are_grouped_by_place_the_largest_first(tmp_path: Path) -> None
     assert all(each.site.frames for each in holdings.kept)
 
 
+def test_holdings_say_who_could_give_them_back(tmp_path: Path) -> None:
+    holdings = described(
+        tmp_path,
+        """void **owner = malloc(9 * sizeof *owner), *lost;
+        for (int i = 0; i < 9; i++) cudaMalloc(&owner[i], 1000);
+        cudaMalloc(&kept, 500); cudaMalloc(&lost, 70);
+        lost = 0; owner = 0; return 0;""",
+    ).holdings
+    states = {each.state: (each.count, each.size_bytes) for each in holdings.kept}
+    assert states == {"indirectly lost": (9, 9000), "held": (1, 500), "lost": (1, 70)}
+
+
+def test_what_nobody_searched_for_is_not_called_lost(tmp_path: Path) -> None:
+    holdings = described(tmp_path, "void *p; cudaMalloc(&p, 64); p = 0; abort();").holdings
+    assert [each.state for each in holdings.kept] == ["held"]
+    assert not holdings.at_exit
+
+
 def test_two_runs_with_one_seed_are_told_alike(tmp_path: Path) -> None:
     body = "void *p; cudaMalloc(&p, 64); cudaFree(p); cudaFree(p); cudaMalloc(&kept, 9); return 0;"
     assert described(tmp_path, body) == described(tmp_path, body)

@@ -6,23 +6,27 @@ from collections.abc import Iterable
 from typing import Final
 
 from quiesce.program_run import Holding, Holdings
-from quiesce.simulator.ledger import LiveThing
+from quiesce.simulator.ledger import LiveThing, Reach
 from quiesce.traces.leftovers import by_place
 from quiesce.traces.origins import Origins
 
 HOLDINGS_MAX: Final = 200
 """So many places are kept, those with the most bytes; the totals cover all."""
-LOST: Final = "lost"
-"""Nobody could have given it back any more."""
 HELD: Final = "held"
-"""Somebody could have, or nobody looked."""
+_STATES: Final = {
+    Reach.LOST: "lost",
+    Reach.INDIRECTLY_LOST: "indirectly lost",
+    Reach.UNKNOWN: "maybe lost",
+    Reach.HELD: HELD,
+}
+"""What is said of who could still have given a thing back. Of what nobody searched for, it is :data:`HELD`."""
 
 
 def holdings_of(things: Iterable[LiveThing], origins: Origins, *, at_exit: bool) -> Holdings:
     """Group what lived at the end. ``at_exit`` says whether the process was searched for owners then."""
-    states: dict[str, list[LiveThing]] = {LOST: [], HELD: []}
+    states: dict[str, list[LiveThing]] = {}
     for thing in things:
-        states[LOST if at_exit and thing.is_lost else HELD].append(thing)
+        states.setdefault(_STATES[thing.reach] if at_exit else HELD, []).append(thing)
     groups = [(state, group) for state, left in states.items() for group in by_place(left, origins)]
     groups.sort(key=lambda each: (-_bytes(each[1]), -len(each[1])))
     return Holdings(
