@@ -41,6 +41,7 @@ class Done:
     written: str
     blocks: int
     loads: tuple[Load, ...]
+    complaints: str = ""
 
     def paths(self, kind: Loaded) -> list[str]:
         return [str(load.path) for load in self.loads if load.kind is kind]
@@ -64,7 +65,8 @@ def run(
         for path in ended.ledgers:
             with open_ledger(path) as ledger:
                 blocks += ledger.observations
-        return Done(capfd.readouterr().out, blocks, ended.loads)
+        written = capfd.readouterr()
+        return Done(written.out, blocks, ended.loads, written.err)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,21 @@ def test_a_runtime_that_the_flavour_is_not_is_left_alone_and_told(
     assert done.paths(Loaded.REAL) == [str(path)]
     (load,) = [load for load in done.loads if load.kind is Loaded.REAL]
     assert "_ctypes" in load.client.name
+
+
+def test_a_runtime_that_is_left_alone_is_told_what_it_is(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = """
+#include <dlfcn.h>
+int cudaMalloc(void **made, long size) {
+    int (*ask)(void **, void *) = (int (*)(void **, void *))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuGetExportTable");
+    int status = ask(made, made);
+    return status + !size;
+}"""
+    for name, told in (("libcudart.so.11.0", "name its version with --flavour"), ("libown.so", "(statically)")):
+        path = compile_c(name, source, *SHARED, f"-Wl,-soname,{name}")
+        assert told in run(sys.executable, "-c", OPEN, path, capfd=capfd).complaints
 
 
 @pytest.mark.parametrize(

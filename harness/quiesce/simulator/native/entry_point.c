@@ -154,20 +154,32 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
     ANSWER(find(name, (int)version, function, result));
 }
 
-// How a runtime that is linked into its client finds what the vendor's driver alone has.
-static int refuse_table(const void **table) {
+// Whether an address is in a shared runtime: one that the flavour can't stand for, or else the loader would not have it.
+static bool is_shared_runtime(const void *address) {
+    Dl_info found;
+    if (!dladdr(address, &found) || !found.dli_fname) return false;
+    const char *name = strrchr(found.dli_fname, '/');
+    return strstr(name ? name : found.dli_fname, "libcudart") != NULL;
+}
+
+// How a vendor's runtime finds what the vendor's driver alone has.
+static int refuse_table(const void **table, const void *caller) {
     CALL("cuGetExportTable");
     NEED(table, INVALID_VALUE);
     *table = NULL;
     ANSWER(unsimulated("cuGetExportTable",
-                       "CUDA's runtime is linked into this client (statically), where it can't be simulated: take a "
-                       "build that loads libcudart.so, or, where it has one, the driver's functions"));
+                       is_shared_runtime(caller)
+                           ? "a vendor's own libcudart.so asks for it, of another version than the simulated one: name "
+                             "its version with --flavour (cuda:13 for libcudart.so.13), or install the simulated one"
+                           : "CUDA's runtime is linked into this client (statically), where it can't be simulated: take "
+                             "a build that loads libcudart.so, or, where it has one, the driver's functions"));
 }
 
 EXPORT int cuGetExportTable(const void **table, const void *identifier) {
     (void)identifier;
-    int answer = refuse_table(table);
+    const void *caller = __builtin_return_address(0);
+    int answer = refuse_table(table, caller);
     if (answer == NOT_SUPPORTED)
-        refusal_note(REFUSAL_NOT_SIMULATED, "cuGetExportTable", NOT_SUPPORTED, __builtin_return_address(0));
+        refusal_note(REFUSAL_NOT_SIMULATED, "cuGetExportTable", NOT_SUPPORTED, caller);
     return answer;
 }
