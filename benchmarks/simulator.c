@@ -10,7 +10,7 @@
 const char *quiesce_open(const char *settings);
 int cudaMalloc(void **, size_t), cudaFree(void *);
 
-enum { PAIRS = 1000000, BUFFER_PAIRS = 20000, BATCH = 1000, LIVE_MAX = 1000000, STEPS = 5, THREAD_RUNS = 7 };
+enum { PAIRS = 1000000, BUFFER_PAIRS = 20000, BATCH = 1000, LIVE_MAX = 1000000, STEPS = 5, THREAD_RUNS = 7, STACK_RUNS = 5 };
 
 static size_t size_bytes;
 
@@ -127,6 +127,21 @@ static void compare(size_t size, const char *settings) {
     compare_threads();
 }
 
+// The same pairs with call stacks, as quiesce exec keeps them unless --no-stacks is given, and without; in turn.
+static void compare_stacks(const char *settings) {
+    char with_stacks[1024];
+    snprintf(with_stacks, sizeof with_stacks, "%s;stacks=1", settings);
+    size_bytes = 256;
+    double best[] = {1e9, 1e9};
+    for (int i = 0; i < 2 * STACK_RUNS; i++) {
+        open_machine(i % 2 ? with_stacks : settings);
+        double time = pair(pairs, NULL);
+        if (time < best[i % 2]) best[i % 2] = time;
+    }
+    double ratio = best[1] / best[0];
+    printf("     256 B  one block  without call stacks %4.0f ns  with %4.0f ns (%4.2f times)\n", best[0], best[1], ratio);
+}
+
 int main(int count, char **words) {
     if (count != 3) return 2;
     open_opencl(words[2]);
@@ -134,6 +149,7 @@ int main(int count, char **words) {
     snprintf(settings, sizeof settings, "folder=%s;%s", words[1], unmeasured);
     compare(256, settings);
     compare(65536, settings);
+    compare_stacks(settings);
     open_machine(unmeasured);
     static void *blocks[LIVE_MAX];
     printf("256 B with ever more live blocks, ns for each allocation:");

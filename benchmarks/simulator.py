@@ -20,6 +20,17 @@ from quiesce.simulator.build import build_library, find_compiler
 STARTS: Final = 15
 EXEC: Final = (sys.executable, "-m", "quiesce.cli.main", "exec", "--")
 OPENCL: Final = "libOpenCL.so.1"
+DEPTHS: Final = (1, 30)
+PAIRS: Final = """
+import ctypes, time
+runtime, block = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+def measured(depth):
+    if depth > 1: return measured(depth - 1)
+    begin = time.perf_counter()
+    for _ in range(2000): runtime.cudaMalloc(ctypes.byref(block), 256), runtime.cudaFree(block)
+    return (time.perf_counter() - begin) / 2000 * 1e9
+print(min(measured({depth}) for _ in range(50)))
+"""
 PROGRAM: Final = (sys.executable, "-c", "import time; print(time.monotonic())")
 
 
@@ -42,6 +53,7 @@ def main() -> int:
             [str(program), folder, opencl], env=environment, check=False
         ).returncode
         measure_starts(Path(folder))
+        measure_python()
     return status
 
 
@@ -70,6 +82,21 @@ def measure_starts(folder: Path) -> None:
         f"until a program begins: bare {1e3 * bare:.0f} ms, under exec {1e3 * again:.0f} ms, "
         f"in an environment that exec has not seen {1e3 * first:.0f} ms"
     )
+
+
+def measure_python() -> None:
+    """Print what a pair of allocate and free costs a Python program, by its depth, without and with call stacks."""
+    for depth in DEPTHS:
+        figures = {}
+        for option in ("--no-stacks", "--stacks"):
+            command = (*EXEC[:-1], option, "--", sys.executable, "-c", PAIRS.format(depth=depth))
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a list, no shell
+            figures[option] = float(done.stdout.split()[0])
+        without, taken = figures["--no-stacks"], figures["--stacks"]
+        print(
+            f"a pair from Python below {depth} frames: without call stacks {without:.0f} ns, "
+            f"with them {taken:.0f} ns ({taken / without:.2f} times)"
+        )
 
 
 def start(command: tuple[str, ...], environment: dict[str, str]) -> float:

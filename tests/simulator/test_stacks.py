@@ -149,6 +149,30 @@ def test_python_frames_are_those_that_the_interpreter_tells(
         assert len(shown) == min(len(told[size]), 48)
 
 
+GENERATED: Final = """
+import ctypes, os
+library = ctypes.CDLL("libcudart.so.12")
+def allocate(size): library.cudaMalloc(ctypes.byref(ctypes.c_void_p()), size)
+for again in range(3):
+    for line in range(1, 200):
+        names = {"allocate": allocate}
+        exec(compile("\\n" * line + "def made(n): allocate(n)", "generated.py", "exec"), names)
+        names["made"](1000 * again + line)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("interpreter", interpreters())
+def test_functions_that_are_compiled_to_the_same_place_are_told_apart(interpreter: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(GENERATED, encoding="utf-8")
+    found = [(each.size_bytes, stack) for each, stack in run(interpreter, script) if isinstance(each, LiveThing)]
+    assert len(found) == 3 * 199
+    for size, stack in found:
+        assert stack is not None
+        assert (stack.python[1].file, stack.python[1].line) == ("generated.py", size % 1000 + 1)
+
+
 def test_finalisation_of_an_interpreter_takes_stacks_without_crashing(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

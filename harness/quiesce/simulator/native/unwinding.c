@@ -8,7 +8,7 @@
 #include "ledger.h"
 #include "stacks.h"
 
-enum { SETS = 1 << 8, WAYS = 16 };
+enum { SETS = 1 << 8, WAYS = 16, STACK_BYTES_MAX = 1 << 28 };
 
 static struct {
     _Unwind_Reason_Code (*walk)(_Unwind_Trace_Fn, void *);
@@ -18,7 +18,7 @@ static struct {
 
 struct unwound {
     uint32_t count;
-    bool is_repeatable;  // each address stands on the stack, where its place says
+    bool is_repeatable;  // each address stands on one and the same stack, where its place says
     uint64_t addresses[NATIVE_FRAMES_MAX], places[NATIVE_FRAMES_MAX];
 };
 
@@ -50,7 +50,9 @@ static _Unwind_Reason_Code note(struct _Unwind_Context *context, void *argument)
     uint64_t address = unwinder.address(context, &is_before);
     if (!address || stack->count == NATIVE_FRAMES_MAX) return _URC_END_OF_STACK;
     uint64_t place = unwinder.frame(context) - sizeof(uint64_t);
-    if (is_before || *(const uint64_t *)place != address) stack->is_repeatable = false;
+    uint64_t first = stack->count ? stack->places[0] : place;
+    bool is_near = place >= first && place - first < STACK_BYTES_MAX;
+    if (is_before || !is_near || *(const uint64_t *)place != address) stack->is_repeatable = false;
     stack->addresses[stack->count] = address;
     stack->places[stack->count++] = place;
     return _URC_NO_REASON;
