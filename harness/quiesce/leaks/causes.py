@@ -49,6 +49,7 @@ class Causes:
         self._sites = sites
         self._located = located
         self._counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
+        self._holds = [quantity for quantity in left if quantity.family in (CUPY, *IN_LEDGER)]
         self._pooled = [quantity for quantity in self._counted if self._is_pooled(quantity.family)]
         self._with_it = self._sites_with_it()
         self._alone = [site for site in sites if site not in self._with_it]
@@ -68,7 +69,7 @@ class Causes:
             return not any(each.family in (CONTEXTS, CUPY) for each in self._left)
         if quantity.family == PYTHON:
             return not self._with_it or bool(self._alone)
-        return quantity.family != C_HEAP or not self._counted
+        return quantity.family != C_HEAP or not self._holds
 
     def _is_of_modules(self, quantity: Quantity) -> bool:
         """Whether variables of modules are what grows: they go with these, and nobody asked for them."""
@@ -88,8 +89,8 @@ class Causes:
         )
 
     def _sites_with_it(self) -> list[Site]:
-        """Return the lines whose objects hold what the ledger counts, as far as can be known."""
-        if self._counted and self._located.is_held:
+        """Return the lines whose objects hold what grows of devices, as far as can be known: CuPy's arrays do."""
+        if self._located.is_held or len(self._holds) > len(self._counted):
             return list(self._sites)
         lines = self._located.lines()
         return [site for site in self._sites if site.frame in lines]
@@ -128,10 +129,10 @@ class Causes:
     def _evidence(self, quantity: Quantity) -> str:
         if quantity == IN_LISTS:
             return sites_text(self._alone)
-        behind = self._behind(quantity)
-        if not behind:
+        if quantity not in self._holds:
             return self._readings.meter(quantity.family).evidence(quantity)
-        return "\n".join(filter(None, [*map(self._located.evidence, behind), *self._also_grown()]))
+        behind = map(self._located.evidence, self._behind(quantity))
+        return "\n".join(filter(None, [*behind, *self._also_grown()]))
 
     def _also_grown(self) -> list[str]:
         said = []
