@@ -167,3 +167,27 @@ def test_a_program_does_not_outlive_its_run(number: signal.Signals, tmp_path: Pa
     assert f"ended with {number.name}" in said
     with pytest.raises(ProcessLookupError):
         os.kill(client, 0)
+
+
+def test_the_page_of_one_finding_is_small_and_is_made_again_from_the_journal(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+    pytest.importorskip("plotly", reason="Plotly is not installed")
+    program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
+    out = tmp_path / "out"
+    assert main(["exec", "--report", str(out), "--", str(program)]) == ExitCode.FINDINGS
+    page = (out / "report.html").read_bytes()
+    assert b'<h1 id="headline">1 double free</h1>' in page
+    assert len(page) < 100_000
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == ExitCode.FINDINGS
+    assert (out / "report.html").read_bytes() == page
+
+
+def test_a_program_that_called_nothing_has_a_page_that_says_why(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="Jinja2 is not installed")
+    pytest.importorskip("plotly", reason="Plotly is not installed")
+    assert main(["exec", "--report", str(tmp_path / "out"), "--", "true"]) == ExitCode.COULD_NOT_RUN
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<h1 id="headline">Inconclusive</h1>' in page
+    assert "never called the simulated runtime" in page
+    assert "quiesce exec -- true" in page

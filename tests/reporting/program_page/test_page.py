@@ -9,7 +9,7 @@ import pytest
 from quiesce.findings import Finding
 from quiesce.program_rules import ORDERED
 from quiesce.reporting.page.headline import Mood
-from quiesce.reporting.program_page.page import is_of_programs, make_program_page
+from quiesce.reporting.program_page.page import WHOLE_PROCESSES_MAX, is_of_programs, make_program_page
 from quiesce.results import Report, Result, Verdict
 
 
@@ -69,3 +69,13 @@ def test_facts_are_whole_numbers(program: Result) -> None:
     assert facts["Held at exit"] == ("8,388,608 bytes (8 MiB)", "2 blocks and 2 handles and 1 more thing")
     assert facts["Findings"] == ("3", "1 shown here")
     assert facts["Refused requests"] == ("1", "")
+
+
+def test_of_very_many_processes_those_with_findings_are_whole(program: Result) -> None:
+    passed = replace(program, verdict=Verdict.PASSED, findings=())
+    page = make_program_page(Report(0, (*[passed] * WHOLE_PROCESSES_MAX, program, program)))
+    shown = [each.plot is not None for each in page.processes]
+    assert shown == [True] * (WHOLE_PROCESSES_MAX - 2) + [False] * 2 + [True] * 2
+    assert "report.json" in page.processes[-3].notes[0]
+    assert [len(each.findings) for each in page.processes[-2:]] == [1, 1]
+    assert page.headline == "6 uses after free"

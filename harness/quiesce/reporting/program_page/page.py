@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.program_run import Conditions, ProgramRun
@@ -22,6 +22,8 @@ from quiesce.reporting.run_keys import ENDED
 from quiesce.reporting.text import clean_line, plural
 from quiesce.results import Report, Result, Verdict
 
+WHOLE_PROCESSES_MAX: Final = 24
+"""Of so many processes the page has everything."""
 _RUN: Final = {
     "machine": "Machine",
     "python": "Python that runs quiesce",
@@ -85,8 +87,9 @@ def make_program_page(report: Report) -> ProgramPage:
     programs = [(result, result.program) for result in results if result.program is not None]
     conditions = programs[0][1].conditions
     broken = Counter(finding.invariant for result in results for finding in result.findings)
-    for _, program in programs:
-        broken.update({rule: count for rule, count in program.findings_left_out if rule in broken})
+    for result, program in programs:
+        if result.findings:
+            broken.update(dict(program.findings_left_out))
     return ProgramPage(
         mood={Verdict.PASSED: Mood.GOOD, Verdict.INCONCLUSIVE: Mood.DOUBTFUL}.get(verdict, Mood.BAD),
         verdict=verdict,
@@ -100,10 +103,7 @@ def make_program_page(report: Report) -> ProgramPage:
                 if result.reason and (result.is_unresolved or len(results) == 1)
             )
         ),
-        processes=tuple(
-            _process(result, program, f"p{number}-" if len(programs) > 1 else "")
-            for number, (result, program) in enumerate(programs, 1)
-        ),
+        processes=tuple(_processes(programs)),
         conditions=_conditions(conditions, report),
         reproduce=clean_line(results[0].reproduce),
         rules=tuple(_rules(broken)),
@@ -127,6 +127,22 @@ def _headline(verdict: Verdict, broken: Counter[str]) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _processes(programs: Sequence[tuple[Result, ProgramRun]]) -> Iterable[Process]:
+    """Yield the processes in their order; of very many, those with findings are shown whole before others."""
+    ranked = sorted(range(len(programs)), key=lambda number: not programs[number][0].findings)
+    whole = set(ranked[:WHOLE_PROCESSES_MAX])
+    for number, (result, program) in enumerate(programs):
+        prefix = f"p{number + 1}-" if len(programs) > 1 else ""
+        yield _process(result, program, prefix) if number in whole else _in_short(result, program, prefix)
+
+
+def _in_short(result: Result, program: ProgramRun, prefix: str) -> Process:
+    note = f"This page shows {WHOLE_PROCESSES_MAX} processes; report.json has what this one did."
+    whole = _process(replace(result, findings=()), program, prefix)
+    facts = tuple(_facts(result, program))
+    return replace(whole, facts=facts, plot=None, exhaustion=None, held=None, notes=(note,))
 
 
 def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
