@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pytest
@@ -53,7 +54,7 @@ CASES: Final = {
 def test_each_cause_is_told_once(case: Case) -> None:
     units = {STREAMS: "streams", MODULES: "modules"}
     counts = dict.fromkeys(case.growth, 0)
-    meters = [ToldMeter(lambda name=name: counts[name], name, units.get(name, "bytes")) for name in counts]  # type: ignore[misc]
+    meters = [ToldMeter(partial(counts.__getitem__, name), name, units.get(name, "bytes")) for name in counts]
     readings = Readings(meters, Plan())
     for _ in range(ROUNDS):
         readings.take()
