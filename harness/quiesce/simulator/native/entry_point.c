@@ -154,7 +154,7 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
     ANSWER(find(name, (int)version, function, result));
 }
 
-// Whether an address is in a shared runtime: one that the flavour can't stand for, or else the loader would not have it.
+// Whether an address is in a shared runtime of the vendor's: one that the run's flavour can't stand for.
 static bool is_shared_runtime(const void *address) {
     Dl_info found;
     if (!dladdr(address, &found) || !found.dli_fname) return false;
@@ -171,8 +171,8 @@ static int refuse_table(const void **table, const void *caller) {
                        is_shared_runtime(caller)
                            ? "a vendor's own libcudart.so asks for it, of another version than the simulated one: name "
                              "its version with --flavour (cuda:13 for libcudart.so.13), or install the simulated one"
-                           : "CUDA's runtime is linked into this client (statically), where it can't be simulated: take "
-                             "a build that loads libcudart.so, or, where it has one, the driver's functions"));
+                           : "CUDA's runtime is linked into this client (statically), where it can't be simulated: "
+                             "take a build that loads libcudart.so, or, where it has one, the driver's functions"));
 }
 
 EXPORT int cuGetExportTable(const void **table, const void *identifier) {
