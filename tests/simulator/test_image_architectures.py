@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from tests.simulator.conftest import MakeImage, Start
+from tests.simulator.conftest import Client, MakeImage, Start
 
 PTX_VERSION, BINARY_VERSION = 5, 6
 PTX, CUBIN = 1, 2
@@ -37,10 +37,16 @@ def cubin(image: bytes, abi: tuple[int, int], flags: int) -> bytes:
     return bytes(content)
 
 
-def asked(start: Start, image: bytes) -> tuple[int, int]:
+@pytest.fixture
+def client(start: Start) -> Client:
+    made = start("cuda:13")
+    made.ok("SetDevice", 0)
+    return made
+
+
+def asked(client: Client, image: bytes) -> tuple[int, int]:
     """Load a module and ask a function of it for both versions."""
-    client, module, function, value = start("cuda:13"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
-    client.ok("SetDevice", 0)
+    module, function, value = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
     library = client.machine.library
     assert library.cuModuleLoadData(ctypes.byref(module), image) == 0
     assert library.cuModuleGetFunction(ctypes.byref(function), module, b"work") == 0
@@ -55,8 +61,8 @@ def asked(start: Start, image: bytes) -> tuple[int, int]:
     ("target", "versions"),
     [("sm_75", (75, 80)), ("sm_80, debug", (80, 80)), ("sm_90a", (90, 80)), ("sm_100f", (100, 80))],
 )
-def test_text_is_compiled_for_the_device(start: Start, target: str, versions: tuple[int, int]) -> None:
-    assert asked(start, ptx(target)) == versions
+def test_text_is_compiled_for_the_device(client: Client, target: str, versions: tuple[int, int]) -> None:
+    assert asked(client, ptx(target)) == versions
 
 
 @pytest.mark.parametrize(
@@ -71,19 +77,19 @@ def test_text_is_compiled_for_the_device(start: Start, target: str, versions: tu
     ],
 )
 def test_the_best_of_several_is_loaded(
-    start: Start, entries: tuple[tuple[int, int], ...], versions: tuple[int, int]
+    client: Client, entries: tuple[tuple[int, int], ...], versions: tuple[int, int]
 ) -> None:
     content = b"compressed"
-    assert asked(start, fatbin(*((kind, number, content) for kind, number in entries))) == versions
+    assert asked(client, fatbin(*((kind, number, content) for kind, number in entries))) == versions
 
 
-def test_what_is_behind_an_entry_of_another_kind_or_a_damaged_one(start: Start) -> None:
+def test_what_is_behind_an_entry_of_another_kind_or_a_damaged_one(client: Client) -> None:
     index, good = (0x40, 80, b"an index"), (CUBIN, 75, b"x")
-    assert asked(start, fatbin(index, good)) == (75, 75)
+    assert asked(client, fatbin(index, good)) == (75, 75)
     damaged = bytearray(fatbin(good, (CUBIN, 80, b"x")))
     struct.pack_into("<Q", damaged, 16 + 64 + 8 + 8, 1 << 60)  # the second one's size
-    assert asked(start, bytes(damaged)) == (75, 75)
-    assert asked(start, fatbin()) == (80, 80), "where nothing is told, it is the device's"
+    assert asked(client, bytes(damaged)) == (75, 75)
+    assert asked(client, fatbin()) == (80, 80), "where nothing is told, it is the device's"
 
 
 @pytest.mark.parametrize(
@@ -96,16 +102,15 @@ def test_what_is_behind_an_entry_of_another_kind_or_a_damaged_one(start: Start) 
     ],
 )
 def test_a_cubin_says_it_in_its_flags(
-    start: Start, image: MakeImage, abi: tuple[int, int], flags: int, versions: tuple[int, int]
+    client: Client, image: MakeImage, abi: tuple[int, int], flags: int, versions: tuple[int, int]
 ) -> None:
     made = cubin(image("cubin").replace(b"scale", b"work\0"), abi, flags)
-    assert asked(start, made) == versions
-    assert asked(start, fatbin((CUBIN, versions[1], made))) == versions, "it is looked into where it is not compressed"
+    assert asked(client, made) == versions
+    assert asked(client, fatbin((CUBIN, versions[1], made))) == versions, "it is looked into where it is not compressed"
 
 
-def test_what_was_linked_is_for_the_device_and_of_its_first_input(start: Start) -> None:
-    client, linker, module = start("cuda:12"), ctypes.c_void_p(), ctypes.c_void_p()
-    client.ok("SetDevice", 0)
+def test_what_was_linked_is_for_the_device_and_of_its_first_input(client: Client) -> None:
+    linker, module = ctypes.c_void_p(), ctypes.c_void_p()
     library, content, made, value = client.machine.library, ptx("sm_70"), ctypes.c_void_p(), ctypes.c_int()
     assert library.cuLinkCreate_v2(0, None, None, ctypes.byref(linker)) == 0
     size = ctypes.c_size_t(len(content) + 1)
@@ -126,15 +131,15 @@ class Wrapper(ctypes.Structure):
     )
 
 
-def runtime_versions(client: Any, function: int) -> tuple[int, int]:
+def runtime_versions(client: Client, function: int) -> tuple[int, int]:
     attributes = ctypes.create_string_buffer(256)
     client.ok("FuncGetAttributes", attributes, ctypes.c_void_p(function))
     found: tuple[int, int] = struct.unpack_from("<ii", attributes, 32)
     return found
 
 
-def test_a_kernel_of_the_clients_own_is_what_its_fatbin_says(start: Start) -> None:
-    client, text = start("cuda:13"), fatbin((CUBIN, 75, b"x"), (PTX, 75, b"x"))
+def test_a_kernel_of_the_clients_own_is_what_its_fatbin_says(client: Client) -> None:
+    text = fatbin((CUBIN, 75, b"x"), (PTX, 75, b"x"))
     library, kernels = client.machine.library, [0x1000, 0x2000]
     library.__cudaRegisterFatBinary.restype = ctypes.c_void_p
     wrappers = [Wrapper(0x466243B1, 1, content, None) for content in (text, fatbin((CUBIN, 80, b"x")))]
