@@ -8,9 +8,6 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.ledger import Thing
-from quiesce.traces.amounts import things_in_words
-
 from .cupy_wheels import NEEDS_A_WHEEL, Release, release
 
 pytestmark = NEEDS_A_WHEEL
@@ -77,7 +74,7 @@ def test_a_pinned_source_is_copied_as_this_release_copies_it(release: Release) -
     done = run(release, PINNED)
     assert ("invariant: pinned_sources_are_copied_directly" in done.stdout) is release.staged_again, done.stderr
     assert done.returncode == int(release.staged_again), done.stderr
-    assert f" in {things_in_words(Thing.PINNED, release.pinned_blocks)} from" in done.stderr
+    assert done.stderr.count(" in 1 block of pinned memory from") == release.pinned_blocks  # a line each
 
 
 def test_a_pageable_source_is_taken_as_this_release_takes_it(release: Release) -> None:
