@@ -15,7 +15,7 @@ from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.program_end import end_of
 from quiesce.results import Result
 from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures")
     parser.add_argument(
-        "--recycle", choices=("eager", "never"), default="eager", help="whether addresses and handles are used again"
+        "--recycle", choices=RECYCLING, default=RECYCLING[0], help="when addresses and handles are used again (late)"
     )
     parser.add_argument(
         "--fail",

@@ -24,7 +24,7 @@ from quiesce.reporting.text import finding_text
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings, check_settings
+from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
@@ -35,14 +35,9 @@ _LEAST: Final = {"devices": 1, "seed": 0}
 """The least of each number; the most of it only the library knows."""
 _CHOICES: Final = {
     "schedule": ("eager", "lazy", "seeded"),
-    "recycle": ("eager", "never"),
+    "recycle": RECYCLING,
     "left": tuple(AtExit),
 }
-_SMALL_BYTES: Final = range(48, 513, 16)
-"""Sizes of Python's small objects that a bytes object can have; numbers and plain objects are smaller."""
-_SCRUBBED: Final = 4000
-"""How many objects of each size are made, to take the places of those that are gone."""
-
 _NEVER_USED: Final = (
     "no memory, stream or kernel of the simulated device was used. Code that is linked with the "
     "runtime reaches it under 'quiesce exec -- pytest' only. A test that uses no device on purpose says so: "
@@ -96,7 +91,7 @@ class SimulatedDevice:
 
     def _judge(self, left: AtExit) -> tuple[Finding, ...]:
         if left is AtExit.LOST:
-            _forget_what_was_freed()
+            gc.collect()
             self.library.quiesce_look()
         seen = self._watch.findings(left)
         self.lost += seen.lost
@@ -107,15 +102,6 @@ class SimulatedDevice:
     def end(self, *, failed: bool) -> tuple[Finding, ...]:
         """Return what the test has to answer for; one that failed could not give back what it held."""
         return self._judge(AtExit.NONE if failed else self._left)
-
-
-def _forget_what_was_freed() -> None:
-    """Collect garbage, and overwrite small objects that are gone: their bytes would still show addresses."""
-    gc.collect()
-    taken: list[object] = [object() for _ in range(_SCRUBBED)]
-    taken.extend(range(2**40, 2**40 + 100_000))
-    for size in _SMALL_BYTES:
-        taken.extend(bytes(size - 33) for _ in range(_SCRUBBED))
 
 
 @contextmanager
@@ -200,7 +186,7 @@ def _number(name: str, value: object, least: int) -> int:
 
 
 def _settings(asked: Mapping[str, Any]) -> MachineSettings:
-    options = {name: asked[name] for name in _OPTIONS if name in asked}
+    options = {"recycle": RECYCLING[0], **{name: asked[name] for name in _OPTIONS if name in asked}}
     simulated = parse_flavour(str(asked.get("flavour", "cuda:12")))
     return MachineSettings(simulated, asked.get("schedule", "eager"), asked.get("seed", 0), options)
 

@@ -22,6 +22,8 @@ from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
+RECYCLING: Final = ("late", "eager", "never")
+"""When an address or handle is used again that was given back: the default for programs first."""
 
 
 @dataclass(frozen=True, slots=True)

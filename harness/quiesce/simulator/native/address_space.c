@@ -67,7 +67,8 @@ static bool open_space(void) {
 static uint64_t find_room(uint64_t size_bytes, uint64_t alignment, struct reservation ***place) {
     uint64_t start = BASE;
     *place = &reservations;
-    if (settings.recycle == RECYCLE_NEVER) {
+    bool is_room_above = size_bytes + alignment <= BASE + BYTES - highest;
+    if (settings.recycle == RECYCLE_NEVER || (settings.recycle == RECYCLE_LATE && is_room_above)) {
         start = highest;
         while (**place) *place = &(**place)->next;
     }

@@ -19,7 +19,17 @@ static unsigned class_of(uint64_t size_bytes, uint64_t *slot_bytes) {
     return 4 * (log - 1) + (unsigned)(steps - 5);
 }
 
-bool arena_open(struct arena *arena, uint64_t base) {
+// How many free slots of a class wait. A block of 1 MiB and more keeps two pages of its memory when it is freed (poison.c).
+static uint32_t kept_of(uint64_t slot_bytes) {
+    enum { KEPT_MAX = 1024, LARGE_BYTES = 1 << 20, LARGE_RESIDENT_BYTES = 1 << 13, RESIDENT_BYTES_MAX = 4 << 20 };
+    const uint64_t address_bytes_max = 4ull << 30;
+    uint64_t resident_bytes = slot_bytes < LARGE_BYTES ? slot_bytes : LARGE_RESIDENT_BYTES, kept = KEPT_MAX;
+    if (kept > RESIDENT_BYTES_MAX / resident_bytes) kept = RESIDENT_BYTES_MAX / resident_bytes;
+    if (kept > address_bytes_max / slot_bytes) kept = address_bytes_max / slot_bytes;
+    return kept ? (uint32_t)kept : 1;
+}
+
+bool arena_open(struct arena *arena, uint64_t base, bool is_late) {
     void *wanted = (void *)base;
     void *start = mmap(wanted, ARENA_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -30,6 +40,7 @@ bool arena_open(struct arena *arena, uint64_t base) {
     }
     madvise(start, ARENA_BYTES, MADV_DONTDUMP);
     arena->base = base;
+    arena->is_late = is_late;
     return true;
 }
 
@@ -61,7 +72,15 @@ static bool grow(struct arena *arena, struct arena_class *class, uint64_t slot_b
     arena->chunks_used += (uint32_t)chunks;
     class->next = (struct arena_slot){arena->base + first * ARENA_CHUNK, uses};
     class->end = class->next.start + slots * slot_bytes;
+    class->kept = arena->is_late ? kept_of(slot_bytes) : 0;
     return true;
+}
+
+static struct arena_slot take_free(const struct arena *arena, struct arena_class *class) {
+    uint32_t place = arena->is_late ? class->free_first++ : class->free_first + class->free_count - 1;
+    class->free_first &= class->free_capacity - 1;
+    class->free_count--;
+    return class->free[place & (class->free_capacity - 1)];
 }
 
 uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) {
@@ -69,10 +88,12 @@ uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) {
     if (size_bytes > ARENA_BYTES) return 0;
     struct arena_class *class = &arena->classes[class_of(size_bytes, &slot_bytes)];
     struct arena_slot slot;
-    if (class->free_count) {
-        slot = class->free[--class->free_count];
+    if (class->free_count > class->kept) {
+        slot = take_free(arena, class);
+    } else if (class->next.start == class->end && !grow(arena, class, slot_bytes)) {
+        if (!class->free_count) return 0;
+        slot = take_free(arena, class);
     } else {
-        if (class->next.start == class->end && !grow(arena, class, slot_bytes)) return 0;
         slot = class->next;
         class->next.start += slot_bytes;
         class->next.use++;
@@ -99,12 +120,16 @@ void arena_give(struct arena *arena, struct arena_slot slot, bool reusable) {
     struct arena_class *class = &arena->classes[arena->chunks[(slot.start - arena->base) / ARENA_CHUNK].class];
     if (class->free_count == class->free_capacity) {
         uint32_t capacity = class->free_capacity ? 2 * class->free_capacity : 64;
-        struct arena_slot *free_slots = realloc(class->free, capacity * sizeof *free_slots);
+        struct arena_slot *free_slots = malloc(capacity * sizeof *free_slots);
         if (!free_slots) return;  // this slot is never used again
+        for (uint32_t i = 0; i < class->free_count; i++)
+            free_slots[i] = class->free[(class->free_first + i) & (class->free_capacity - 1)];
+        free(class->free);
         class->free = free_slots;
+        class->free_first = 0;
         class->free_capacity = capacity;
     }
-    class->free[class->free_count++] = slot;
+    class->free[(class->free_first + class->free_count++) & (class->free_capacity - 1)] = slot;
 }
 
 void arena_clear(uint64_t address, uint64_t size_bytes) {

@@ -38,18 +38,22 @@ struct arena_slot {
 
 struct arena {
     uint64_t base;
+    bool is_late;  // of free slots the one is taken first that was given back first, and not the last
     uint32_t chunks_used;
     struct arena_class {
-        struct arena_slot *free;  // a stack: the slot given back last is taken first
-        uint32_t free_count, free_capacity;
+        struct arena_slot *free;  // a ring
+        uint32_t free_first, free_count, free_capacity;
+        uint32_t kept;  // so many free slots wait before one is taken again
         struct arena_slot next;  // slots that were never used
         uint64_t end;
     } classes[ARENA_CLASSES];
     struct arena_chunk chunks[ARENA_CHUNKS];
 };
 
-// Reserves the address space. Returns false and sets errno where something lies there already.
-bool arena_open(struct arena *arena, uint64_t base);
+// Reserves the address space. Returns false and sets errno where something lies there already. With `is_late` a slot is
+// taken again once many others of its class were given back, so that a use of what was freed is seen as such; how many
+// is bounded by what they hold of memory and of addresses, and by the caches of a processor.
+bool arena_open(struct arena *arena, uint64_t base, bool is_late);
 void arena_close(struct arena *arena);
 
 // Takes a slot of at least size_bytes. Returns its address, or 0 where address space or memory runs out.

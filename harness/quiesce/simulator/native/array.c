@@ -152,7 +152,7 @@ enum status texture_create(const void *resource, const void *description, size_t
 enum status texture_destroy(uint64_t handle) {
     struct texture *texture = handle_find(THING_TEXTURE, handle);
     if (!texture) return INVALID_VALUE;
-    handle_drop(handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(handle);
     forget(texture, sizeof *texture);
     return OK;
 }

@@ -40,7 +40,7 @@ static void forget(struct event *event) {
 
 void event_destroy(struct event *event) {
     forget(event);
-    handle_drop(HIDDEN(event->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(event->hidden_handle));
     free(event);
 }
 

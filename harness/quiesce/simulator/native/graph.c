@@ -69,7 +69,7 @@ enum status graph_end(struct graph *graph, uint64_t *handle) {
 }
 
 void graph_abandon(struct graph *graph) {
-    if (graph->hidden_handle) handle_drop(HIDDEN(graph->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    if (graph->hidden_handle) handle_drop(HIDDEN(graph->hidden_handle));
     drop(graph);
 }
 
@@ -114,7 +114,7 @@ static enum status destroy(enum thing thing, uint64_t handle) {
     if (!graph) return INVALID_VALUE;
     if (graph->captures) return ILLEGAL_STATE;
     drop(graph);
-    handle_drop(handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(handle);
     host_thread_wait();
     return OK;
 }

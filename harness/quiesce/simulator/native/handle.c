@@ -14,7 +14,10 @@ static struct slot {
     uint64_t serial;
     enum thing thing;  // also of a handle that was destroyed
 } *slots;
-static uint32_t count, capacity, first_free;
+static uint32_t count, capacity;
+static uint32_t first_free, last_free, free_count;  // index + 1
+
+enum { KEPT = 1024 };  // with RECYCLE_LATE so many handles are destroyed before one is handed out again
 
 static bool grow(void) {
     uint32_t wanted = capacity ? 2 * capacity : 256;
@@ -44,9 +47,10 @@ static bool enter(uint32_t index, unsigned device, bool nonblocking) {
 
 uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking) {
     uint32_t index;
-    if (first_free) {
+    if (free_count > (settings.recycle == RECYCLE_LATE ? KEPT : 0)) {
         index = first_free - 1;
         first_free = slots[index].next_free;
+        free_count--;
     } else {
         if (count == capacity && !grow()) return 0;
         index = count++;
@@ -84,14 +88,19 @@ bool handle_own(uint64_t handle, unsigned device) {
     return enter((uint32_t)(slot_of(handle) - slots), device, false);
 }
 
-void handle_drop(uint64_t handle, bool reusable) {
+void handle_drop(uint64_t handle) {
     struct slot *slot = slot_of(handle);
     ledger_see((struct observation){.seen = SEEN_DESTROYED, .thing = (uint8_t)slot->thing, .object = slot->serial});
     if (slot->live) ledger_remove(slot->live);
     slot->object = NULL;
-    if (!reusable) return;
-    slot->next_free = first_free;
-    first_free = (uint32_t)(slot - slots) + 1;
+    if (settings.recycle == RECYCLE_NEVER) return;
+    uint32_t number = (uint32_t)(slot - slots) + 1;
+    bool is_last = settings.recycle == RECYCLE_LATE && free_count;
+    slot->next_free = is_last || !free_count ? 0 : first_free;
+    if (is_last) slots[last_free - 1].next_free = number;
+    if (!is_last) first_free = number;
+    if (is_last || !free_count) last_free = number;
+    free_count++;
 }
 
 bool handle_covers(uint64_t number) { return number - HANDLE_BASE < count * HANDLE_STEP; }
@@ -115,5 +124,5 @@ uint64_t handle_next(uint64_t after, enum thing *thing) {
 void handles_close(void) {
     free(slots);
     slots = NULL;
-    count = capacity = first_free = 0;
+    count = capacity = first_free = last_free = free_count = 0;
 }

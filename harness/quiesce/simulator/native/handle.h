@@ -1,5 +1,5 @@
 // Handles: what a client holds of a stream, an event, a graph. An address that nothing is mapped at, so that a client
-// which looks inside fails at once. A handle that was destroyed may be handed out again at once, or never.
+// which looks inside fails at once. A handle that was destroyed may be handed out again at once, late, or never.
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ void *handle_find(enum thing thing, uint64_t handle);
 void handle_disown(uint64_t handle);
 bool handle_own(uint64_t handle, unsigned device);
 
-// Ends a handle; `reusable` says whether the number may be handed out again.
-void handle_drop(uint64_t handle, bool reusable);
+// Ends a handle, whose number is handed out again as the settings say.
+void handle_drop(uint64_t handle);
 
 // The entry of the live table that belongs to a handle, or 0: it is dead, or the runtime's own.
 uint32_t handle_live_at(uint64_t handle);

@@ -36,7 +36,7 @@ enum status link_create(uint64_t *handle) {
 enum status link_destroy(uint64_t handle) {
     struct linker *linker = find(handle);
     if (!linker) return INVALID_HANDLE;
-    handle_drop(handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(handle);
     for (unsigned i = 0; i < linker->count; i++) free(linker->inputs[i].content);
     free(linker->inputs);
     free(linker->image);

@@ -139,7 +139,7 @@ static struct arena *arena_at(uint64_t address) {
 static bool is_of_graphs(const struct pool *pool) { return pool && pool->of_graphs; }
 
 static void give(uint64_t address, struct arena_slot slot, const struct pool *pool) {
-    arena_give(arena_at(address), slot, settings.recycle == RECYCLE_EAGER && !is_of_graphs(pool));
+    arena_give(arena_at(address), slot, settings.recycle != RECYCLE_NEVER && !is_of_graphs(pool));
 }
 
 static void refuse(enum seen seen, enum thing thing, uint64_t address) {
@@ -385,7 +385,7 @@ void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes) {
 bool memory_open(void) {
     for (unsigned bank = 0; bank < BANKS; bank++) {
         if (bank >= settings.devices && bank < DEVICES_MAX) continue;
-        if (!arena_open(&arenas[bank], BASE + bank * ARENA_BYTES)) return false;
+        if (!arena_open(&arenas[bank], BASE + bank * ARENA_BYTES, settings.recycle == RECYCLE_LATE)) return false;
     }
     return true;
 }

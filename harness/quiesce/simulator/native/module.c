@@ -91,7 +91,7 @@ enum status module_unload(uint64_t handle) {
     if (status) return status;
     for (uint32_t i = 0; i < functions_count; i++)
         if (functions[i].module == module) functions[i].module = NULL;
-    handle_drop(handle, settings.recycle == RECYCLE_EAGER);
+    handle_drop(handle);
     delete(module);
     return OK;
 }

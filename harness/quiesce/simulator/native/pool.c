@@ -59,7 +59,7 @@ enum status pool_create(unsigned place, uint64_t max_bytes, struct pool **made) 
 enum status pool_destroy(struct pool *pool) {
     if (pool == defaults[pool->place]) return INVALID_VALUE;  // "the default memory pool … cannot be destroyed"
     if (current[pool->place] == pool) current[pool->place] = NULL;
-    handle_drop(HIDDEN(pool->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(pool->hidden_handle));
     pool->alive = false;
     pool_trim(pool, 0);
     discard_unused(pool);

@@ -50,6 +50,7 @@ static const struct word {
     {"schedule", "lazy", offsetof(struct settings, schedule), SCHEDULE_LAZY},
     {"schedule", "seeded", offsetof(struct settings, schedule), SCHEDULE_SEEDED},
     {"recycle", "eager", offsetof(struct settings, recycle), RECYCLE_EAGER},
+    {"recycle", "late", offsetof(struct settings, recycle), RECYCLE_LATE},
     {"recycle", "never", offsetof(struct settings, recycle), RECYCLE_NEVER},
 };
 

@@ -10,7 +10,11 @@ enum schedule {
     SCHEDULE_LAZY,    // work runs when somebody waits for it: the longest legal delay
     SCHEDULE_SEEDED,  // work runs at moments, and in an order between streams, that a seed decides
 };
-enum recycle { RECYCLE_EAGER, RECYCLE_NEVER };
+enum recycle {
+    RECYCLE_EAGER,  // an address or a handle is used again as soon as it is free
+    RECYCLE_LATE,   // once many others were freed after it
+    RECYCLE_NEVER,
+};
 
 enum { DEVICES_MAX = 8, FOLDER_BYTES = 512, FAIL_BYTES = 256 };
 

@@ -66,7 +66,7 @@ enum status stream_destroy(struct stream *stream) {
         if (status || gone) return status ? status : INVALID_HANDLE;
     }
     stream->alive = false;
-    handle_drop(HIDDEN(stream->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(stream->hidden_handle));
     stream_drop(stream);
     return OK;
 }

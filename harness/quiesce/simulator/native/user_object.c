@@ -48,7 +48,7 @@ enum status user_object_create(void (*destroy)(void *), void *data, uint64_t cou
 static void drop(struct user_object *object, uint64_t count) {
     object->references -= count;
     if (object->references) return;
-    handle_drop(HIDDEN(object->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(object->hidden_handle));
     if (object->destruction) host_thread_give(object->destruction);
     free(object);
 }

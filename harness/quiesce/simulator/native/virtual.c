@@ -92,7 +92,7 @@ static void free_unused(struct physical *physical) {
     if (physical->references || physical->mappings) return;
     munmap(physical->memory, physical->size_bytes);
     memory_unreserve((unsigned)physical->properties.location.ordinal, physical->size_bytes);
-    handle_drop(HIDDEN(physical->hidden_handle), settings.recycle == RECYCLE_EAGER);
+    handle_drop(HIDDEN(physical->hidden_handle));
     free(physical);
 }
 
