@@ -10,7 +10,7 @@ import pytest
 
 from quiesce.simulator.ledger import Seen, Thing
 
-DEVICE_BASE = 0x3000_0000_0000
+DEVICE_BASE = 0x305A_C6E0_0000
 INVALID_VALUE, OUT_OF_MEMORY = 1, 2
 
 

@@ -19,7 +19,7 @@ static unsigned class_of(uint64_t size_bytes, uint64_t *slot_bytes) {
     return 4 * (log - 1) + (unsigned)(steps - 5);
 }
 
-// How many free slots of a class wait. A block of 1 MiB and more keeps two pages of its memory when it is freed (poison.c).
+// How many free slots of a class wait. A freed block of 1 MiB and more keeps two pages of its memory (poison.c).
 static uint32_t kept_of(uint64_t slot_bytes) {
     enum { KEPT_MAX = 1024, LARGE_BYTES = 1 << 20, LARGE_RESIDENT_BYTES = 1 << 13, RESIDENT_BYTES_MAX = 4 << 20 };
     const uint64_t address_bytes_max = 4ull << 30;
