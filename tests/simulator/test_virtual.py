@@ -239,3 +239,11 @@ def test_unmapping_what_a_stream_still_uses_is_a_race(start: Any, waits: bool, e
         virtual.client.ok("StreamSynchronize", stream)
     assert virtual.call("MemUnmap", address, GRANULE) == OK
     assert judged(virtual) == expected
+
+
+def test_mapped_memory_is_counted_once_where_a_request_is_refused(virtual: Virtual) -> None:
+    virtual.mapped(6)
+    assert virtual.client.call("Malloc", ctypes.byref(ctypes.c_void_p()), 4 * GRANULE) == OUT_OF_MEMORY
+    told = judge(virtual.client.machine.ledger, AtExit.NONE).out_of_memory
+    assert told is not None
+    assert (told.live_bytes, told.live_count, told.fragmented_bytes) == (6 * GRANULE, 6, 0)

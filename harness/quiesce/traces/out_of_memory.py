@@ -14,7 +14,8 @@ from quiesce.traces.origins import Origins, made_at
 
 _OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory."""
-_OF_DEVICES: Final = (Thing.DEVICE, Thing.PHYSICAL, Thing.MANAGED)
+_OF_DEVICES: Final = (Thing.DEVICE, Thing.MANAGED)
+"""Physical memory behind a handle is counted where it is mapped: that is observed, and its creation is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Exhaustion:
 
 def _shares(block: _Block, refusal: Record) -> bool:
     """Whether a block takes from the memory that the request was for; managed memory is device 0's."""
-    if refusal.thing not in _OF_DEVICES:
+    if refusal.thing not in (*_OF_DEVICES, Thing.PHYSICAL):
         return block.thing is refusal.thing
     device = 0 if block.thing is Thing.MANAGED else block.device
     return block.thing in _OF_DEVICES and device == (0 if refusal.thing is Thing.MANAGED else refusal.device)
