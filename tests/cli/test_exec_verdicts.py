@@ -58,12 +58,18 @@ class Ran:
     ("body", "arguments", "reason"),
     [
         ("", [], "the program never called the simulated runtime"),
-        (ASKED, [], "the program only asked whether there is a device"),
-        ("cudaDeviceSynchronize();", [], "the program only asked whether there is a device"),
+        (ASKED, [], "the program used no device memory, stream or kernel"),
+        ("cudaDeviceSynchronize();", [], "the program used no device memory, stream or kernel"),
         (STUB, [], "cudaMallocMipmappedArray (called by client) is not simulated"),
         ("void *s; cudaStreamCreate(&s); cudaStreamDestroy(s);" + STUB, [], "cudaMallocMipmappedArray"),
         (TABLE, [], "CUDA's runtime is linked into client (statically)"),
         ('int cudaSetDevice(int); if (cudaSetDevice(1)) puts("CPU");', [], "cudaSetDevice (error 101) failed"),
+        ('void *p; if (cudaMalloc(&p, 24L << 30)) puts("CPU");', [], "use --capacity 32GiB"),
+        (
+            'void *p; if (cudaMalloc(&p, 1 << 20)) puts("CPU");',
+            ["--capacity", "512KiB"],
+            "all requests for memory were",
+        ),
         (USED + "return 3;", [], "the program ended with status 3"),
         (TABLE + "return 3;", [], "the program ended with status 3; nothing was tested: CUDA's runtime"),
     ],
@@ -92,7 +98,10 @@ def test_what_was_not_tested_is_not_green(
         ("void *p; if (cudaHostAlloc(&p, 8, 0) == 0) cudaFreeHost(p);", []),
         ('void *p; if (cudaMalloc(&p, 8)) puts("CPU");', ["--fail", "device:1"]),
         ('void *s; if (cudaStreamCreate(&s)) puts("CPU");', ["--fail", "stream:1"]),
-        ('void *p; if (cudaMalloc(&p, 1 << 30)) puts("CPU");', ["--capacity", "1MiB"]),
+        (
+            'void *p; if (cudaMalloc(&p, 1 << 30)) puts("CPU");' + "void *q; cudaMalloc(&q, 8); cudaFree(q);",
+            ["--capacity", "1MiB"],
+        ),
         ("for (int i = 0; i < 99; i++) {" + USED + "}" + STUB, ["--ring", "16"]),
     ],
 )
@@ -151,7 +160,7 @@ def test_helpers_that_use_no_device_do_no_harm(helper: str, tmp_path: Path, caps
     assert ran.code == ExitCode.NOTHING_FOUND
     assert sorted(ran.verdicts) == (["inconclusive", "passed"] if helper == ASKED else ["passed"])
     assert sorted(ran.elements) == (["green", "skipped"] if helper == ASKED else ["green"])
-    assert ("only asked whether there is a device" in capsys.readouterr().err) == (helper == ASKED)
+    assert ("it only asked for devices" in capsys.readouterr().err) == (helper == ASKED)
 
 
 def test_a_worker_that_was_refused_leaves_the_run_without_a_verdict(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def use(*seen: Seen, refusals: tuple[Refusal, ...] = (), vendors: tuple[Path, ..
     return made
 
 
-@pytest.mark.parametrize("seen", [Seen.ALLOCATED, Seen.REFUSED, Seen.COPIED, Seen.WRITTEN])
+@pytest.mark.parametrize("seen", [Seen.ALLOCATED, Seen.COPIED, Seen.WRITTEN])
 @pytest.mark.parametrize("refusals", [(), (TABLE,), (STUB,), (FAILED,)])
 def test_whoever_uses_device_memory_was_tested_whatever_else_it_asked_for(
     seen: Seen, refusals: tuple[Refusal, ...]
@@ -63,9 +64,45 @@ def test_questions_and_waits_are_no_use(seen: tuple[Seen, ...]) -> None:
     why = untested(use(*seen), CUDA, owner)
     assert why is not None
     assert not why.refused
-    assert "only asked whether there is a device" in why.reason
+    assert "the program used no device memory, stream or kernel: it only asked for devices" in why.reason
     assert "tell it to use the GPU" in why.reason
     assert "--flavour (one of hip:5, " in why.reason
+
+
+def refused_memory(size_bytes: int, flags: int = 0, thing: Thing = Thing.DEVICE) -> Use:
+    made = use(Seen.CREATED)
+    for size in (1, size_bytes, 2):
+        made.see(replace(record(Seen.REFUSED), size_bytes=size, flags=Flag(flags), thing=thing))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "thing", "said"),
+    [
+        (
+            24 << 30,
+            Thing.DEVICE,
+            "the largest was 25,769,803,776 bytes (24 GiB) of device memory; use --capacity 32GiB",
+        ),
+        (1 << 20, Thing.MANAGED, "the largest was 1,048,576 bytes (1 MiB) of managed memory; use --capacity 1GiB"),
+        (16 << 30, Thing.DEVICE, "use --capacity 32GiB"),
+        (-1 % (1 << 64), Thing.DEVICE, "of device memory; ask for less"),
+        (24 << 30, Thing.PINNED, "of pinned memory; ask for less"),
+    ],
+)
+def test_memory_that_was_only_refused_was_not_tested(size_bytes: int, thing: Thing, said: str) -> None:
+    why = untested(refused_memory(size_bytes, thing=thing), CUDA, owner)
+    assert why is not None
+    assert why.refused
+    assert why.reason.startswith("all requests for memory were refused; the largest was ")
+    assert why.reason.endswith(said)
+
+
+def test_memory_that_was_refused_beside_some_that_was_used_or_as_the_run_asked_is_a_test() -> None:
+    assert untested(refused_memory(24 << 30, Flag.INJECTED), CUDA, owner) is None
+    used = refused_memory(24 << 30)
+    used.see(record(Seen.ALLOCATED))
+    assert untested(used, CUDA, owner) is None
 
 
 def test_a_failure_that_the_run_asked_for_is_a_test() -> None:

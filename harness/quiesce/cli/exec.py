@@ -98,9 +98,12 @@ def _capacity(text: str) -> int:
     from quiesce.requests import RequestError, evaluate_size
 
     try:
-        return evaluate_size(text, {})
+        size_bytes = evaluate_size(text, {})
     except RequestError:
         raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; write bytes, such as 64MiB") from None
+    if size_bytes == 0:
+        raise argparse.ArgumentTypeError("no program can use a device without memory; write at least 1MiB")
+    return size_bytes
 
 
 def _defaults() -> argparse.Namespace:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.simulator.ledger import Record, Thing
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
+from quiesce.traces.amounts import bytes_in_words, things_in_words
 
 Owner: TypeAlias = Callable[[Path], Package | None]
 """Finds the package that a file belongs to."""
@@ -29,6 +31,8 @@ _INSTEAD: Final = {
 _GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
 """In the names of functions, CUDA's and HIP's, that are called at an end."""
 _SHOWN_MAX: Final = 3
+_CAPACITY_MAX: Final = 1 << 50
+"""What is more is no request for a larger device, but a wrong size, such as a negative number."""
 
 
 def refused_text(refusals: Sequence[Refusal], vendors: Sequence[Path], simulated: Simulated, owner: Owner) -> str:
@@ -60,6 +64,18 @@ def runtimes_refused(
             f"CUDA's runtime is linked into {names} (statically), where quiesce can't see it yet, and was refused a "
             f"device. {advice}"
         )
+
+
+def memory_refused_text(largest: Record) -> str:
+    """Return what to say where every request for memory was refused; ``largest`` is the largest of them."""
+    if largest.thing is Thing.PINNED or largest.size_bytes > _CAPACITY_MAX:
+        advice = "ask for less"
+    else:
+        enough = 1 << largest.size_bytes.bit_length()
+        advice = f"use --capacity {max(1, enough >> 30)}GiB"
+    what = things_in_words(largest.thing, 1).partition(" of ")[2]
+    size = bytes_in_words(largest.size_bytes)
+    return f"all requests for memory were refused; the largest was {size} of {what}; {advice}"
 
 
 def flavour_of(runtime: Path) -> str:

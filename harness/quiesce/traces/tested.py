@@ -1,7 +1,8 @@
 """Whether a process tested anything: one that went on without a device broke no rule of memory, and passed none.
 
 A client whose device is refused mostly says nothing and computes on the CPU. So a process counts as tested only where
-the simulated runtime saw it use device memory, or use streams and kernels and was refused nothing.
+the simulated runtime saw it use device memory, or use streams and kernels and was refused nothing. A request for memory
+that was refused uses none, unless the run asked for that refusal.
 """
 
 from __future__ import annotations
@@ -12,18 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.simulator.flavours import KNOWN, Simulated
-from quiesce.simulator.ledger import Ledger, Record, Seen
+from quiesce.simulator.ledger import Flag, Ledger, Record, Seen
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
-from quiesce.traces.refused import Owner, flavour_of, is_clean_up, refused_text, runtimes_refused
+from quiesce.traces.refused import Owner, flavour_of, is_clean_up, memory_refused_text, refused_text, runtimes_refused
 
-_MEMORY: Final = frozenset(
-    {Seen.ALLOCATED, Seen.FREED, Seen.REFUSED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN}
-)
-"""A refused allocation is use as well: the program was tested with a device that is full."""
+_MEMORY: Final = frozenset({Seen.ALLOCATED, Seen.FREED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN})
 _QUESTIONS: Final = frozenset(
-    {Seen.NOTHING, Seen.NOT_SIMULATED, Seen.MARK, Seen.STREAM_WAITED_FOR, Seen.DEVICE_WAITED_FOR}
+    {Seen.NOTHING, Seen.REFUSED, Seen.NOT_SIMULATED, Seen.MARK, Seen.STREAM_WAITED_FOR, Seen.DEVICE_WAITED_FOR}
 )
 """What is seen of a program that looks for a device, waits for it, and uses nothing of it."""
 
@@ -38,6 +36,8 @@ class Use:
         """Whether it used memory of the device, or of the host that the device can use."""
         self.work = False
         """Whether it used anything at all: memory, a stream, an event, a kernel."""
+        self.too_large: Record | None = None
+        """The largest request for memory that was refused, although nobody asked for that failure."""
         self.vendors = tuple(vendors)
         """Runtimes of a vendor's own that it loaded."""
         self.others = tuple(others)
@@ -51,8 +51,11 @@ class Use:
 
     def see(self, record: Record) -> None:
         """Enter one observation."""
-        self.memory = self.memory or record.seen in _MEMORY
+        is_refused = record.seen is Seen.REFUSED
+        self.memory = self.memory or record.seen in _MEMORY or (is_refused and Flag.INJECTED in record.flags)
         self.work = self.work or record.seen not in _QUESTIONS
+        if is_refused and (self.too_large is None or self.too_large.size_bytes < record.size_bytes):
+            self.too_large = record
         if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self._refusals):
             self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
 
@@ -85,6 +88,8 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
     """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller."""
     if use.memory or any(each.kind is RefusalKind.ARMED for each in use.refusals):
         return None
+    if use.too_large is not None:
+        return Untested(memory_refused_text(use.too_large), refused=True)
     refusals = [each for each in use.refusals if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
     vendors = () if use.work else use.vendors
     if refusals or vendors:
@@ -92,7 +97,9 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
         return Untested(refused_text(refusals, vendors, simulated, owner), refused=asked)
     if use.work:
         return None
-    what = "only asked whether there is a device"
+    what = (
+        "used no device memory, stream or kernel: it only asked for devices, versions or properties, or made a context"
+    )
     return Untested(_nothing_used(simulated, what, use.others), refused=False)
 
 
