@@ -216,4 +216,4 @@ def test_host_memory_that_is_unmapped_in_flight_is_an_observation_and_no_crash(s
     (seen,) = client.seen(Seen.USED_AFTER_FREE)
     assert (seen.address, seen.size_bytes) == (address, 4096)
     told = [finding.observed for finding in judge(client.machine.ledger, AtExit.NONE).findings]
-    assert f"a copy has 4096 bytes left at {address:#x}, where no memory is mapped" in "".join(told)
+    assert f"a copy has 4,096 bytes (4 KiB) left at {address:#x}, where no memory is mapped" in "".join(told)

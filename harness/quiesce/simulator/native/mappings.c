@@ -38,12 +38,9 @@ static void add_line(char *line) {
     mappings[mappings_count++] = made;
 }
 
-unsigned mappings_read(void) {
-    mappings_count = 0;
-    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!mappings) mappings = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, how, -1, 0);
-    int file = mappings == MAP_FAILED ? -1 : open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+void mappings_lines(void (*see)(char *line)) {
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
     char line[LINE_BYTES];
     size_t filled = 0;
     for (ssize_t got; (got = read(file, line + filled, sizeof line - 1 - filled)) > 0;) {
@@ -52,12 +49,21 @@ unsigned mappings_read(void) {
         char *start = line;
         for (char *end; (end = strchr(start, '\n')); start = end + 1) {
             *end = 0;
-            add_line(start);
+            see(start);
         }
         filled -= (size_t)(start - line);
         memmove(line, start, filled);
+        if (filled == sizeof line - 1) filled = 0;  // no line of the kernel's is as long
     }
     close(file);
+}
+
+unsigned mappings_read(void) {
+    mappings_count = 0;
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!mappings) mappings = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, how, -1, 0);
+    if (mappings == MAP_FAILED) return 0;
+    mappings_lines(add_line);
     return mappings_count;
 }
 

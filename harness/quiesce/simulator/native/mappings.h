@@ -20,6 +20,9 @@ struct mapping {
     enum mapping_kind kind;
 };
 
+// Calls `see` for each line of /proc/self/maps, which it may change.
+void mappings_lines(void (*see)(char *line));
+
 // Reads what there is now, in the order of addresses, into a table that stays in its place until it is forgotten.
 // Returns how many there are, or 0 where they can't be read.
 unsigned mappings_read(void);

@@ -146,6 +146,18 @@ static void *take_memory(uint64_t size_bytes) {
     return start;
 }
 
+// A root of unknown memory that is too large to be read says nothing of what was not found elsewhere.
+static bool is_read_in_part;
+static void follow_unknown(uint64_t start, uint64_t end) {
+    const uint64_t bytes_max = 4ull << 30;
+    static uint64_t bytes;
+    bytes += end - start;
+    if (bytes > bytes_max)
+        is_read_in_part = true;
+    else
+        follow(start, end);
+}
+
 static void search(void) {
     roots_find();
     is_found = take_memory(ledger->live_high);
@@ -155,8 +167,9 @@ static void search(void) {
     roots_each(ROOT_HELD, follow);
     each_entry(is_part, follow_part);
     level = REACH_UNKNOWN;
-    roots_each(ROOT_UNKNOWN, follow);
+    roots_each(ROOT_UNKNOWN, follow_unknown);
     each_entry(is_registered, find_registered);
+    if (is_read_in_part) _exit(1);  // then nothing is said to be lost
     level = REACH_INDIRECTLY_LOST;
     blocks_unreached(scan_block);
     each_entry(is_readable_memory, look_into_lost_memory);

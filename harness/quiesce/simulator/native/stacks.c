@@ -10,20 +10,21 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "mappings.h"
 #include "python_frames.h"
 #include "unwinding.h"
 
 #define MAGIC 0x31534b4353455551ull  // "QUESCKS1", little-endian
 #define LOG_BYTES (1ull << 30)       // of address space and of a sparse file; only what is written costs anything
 
-enum { MAPPINGS_MAX = 4096, LINE_BYTES = 4096 };
+enum { MAPPINGS_MAX = 4096, LINE_BYTES = 4096 + 128 };
 
 static struct stacks_header *header;
 static uint32_t of_call;  // the stack of the call that is under way, once it was taken
 static bool is_taken;
 
 // The executable mappings that the log holds.
-static struct mapping {
+static struct code {
     uint64_t start, end;
 } mappings[MAPPINGS_MAX];
 static unsigned mappings_count;
@@ -123,27 +124,7 @@ static void note_mapping(char *line) {
     size_t length = strlen(name);
     memcpy(found.name, name, length);
     if (append(RECORD_MAPPING, &found, (uint32_t)(offsetof(struct found, name) + length)))
-        mappings[mappings_count++] = (struct mapping){found.start, found.end};
-}
-
-static void read_mappings(void) {
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    char line[LINE_BYTES];
-    size_t filled = 0;
-    for (ssize_t got; (got = read(file, line + filled, sizeof line - 1 - filled)) > 0;) {
-        filled += (size_t)got;
-        line[filled] = 0;
-        char *start = line;
-        for (char *end; (end = strchr(start, '\n')); start = end + 1) {
-            *end = 0;
-            note_mapping(start);
-        }
-        filled -= (size_t)(start - line);
-        memmove(line, start, filled);
-        if (filled == sizeof line - 1) filled = 0;  // no line of the kernel's is as long
-    }
-    close(file);
+        mappings[mappings_count++] = (struct code){found.start, found.end};
 }
 
 // -- stacks ----------------------------------------------------------------------------------------------------------
@@ -151,7 +132,7 @@ static void read_mappings(void) {
 uint32_t stacks_native(const uint64_t *addresses, uint32_t count) {
     bool unknown = false;
     for (uint32_t i = 0; i < count; i++) unknown |= !is_mapped(addresses[i]);
-    if (unknown) read_mappings();
+    if (unknown) mappings_lines(note_mapping);
     return count ? intern(RECORD_NATIVE, addresses, count * (uint32_t)sizeof *addresses) : 0;
 }
 
