@@ -14,6 +14,7 @@ from quiesce.simulator.build import SOURCES, find_compiler
 from quiesce.simulator.ledger import (
     COUNTED,
     HEADER,
+    KEPT_NUMBER,
     LAYOUT,
     LIVE,
     NAME_BYTES,
@@ -23,13 +24,15 @@ from quiesce.simulator.ledger import (
     Thing,
     open_ledger,
 )
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
 
 SIZES = """
 #include <stdio.h>
 #include "ledger.h"
 int main(void) {
-    printf("%zu %zu %zu %d %d %d\\n", sizeof(struct ledger_header), sizeof(struct live), sizeof(struct observation),
-           LEDGER_LAYOUT, LEDGER_NAME_BYTES, THINGS);
+    printf("%zu %zu %zu %zu %d %d %d\\n", sizeof(struct ledger_header), sizeof(struct live), sizeof(struct observation),
+           sizeof(struct kept), LEDGER_LAYOUT, LEDGER_NAME_BYTES, THINGS);
 }
 """
 
@@ -53,7 +56,15 @@ def test_sizes_are_the_same(tmp_path: Path) -> None:
     subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
     shown = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
     header = HEADER.size + COUNTED.size * len(Thing)
-    assert list(map(int, shown)) == [header, LIVE.size, OBSERVATION.size, LAYOUT, NAME_BYTES, len(Thing)]
+    assert list(map(int, shown)) == [
+        header,
+        LIVE.size,
+        OBSERVATION.size,
+        KEPT_NUMBER.size + OBSERVATION.size,
+        LAYOUT,
+        NAME_BYTES,
+        len(Thing),
+    ]
 
 
 def test_a_ring_keeps_the_last_observations_and_counts_all(start: Any) -> None:
@@ -65,6 +76,29 @@ def test_a_ring_keeps_the_last_observations_and_counts_all(start: Any) -> None:
     assert [record.size_bytes for record in ledger.records()] == list(range(25, 41))
     assert [record.number for record in ledger.records()] == list(range(24, 40))
     assert len(list(ledger.live())) == 40, "the live table forgets nothing"
+
+
+def test_what_was_done_wrong_stays_when_the_ring_has_overwritten_it(start: Any) -> None:
+    client = start(ring=16)
+    block = client.make("Malloc", 100)
+    client.ok("Free", block)
+    client.call("Free", block)
+    for size in range(1, 41):
+        client.make("Malloc", size)
+    ledger = client.machine.ledger
+    first, *rest = ledger.records()
+    assert (first.number, first.seen, first.address) == (2, Seen.FREED_TWICE, block)
+    assert [record.number for record in rest] == list(range(ledger.lost, ledger.observations))
+    assert [record.seen for record in ledger.records(3)] == [Seen.ALLOCATED] * 16
+    (finding,) = judge(ledger, AtExit.NONE).findings
+    assert finding.invariant == "memory_is_freed_once"
+
+
+def test_no_more_is_kept_than_there_is_room_for(start: Any) -> None:
+    client = start(ring=16)
+    for _ in range(5000):
+        client.call("Free", 12345)
+    assert len(list(client.machine.ledger.records())) == 4096 + 16
 
 
 def test_live_things_say_what_made_them(start: Any) -> None:

@@ -19,12 +19,13 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 4
-HEADER: Final = struct.Struct("<Q6I12Q")
+LAYOUT: Final = 5
+HEADER: Final = struct.Struct("<Q6I15Q")
 COUNTED: Final = struct.Struct("<2Q")
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
+KEPT_NUMBER: Final = struct.Struct("<Q")
 NAME_BYTES: Final = 64
 
 
@@ -173,6 +174,7 @@ class Ledger:
         self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (
             fields[i] for i in (8, 11, 12, 14)
         )
+        self._kept_offset, self._kept_entries = fields[19:21]
         self._names = [""]
 
     def _header(self) -> tuple[int, ...]:
@@ -238,13 +240,23 @@ class Ledger:
                 yield LiveThing(made, Thing(thing), device, 0, size, name, observation, Reach(reach), stack)
 
     def records(self, first: int = 0) -> Iterator[Record]:
-        """Yield the observations that are kept, oldest first, from the one with the number ``first``."""
+        """Yield the observations that are kept, oldest first, from the one with the number ``first``.
+
+        Of those that the ring has overwritten, what the program did wrong is kept apart.
+        """
+        for place in range(min(self._kept_entries, self._header()[21])):
+            start = self._kept_offset + place * (KEPT_NUMBER.size + OBSERVATION.size)
+            (number,) = KEPT_NUMBER.unpack_from(self._data, start)
+            if first <= number < self.lost:
+                yield self._record_at(number, start + KEPT_NUMBER.size)
         for number in range(max(first, self.lost), self.observations):
             yield self.record(number)
 
     def record(self, number: int) -> Record:
-        """Return one observation of those that are kept."""
-        place = self._ring_offset + (number % self._ring_entries) * OBSERVATION.size
+        """Return one observation of those in the ring."""
+        return self._record_at(number, self._ring_offset + (number % self._ring_entries) * OBSERVATION.size)
+
+    def _record_at(self, number: int, place: int) -> Record:
         fields = OBSERVATION.unpack_from(self._data, place)
         seen, thing, device, thread, function, flags, stack, stream, about, address, other, size, reach = fields
         return Record(

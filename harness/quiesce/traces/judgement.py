@@ -132,10 +132,9 @@ def judge(
         verb = "was" if ledger.launches == 1 else "were"
         notes.append(f"{counted(ledger.launches, 'kernel')} {verb} launched; kernels do not compute here")
     if ledger.lost:
-        verb = "was" if ledger.lost == 1 else "were"
         notes.append(
-            f"{counted(ledger.lost, 'observation')} {verb} overwritten: races were not judged; "
-            f"keep more with --ring {2 * ledger.observations}"
+            f"races were not judged: the first {counted(ledger.lost, 'observation')} found no room; "
+            f"run again with --ring {2 * ledger.observations}"
         )
     findings.extend(marks.findings(live))
     left = list(ledger.live())

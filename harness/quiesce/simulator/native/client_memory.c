@@ -29,7 +29,7 @@ static bool is_readable(uint64_t address) {
 // What is missing begins at an address of the side that begins at `start`.
 static void see_missing(uint64_t address, uint64_t start, uint64_t size_bytes) {
     struct span block = registered_find(address);
-    ledger_see((struct observation){.seen = SEEN_USED_AFTER_FREE,
+    ledger_see_wrong((struct observation){.seen = SEEN_USED_AFTER_FREE,
                                     .thing = THING_REGISTERED,
                                     .stack = stack_of_call(),
                                     .address = address,

@@ -28,7 +28,7 @@ void context_break(unsigned device, enum status status) {
     if (broken[device]) return;
     broken[device] = status;
     contexts_broken = true;
-    ledger_see((struct observation){.seen = SEEN_CONTEXT_BROKEN,
+    ledger_see_wrong((struct observation){.seen = SEEN_CONTEXT_BROKEN,
                                     .stack = stack_of_call(),
                                     .device = (uint16_t)device,
                                     .other = (uint64_t)status});

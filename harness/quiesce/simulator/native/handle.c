@@ -70,7 +70,7 @@ void *handle_find(enum thing thing, uint64_t handle) {
     struct slot *slot = slot_of(handle);
     if (!slot || slot->thing != thing) return NULL;
     if (!slot->object)
-        ledger_see((struct observation){.seen = SEEN_DEAD_HANDLE,
+        ledger_see_wrong((struct observation){.seen = SEEN_DEAD_HANDLE,
                                         .thing = (uint8_t)thing,
                                         .stack = stack_of_call(),
                                         .address = handle,

@@ -18,6 +18,7 @@ struct ledger_header *ledger;
 static uint64_t length_bytes;
 static char stem[1024];
 static struct live *live;
+static struct kept *kept;
 struct ledger_place ledger_place;
 static char (*names)[LEDGER_NAME_BYTES];
 static uint32_t free_entry;  // a list through `address` of the entries that were used
@@ -56,7 +57,8 @@ static void *map(const char *folder) {
 
 bool ledger_open(const char *folder, uint64_t ring_entries) {
     uint64_t names_offset = 4096;
-    uint64_t live_offset = names_offset + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
+    uint64_t kept_offset = names_offset + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
+    uint64_t live_offset = (kept_offset + KEPT_ENTRIES * sizeof(struct kept) + 63) / 64 * 64;  // a cache line
     uint64_t ring_offset = live_offset + LIVE_ENTRIES * sizeof(struct live);
     length_bytes = ring_offset + ring_entries * sizeof(struct observation);
     char *start = map(folder);
@@ -64,6 +66,7 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
     madvise(start, length_bytes, MADV_DONTFORK);  // a child has no device, and must not write here
     ledger = (struct ledger_header *)start;
     live = (struct live *)(start + live_offset);
+    kept = (struct kept *)(start + kept_offset);
     struct observation *ring = (struct observation *)(start + ring_offset);
     ledger_place = (struct ledger_place){ring, ring, ring + ring_entries};
     names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
@@ -81,6 +84,8 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
         .ring_entries = ring_entries,
         .names_offset = names_offset,
         .names_count = 1,
+        .kept_offset = kept_offset,
+        .kept_entries = KEPT_ENTRIES,
     };
     ledger->magic = MAGIC;
     return true;
@@ -124,6 +129,15 @@ uint16_t ledger_function(void) {
     }
     entered_index = cache[place].index;
     return entered_index;
+}
+
+void ledger_see_wrong(struct observation observation) {
+    uint64_t number = ledger->ring_count, place = ledger->kept_count;
+    ledger_see(observation);
+    if (place < KEPT_ENTRIES)
+        kept[place] = (struct kept){number, ledger_place.next == ledger_place.first ? ledger_place.end[-1]
+                                                                                   : ledger_place.next[-1]};
+    __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
 }
 
 uint32_t ledger_take(void) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 4, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64 };
+enum { LEDGER_LAYOUT = 5, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -114,9 +114,16 @@ struct ledger_header {
     uint64_t exited; // 1: the process ran its exit handlers
     uint64_t launches;
     uint64_t made; // things ever made: the last serial
+    uint64_t kept_offset, kept_entries, kept_count;  // kept_count: also those that found no room
     struct {
         uint64_t count, bytes;
     } live[THINGS];
+};
+
+// An observation that stays when the ring has overwritten it.
+struct kept {
+    uint64_t number;  // among all observations
+    struct observation observation;
 };
 
 extern struct ledger_header *ledger;
@@ -174,6 +181,9 @@ static inline void ledger_see(struct observation observation) {
     if (ledger_place.next == ledger_place.end) ledger_place.next = ledger_place.first;
     __atomic_store_n(&ledger->ring_count, ledger->ring_count + 1, __ATOMIC_RELEASE);
 }
+
+// The same for what a program did wrong: the first of these observations stay, however many others come after them.
+void ledger_see_wrong(struct observation observation);
 
 // Returns the index of a name, which is kept in the ledger; a name that does not fit is cut.
 uint16_t ledger_name(const char *name);

@@ -143,11 +143,12 @@ static void give(uint64_t address, struct arena_slot slot, const struct pool *po
 }
 
 static void refuse(enum seen seen, enum thing thing, uint64_t address) {
-    ledger_see((struct observation){
+    ledger_see_wrong((struct observation){
         .seen = (uint8_t)seen, .thing = (uint8_t)thing, .stack = stack_of_call(), .address = address});
 }
 
 void memory_refuse(uint64_t address) { refuse(SEEN_FREED_FOREIGN, THING_DEVICE, address); }
+void memory_refuse_twice(uint64_t address) { refuse(SEEN_FREED_TWICE, THING_DEVICE, address); }
 
 static struct arena_slot slot_at(uint64_t address) {
     const struct arena *arena = arena_at(address);
@@ -342,7 +343,7 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own
     uint64_t before = address - span.start;  // a sum of address and size may wrap around
     if (!span.dead && before <= span.size_bytes && size_bytes <= span.size_bytes - before) return OK;
-    ledger_see((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
+    ledger_see_wrong((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
                                     .thing = (uint8_t)span.thing,
                                     .stack = stack_of_call(),
                                     .device = (uint16_t)span.device,

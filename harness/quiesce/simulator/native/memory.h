@@ -48,6 +48,7 @@ enum status memory_unregister(uint64_t address);
 
 // A client gives an address to a function that frees another kind of thing: says so in the ledger.
 void memory_refuse(uint64_t address);
+void memory_refuse_twice(uint64_t address);  // it was freed before
 
 // What lies at an address.
 struct span memory_find(uint64_t address);

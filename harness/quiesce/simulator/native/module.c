@@ -141,7 +141,7 @@ bool module_has_function(uint64_t function) {
     uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
     if (function < FUNCTION_BASE || function % FUNCTION_STEP || index >= functions_count) return false;
     if (!functions[index].module)
-        ledger_see((struct observation){
+        ledger_see_wrong((struct observation){
             .seen = SEEN_DEAD_HANDLE, .thing = THING_MODULE, .address = function, .object = functions[index].serial});
     return functions[index].module != NULL;
 }

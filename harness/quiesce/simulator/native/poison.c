@@ -11,7 +11,7 @@ void verify_red_zone(uint64_t end, uint64_t address) {
     const unsigned char *zone = (const unsigned char *)end;
     for (uint64_t i = 0; i < settings.red_zone_bytes; i++)
         if (zone[i] != RED_ZONE_BYTE) {
-            ledger_see((struct observation){
+            ledger_see_wrong((struct observation){
                 .seen = SEEN_DAMAGED, .stack = stack_of_call(), .address = address, .other = end + i});
             return;
         }

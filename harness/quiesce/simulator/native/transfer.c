@@ -131,7 +131,7 @@ static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
     if (asked + size_bytes > original.start + original.size_bytes) return;
     const char *bytes = (const char *)from;
     if (memcmp(bytes, bytes + 1, size_bytes - 1) == 0 || memcmp(bytes, (const char *)asked, size_bytes) != 0) return;
-    ledger_see((struct observation){
+    ledger_see_wrong((struct observation){
         .seen = SEEN_STAGED_AGAIN, .thing = THING_PINNED, .stack = stack_of_call(), .address = from, .other = asked,
         .size_bytes = size_bytes});
 }

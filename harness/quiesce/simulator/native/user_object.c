@@ -58,7 +58,7 @@ static struct user_object *find(uint64_t handle) { return handle_find(THING_USER
 // The client has fewer references. Once it has none, the object is the graphs', and nobody has to give it back.
 static bool take_from_client(struct user_object *object, uint64_t count) {
     if (count > object->owned) {
-        ledger_see((struct observation){.seen = SEEN_DEAD_HANDLE,
+        ledger_see_wrong((struct observation){.seen = SEEN_DEAD_HANDLE,
                                         .thing = THING_USER_OBJECT,
                                         .stack = stack_of_call(),
                                         .address = HIDDEN(object->hidden_handle),

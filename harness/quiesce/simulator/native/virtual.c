@@ -100,7 +100,7 @@ static void free_unused(struct physical *physical) {
 static struct physical *find(uint64_t handle) {
     struct physical *physical = handle_find(THING_PHYSICAL, handle);
     if (!physical || physical->references) return physical;
-    ledger_see((struct observation){.seen = SEEN_DEAD_HANDLE,
+    ledger_see_wrong((struct observation){.seen = SEEN_DEAD_HANDLE,
                                     .thing = THING_PHYSICAL,
                                     .stack = stack_of_call(),
                                     .address = handle,
@@ -173,7 +173,7 @@ static void unmap(uint64_t address, struct granule *granules, uint64_t count) {
 enum status virtual_unmap(uint64_t address, uint64_t size_bytes) {
     struct granule *granules = space_range(address, size_bytes);
     if (!granules) return INVALID_VALUE;
-    if (granules->state == UNMAPPED) see(SEEN_FREED_TWICE, THING_DEVICE, device_current(), address, size_bytes);
+    if (granules->state == UNMAPPED) memory_refuse_twice(address);
     struct reservation *place = space_at(address);
     uint64_t count = granules_of(size_bytes);
     const struct granule *behind = granules + count;
