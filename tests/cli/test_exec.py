@@ -169,6 +169,29 @@ def test_a_program_does_not_outlive_its_run(number: signal.Signals, tmp_path: Pa
         os.kill(client, 0)
 
 
+def test_an_interrupted_program_cleans_up_and_is_judged(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import ctypes, os, signal\n"
+        "runtime, made = ctypes.CDLL('libcudart.so.12'), ctypes.c_void_p()\n"
+        "assert runtime.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(4096)) == 0\n"
+        "try:\n"
+        "    os.killpg(0, signal.SIGINT)  # as a terminal does\n"
+        "    while True: signal.pause()\n"
+        "except KeyboardInterrupt:\n"
+        "    assert runtime.cudaFree(made) == runtime.cudaFree(made) == 0, 'the second fails'\n"
+        "finally:\n"
+        "    print('saved')\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--report", str(tmp_path / "out"), "--"]
+    done = subprocess.run(
+        [*command, sys.executable, str(script)], capture_output=True, text=True, start_new_session=True, check=False
+    )
+    assert (done.returncode, "saved" in done.stdout) == (ExitCode.FINDINGS, True)
+    assert (tmp_path / "out" / "report.json").exists()
+
+
 def test_the_page_of_one_finding_is_small_and_is_made_again_from_the_journal(tmp_path: Path) -> None:
     pytest.importorskip("jinja2", reason="Jinja2 is not installed")
     pytest.importorskip("plotly", reason="Plotly is not installed")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
+from quiesce.simulator.signal_relay import SignalRelay
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
 RECYCLING: Final = ("late", "eager", "never")
@@ -137,7 +136,7 @@ def run_program(
     """
     check_settings(settings)
     with prepare(words, settings.simulated, environment) as prepared:
-        relay = _Relay()
+        relay = SignalRelay()
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
         yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused())
@@ -159,46 +158,12 @@ def check_settings(settings: MachineSettings, library: str | None = None) -> Non
         raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
 
 
-class _Relay:
-    """Gives a program what ends its run from outside, also what came while it was started."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    def attach(self, process: subprocess.Popen[bytes]) -> None:
-        """Name the program."""
-        self._process = process
-        for number in self._early:
-            process.send_signal(number)
-
-    def _take(self, number: int, _: object) -> None:
-        if self._process is None:
-            self._early.append(number)
-        else:
-            self._process.send_signal(number)
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Take signals inside the ``with``: in the main thread, where alone that can be, and what nobody else takes."""
-        numbers: list[signal.Signals] = []
-        if threading.current_thread() is threading.main_thread():
-            numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-        for number in numbers:
-            signal.signal(number, self._take)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                signal.signal(number, signal.SIG_DFL)
-
-
 def _run(
     words: Sequence[str],
     program: Path,
     environment: Mapping[str, str],
     meanwhile: Callable[[], None] | None,
-    relay: _Relay,
+    relay: SignalRelay,
 ) -> int:
     try:
         started = subprocess.Popen(  # noqa: S603 - a list, no shell
