@@ -169,6 +169,21 @@ def test_a_program_does_not_outlive_its_run(number: signal.Signals, tmp_path: Pa
         os.kill(client, 0)
 
 
+def test_a_first_run_without_a_home_says_where_the_library_is_kept_and_that_it_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
+    for name in ("QUIESCE_CACHE", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); return cudaFree(p);")
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--", str(program)]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr for _ in range(2)
+    )
+    assert first.count("set QUIESCE_CACHE to choose another folder\n") == 1
+    assert "compiling the simulated runtime; this is done once" in first
+    assert "compiling" not in second
+
+
 def test_an_interrupted_program_cleans_up_and_is_judged(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quiesce.simulator import stubs
-from quiesce.simulator.build import cache_folder
+from quiesce.simulator.cache import cache_folder
 from quiesce.simulator.command_lines import Command
 from quiesce.simulator.elf_reading import read_dependencies
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library

@@ -10,6 +10,7 @@ import os
 
 from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
+from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.program_end import end_of
@@ -68,6 +69,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"stacks": 1} if arguments.stacks else {}),
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
+    tell_of_cache(console)
     with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
         from quiesce.cli.judging import judge_processes
 

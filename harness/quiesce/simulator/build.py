@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.errors import BackendUnavailable
+from quiesce.simulator.cache import cache_folder, cache_folders
 
 SOURCES: Final = Path(__file__).with_name("native")
 AUDIT_SOURCES: Final = Path(__file__).with_name("audit")
@@ -90,18 +91,32 @@ def build_audit() -> Path:
     return _built(AUDIT_SOURCES, AUDIT_NAME, AUDIT_FLAGS)
 
 
+def is_built() -> bool:
+    """Say whether both libraries are in the cache; raises like the others."""
+    return _find(SOURCES, LIBRARY_NAME, FLAGS).exists() and _find(AUDIT_SOURCES, AUDIT_NAME, AUDIT_FLAGS).exists()
+
+
 def _built(folder: Path, name: str, flags: Sequence[str]) -> Path:
-    require_platform()
-    command = [*find_compiler(), *flags]
-    sources = sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h", ".inc"))
-    digest = hashlib.sha256("\0".join(command).encode())
-    for path in sources:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    library = cache_folder() / digest.hexdigest()[:24] / name
+    library = _find(folder, name, flags)
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
-        _compile([*command, *(str(path) for path in sources if path.suffix == ".c")], library)
+        _compile([*find_compiler(), *flags, *(str(path) for path in _sources(folder) if path.suffix == ".c")], library)
     return library
+
+
+def _find(folder: Path, name: str, flags: Sequence[str]) -> Path:
+    """Return where a library is kept, or else is to be written."""
+    require_platform()
+    digest = hashlib.sha256("\0".join([*find_compiler(), *flags]).encode())
+    for path in _sources(folder):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    kept = Path(digest.hexdigest()[:24], name)
+    found = (each / kept for each in cache_folders())
+    return next((each for each in found if each.exists()), None) or cache_folder() / kept
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h", ".inc"))
 
 
 def _compile(command: list[str], library: Path) -> None:
@@ -120,9 +135,3 @@ def _compile(command: list[str], library: Path) -> None:
                 "choose another compiler with CC",
             )
         made.replace(library)  # at once: another process may be doing the same
-
-
-def cache_folder() -> Path:
-    """Return where what was compiled, or found out about an environment, is kept."""
-    base = os.environ.get("QUIESCE_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "quiesce" / "simulator"

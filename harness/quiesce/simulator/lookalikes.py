@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quiesce.errors import UnreadableObject
-from quiesce.simulator.build import cache_folder
+from quiesce.errors import ConfigurationError, UnreadableObject
+from quiesce.simulator.cache import cache_folder, cache_folders
 from quiesce.simulator.clients import package_folders
 from quiesce.simulator.command_lines import Command, likely_interpreters
 
@@ -93,21 +93,12 @@ class _Kept:
         self._runtime, self._names, self._library_path = runtime, names, library_path
         own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
         asked = repr((command.programs, self._packages, runtime, names, library_path, own))
-        self._path = cache_folder() / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
+        self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
         """Return the libraries by name, or None where there are none, or something was changed since."""
-        try:
-            head, _, content = self._path.read_bytes().partition(b"\n")
-            states, sizes = json.loads(head)
-        except (OSError, ValueError):
-            return None
-        if any(_state(path) != (state and tuple(state)) for path, state in states.items()):
-            return None
-        libraries = {}
-        for name, size in sizes.items():
-            libraries[name], content = content[:size], content[size:]
-        return libraries
+        found = (_read(folder / self._name) for folder in cache_folders())
+        return next((libraries for libraries in found if libraries is not None), None)
 
     def make(self, folder: Path) -> dict[str, bytes]:
         """Write the libraries into ``folder``, keep them, and return them."""
@@ -133,10 +124,27 @@ class _Kept:
         if any(state is not None and state[0] > settled for state in states.values()):
             return
         head = json.dumps([states, {name: len(content) for name, content in libraries.items()}])
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self._path.parent, delete=False) as file:
+        try:
+            kept = cache_folder()
+        except ConfigurationError:  # a chosen cache that is complete but for this may be read-only
+            return
+        with tempfile.NamedTemporaryFile(dir=kept, delete=False) as file:
             file.write(head.encode() + b"\n" + b"".join(libraries.values()))
-        Path(file.name).replace(self._path)  # at once: another run may be reading
+        Path(file.name).replace(kept / self._name)  # at once: another run may be reading
+
+
+def _read(path: Path) -> dict[str, bytes] | None:
+    try:
+        head, _, content = path.read_bytes().partition(b"\n")
+        states, sizes = json.loads(head)
+    except (OSError, ValueError):
+        return None
+    if any(_state(each) != (state and tuple(state)) for each, state in states.items()):
+        return None
+    libraries = {}
+    for name, size in sizes.items():
+        libraries[name], content = content[:size], content[size:]
+    return libraries
 
 
 def _state(path: str | Path) -> _State:

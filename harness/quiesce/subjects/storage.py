@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.build import cache_folder
+from quiesce.simulator.cache import cache_folder
 
 _MARKER: Final = "complete"
 _CONTENT: Final = "content"

@@ -1,0 +1,90 @@
+"""The folder that keeps what was compiled, or found out about an environment: the user's cache, or a private one.
+
+In a container the user's home is often missing or read-only. Then a folder in the temporary directory takes its place.
+Libraries are loaded from it, so it has to be the user's own, and closed to everybody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from quiesce.errors import ConfigurationError
+
+VARIABLE: Final = "QUIESCE_CACHE"
+_BELOW: Final = Path("quiesce", "simulator")
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache: one that exists, and that can be written to.
+
+    Raises :class:`quiesce.errors.ConfigurationError` where ``QUIESCE_CACHE`` names another, or where there is none.
+    """
+    usual = _usual()
+    why = _why_unusable(usual)
+    if usual is not None and not why:
+        return usual
+    if os.environ.get(VARIABLE):
+        raise ConfigurationError(f"{VARIABLE} names a folder that can't be used: '{usual}' ({why}); name another")
+    private = _private() / _BELOW
+    private.mkdir(parents=True, exist_ok=True)
+    return private
+
+
+def cache_folders() -> tuple[Path, ...]:
+    """Return where something kept may lie: also in a cache that can't be written to, as a container's image has one.
+
+    Raises what :func:`cache_folder` raises, except where such a cache exists.
+    """
+    usual = _usual()
+    readable = (usual,) if usual is not None and usual.is_dir() else ()
+    if readable and os.environ.get(VARIABLE):
+        return readable
+    return tuple(dict.fromkeys((*readable, cache_folder())))
+
+
+def describe_replacement() -> str:
+    """Return why the usual cache is not used, where the other one is, and how to choose; empty where it is used."""
+    usual = _usual()
+    why = _why_unusable(usual)
+    if not why or os.environ.get(VARIABLE):
+        return ""
+    where = "there is no home folder for a cache" if usual is None else f"the cache '{usual}' can't be used ({why})"
+    return f"{where}, so '{cache_folder()}' is used; set {VARIABLE} to choose another folder"
+
+
+def _usual() -> Path | None:
+    """Return the user's cache, which may not exist; None without a home."""
+    base = os.environ.get(VARIABLE) or os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / _BELOW
+    except RuntimeError:  # what Path.home raises for a user whom the system does not know
+        return None
+
+
+def _why_unusable(folder: Path | None) -> str:
+    if folder is None:
+        return "no home"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return "" if os.access(folder, os.W_OK | os.X_OK) else "it can't be written to"
+
+
+def _private() -> Path:
+    """Return a folder of the user's own in the temporary directory, made if it is not there."""
+    folder = Path(tempfile.gettempdir()) / f"quiesce-cache-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=stat.S_IRWXU)
+    seen = folder.lstat()
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & _OTHERS:
+        raise ConfigurationError(
+            f"'{folder}' is no folder that only you can open; set {VARIABLE} to a folder for compiled libraries"
+        )
+    return folder
