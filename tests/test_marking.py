@@ -87,6 +87,41 @@ def test_a_mark_outside_is_no_operation(monkeypatch: pytest.MonkeyPatch) -> None
     quiesce.mark("step")
 
 
+class _Unreadable:
+    def __str__(self) -> str:
+        raise LookupError
+
+
+def test_a_name_is_any_object_inside_and_outside_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUIESCE_SIMULATOR", raising=False)
+    with pytest.raises(LookupError):
+        quiesce.mark(_Unreadable())
+    names = ("7, None, '\\ud800', b'x'", "range(50)")
+    said = [_said_of_marks(tmp_path, f"for name in ({each}): quiesce.mark(name)") for each in names]
+    assert "4 names of marks with fewer than 6 each: their growth was not judged" in said[0]
+    assert "50 names of marks with fewer than 6 each" in said[1]
+
+
+def test_too_few_marks_are_told_and_enough_are_not(tmp_path: Path) -> None:
+    few, enough = (_said_of_marks(tmp_path, f"for _ in range({n}): quiesce.mark('epoch')") for n in (5, 6))
+    assert "5 marks 'epoch': 6 are needed to judge growth" in few
+    assert "needed" not in enough
+
+
+def _said_of_marks(folder: Path, marks: str) -> str:
+    script = folder / "marks.py"
+    script.write_text(
+        "import ctypes, quiesce\n"
+        "runtime, made = ctypes.CDLL('libcudart.so.12'), ctypes.c_void_p()\n"
+        "assert runtime.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(8)) == runtime.cudaFree(made) == 0\n" + marks,
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--", sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def test_the_package_stays_light() -> None:
     text = "import sys; before = set(sys.modules); import quiesce; print(sorted(set(sys.modules) - before))"
     command = [sys.executable, "-c", "from __future__ import annotations\nimport os, collections.abc, typing\n" + text]

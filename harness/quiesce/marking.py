@@ -12,18 +12,21 @@ _LIBRARY: Final = "libquiesce-simulator.so"
 _found: list[Callable[[bytes], int]] = []
 
 
-def mark(name: str) -> None:
+def mark(name: object) -> None:
     """Mark a moment, such as the end of an iteration: from mark to mark of one name, no more may be held.
+
+    The name is taken as ``str`` writes it, and is the same at each mark of a loop.
 
     Under ``quiesce exec``, what grows is a finding with the line that allocated it. Without it, and before the program
     has loaded a CUDA or HIP runtime, nothing happens.
     """
+    text = str(name)
     if _SETTINGS not in os.environ:
         return
     if not _found and (function := _look()) is not None:
         _found.append(function)
     if _found:
-        _found[0](name.encode())
+        _found[0](text.encode("utf-8", "backslashreplace"))
 
 
 def _look() -> Callable[[bytes], int] | None:

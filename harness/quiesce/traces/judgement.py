@@ -137,6 +137,7 @@ def judge(
             f"run again with --ring {2 * ledger.observations}"
         )
     findings.extend(marks.findings(live))
+    notes.extend(marks.notes())
     left = list(ledger.live())
     if not ledger.exited:
         notes.append("the process did not run its exit handlers: what it held is not judged")

@@ -24,6 +24,8 @@ WARM_UP: Final = 2
 """How many of the first marks are not judged: contexts, workspaces and caches are made then."""
 MARKS_MIN: Final = 6
 """With fewer marks of one name nothing is judged."""
+_NAMED_MAX: Final = 3
+"""Of more names with too few marks, only the number is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,18 @@ class Marks:
                 yield from (self._finding(name, part) for part in parts)
                 if not parts:
                     yield _unplaced(name, series.marks)
+
+    def notes(self) -> Iterator[str]:
+        """Yield which marks were too few to judge."""
+        few = {name: len(series.marks) for name, series in self._series.items() if len(series.marks) < MARKS_MIN}
+        if len(few) > _NAMED_MAX:
+            yield (
+                f"{counted(len(few), 'name')} of marks with fewer than {MARKS_MIN} each: their growth was not judged; "
+                "give all marks of one loop the same name"
+            )
+            return
+        for name, count in few.items():
+            yield f"{counted(count, 'mark')} '{name}': {MARKS_MIN} are needed to judge growth"
 
     def _growing(self, series: _Series, live: LiveSet) -> Iterator[_Part]:
         makers = list(series.steps)
