@@ -70,6 +70,9 @@ class Ran:
             ["--capacity", "512KiB"],
             "all requests for memory were",
         ),
+        (USED, ["--fail", "device:5"], "--fail device:5 never happened: the program made 1 such call"),
+        (USED, ["--fail", "event:1+"], "--fail event:1+ never happened: the program made no such call"),
+        (USED, ["--fail", "device:2=46,launch:1=9999"], "--fail launch:1=9999 never happened"),
         (USED + "return 3;", [], "the program ended with status 3"),
         (TABLE + "return 3;", [], "the program ended with status 3; nothing was tested: CUDA's runtime"),
     ],
@@ -102,6 +105,8 @@ def test_what_was_not_tested_is_not_green(
             'void *p; if (cudaMalloc(&p, 1 << 30)) puts("CPU");' + "void *q; cudaMalloc(&q, 8); cudaFree(q);",
             ["--capacity", "1MiB"],
         ),
+        (USED + 'if (cudaMalloc(&p, 8)) puts("CPU");', ["--fail", "device:2"]),
+        (USED, ["--fail", "device:0%"]),
         ("for (int i = 0; i < 99; i++) {" + USED + "}" + STUB, ["--ring", "16"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from quiesce.errors import QuiesceError
 from quiesce.simulator.build import SOURCES, find_compiler
 from quiesce.simulator.ledger import (
+    CALL_KINDS,
     COUNTED,
     HEADER,
     KEPT_NUMBER,
@@ -49,13 +51,19 @@ def test_enumerations_are_the_same() -> None:
     assert [flag.name for flag in Flag] == enumerators("FLAG")
 
 
+def test_kinds_of_calls_are_the_same() -> None:
+    text = (SOURCES / "failure.h").read_text(encoding="utf-8")
+    found = re.findall(r"^ +CALL_(\w+),", text, re.MULTILINE)
+    assert [name.lower() for name in found] == [*CALL_KINDS, "kinds"]
+
+
 @pytest.mark.usefixtures("library")
 def test_sizes_are_the_same(tmp_path: Path) -> None:
     source, program = tmp_path / "sizes.c", tmp_path / "sizes"
     source.write_text(SIZES, encoding="utf-8")
     subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
     shown = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
-    header = HEADER.size + COUNTED.size * len(Thing)
+    header = HEADER.size + COUNTED.size * (len(Thing) + len(CALL_KINDS))
     assert list(map(int, shown)) == [
         header,
         LIVE.size,
@@ -113,6 +121,16 @@ def test_live_things_say_what_made_them(start: Any) -> None:
         address,
         10,
     )
+
+
+def test_calls_of_each_kind_are_counted_with_those_that_were_made_to_fail(start: Any) -> None:
+    client = start(fail="device:2")
+    statuses = [client.call("Malloc", ctypes.byref(ctypes.c_void_p()), 8) for _ in range(3)]
+    client.make("StreamCreate")
+    assert statuses == [0, 2, 0]
+    met = {kind: client.machine.ledger.met(kind) for kind in CALL_KINDS}
+    used = {kind: counts for kind, counts in met.items() if any(counts)}
+    assert used == {"device": (3, 1), "memory": (3, 0), "stream": (1, 0)}
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\0" * 4096, b"QUIESCE" * 1000])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
+from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
@@ -43,11 +46,18 @@ def judge_processes(
     if not processes:
         console.complain("the program never called the simulated runtime: nothing was judged")
         processes = [Process((), 0, never_called(ended.loads, simulated), unobserved)]
+    end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments))))
     results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
             console.complain(f"{clean_line(result.case)}: {clean_line(result.reason)}")
     return results
+
+
+def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[str]:
+    with ExitStack() as opened:
+        processes = [met_in(opened.enter_context(open_ledger(path))) for path in ended.ledgers]
+    return never_happened(arguments.fail, processes) if processes else iter(())
 
 
 def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console) -> Process:

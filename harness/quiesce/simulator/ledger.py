@@ -19,9 +19,22 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 5
+LAYOUT: Final = 6
 HEADER: Final = struct.Struct("<Q6I15Q")
 COUNTED: Final = struct.Struct("<2Q")
+CALL_KINDS: Final = (
+    "device",
+    "pinned",
+    "managed",
+    "stream",
+    "event",
+    "graph",
+    "copy",
+    "launch",
+    "synchronize",
+    "memory",
+)
+"""Kinds of calls that can be made to fail, in the order of ``native/failure.h``."""
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
@@ -209,6 +222,12 @@ class Ledger:
         """Return how many of ``things`` are live, and their bytes."""
         pairs = [COUNTED.unpack_from(self._data, HEADER.size + COUNTED.size * thing) for thing in things]
         return sum(count for count, _ in pairs), sum(size for _, size in pairs)
+
+    def met(self, kind: str) -> tuple[int, int]:
+        """Return how many calls of a kind of :data:`CALL_KINDS` were made, and how many of them the run let fail."""
+        place = HEADER.size + COUNTED.size * (len(Thing) + CALL_KINDS.index(kind))
+        calls, failed = COUNTED.unpack_from(self._data, place)
+        return calls, failed
 
     def _name(self, number: int) -> str:
         while number >= len(self._names):

@@ -33,9 +33,9 @@ def results_of(
 ) -> list[Result]:
     """Return a result for each process, in their order; ``reproduce`` is a command that runs the program again.
 
-    ``end`` is what the program says of itself by its exit status, empty where all is well: what it did may break no
-    rule for having been cut short. A process that was refused a device leaves the run without a verdict. One that used
-    none by itself, such as a helper, does so only where no other process used one.
+    ``end`` says why the whole run has no verdict, empty where it has one: by its exit status the program was cut short,
+    or a failure that was asked for never happened. A process that was refused a device leaves the run without a
+    verdict. One that used none by itself, such as a helper, does so only where no other process used one.
     """
     is_tested = any(process.untested is None for process in processes)
     names = names_of(command, len(processes))

@@ -85,8 +85,7 @@ void failure_arm_one(enum call_kind kind, uint64_t nth, int answer) {
     armed[kind] = (struct arming){ONCE, nth, 0, answer};
 }
 
-static enum status meet(enum call_kind kind) {
-    struct arming *arming = &armed[kind];
+static enum status answer_of(struct arming *arming) {
     switch (arming->how) {
         case OFF: return OK;
         case BY_CHANCE: return random_next(&dice) % 100 < arming->percent ? (enum status)arming->answer : OK;
@@ -99,6 +98,13 @@ static enum status meet(enum call_kind kind) {
     }
     if (arming->how == ONCE) arming->how = OFF;
     return (enum status)arming->answer;
+}
+
+static enum status meet(enum call_kind kind) {
+    enum status answer = answer_of(&armed[kind]);
+    ledger->met[kind].calls++;
+    if (answer) ledger->met[kind].failed++;
+    return answer;
 }
 
 enum status failure_meet(enum call_kind kind) {

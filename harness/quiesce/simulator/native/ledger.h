@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LEDGER_LAYOUT = 5, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+#include "failure.h"
+
+enum { LEDGER_LAYOUT = 6, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -118,6 +120,9 @@ struct ledger_header {
     struct {
         uint64_t count, bytes;
     } live[THINGS];
+    struct {
+        uint64_t calls, failed;  // failed: as the run asked for
+    } met[CALL_KINDS];
 };
 
 // An observation that stays when the ring has overwritten it.
