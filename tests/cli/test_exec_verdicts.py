@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -23,6 +24,9 @@ TABLE = """
     void *dlopen(const char *, int), *dlsym(void *, const char *), *table;
     ((int (*)(void **, void *))dlsym(dlopen("libcuda.so.1", 2), "cuGetExportTable"))(&table, NULL);
 """
+HELD = "void *p; cudaMalloc(&p, 1 << 20);"
+AMOUNT = "1,048,576 bytes (1 MiB)"
+CHILD = "int wait(int *); if (!fork())"
 FORK = "int wait(int *); if (!fork()) { void *q; cudaMalloc(&q, 8); _exit(0); } wait(NULL);"
 
 
@@ -73,6 +77,17 @@ class Ran:
         (USED, ["--fail", "device:5"], "--fail device:5 never happened: the program made 1 such call"),
         (USED, ["--fail", "event:1+"], "--fail event:1+ never happened: the program made no such call"),
         (USED, ["--fail", "device:2=46,launch:1=9999"], "--fail launch:1=9999 never happened"),
+        (
+            HELD + "_exit(0);",
+            [],
+            f"it ended with _exit, exec or by a signal and held {AMOUNT} in 1 block; its leaks could",
+        ),
+        (HELD + "void *s; cudaStreamCreate(&s); _exit(0);", [], f"held {AMOUNT} in 1 block and 1 handle; its leaks"),
+        (
+            CHILD + "{" + HELD + "_exit(0); } wait(NULL);",
+            [],
+            f"held {AMOUNT} in 1 block; its leaks could not be checked",
+        ),
         (USED + "return 3;", [], "the program ended with status 3"),
         (TABLE + "return 3;", [], "the program ended with status 3; nothing was tested: CUDA's runtime"),
     ],
@@ -107,6 +122,9 @@ def test_what_was_not_tested_is_not_green(
         ),
         (USED + 'if (cudaMalloc(&p, 8)) puts("CPU");', ["--fail", "device:2"]),
         (USED, ["--fail", "device:0%"]),
+        (USED + "_exit(0);", []),
+        (CHILD + "{" + USED + "_exit(0); } wait(NULL);", []),
+        (HELD + "_exit(0);", ["--at-exit", "none"]),
         ("for (int i = 0; i < 99; i++) {" + USED + "}" + STUB, ["--ring", "16"]),
     ],
 )
@@ -190,6 +208,24 @@ def test_a_child_of_fork_that_gives_back_what_its_parent_has_does_no_harm(tmp_pa
     assert (ran.code, sorted(ran.elements)) == (ExitCode.NOTHING_FOUND, ["green", "skipped"])
     ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, "void *p = 0;" + ASKED + child + "return 0;"))])
     assert (ran.code, sorted(ran.elements)) == (ExitCode.COULD_NOT_RUN, ["error", "error"])
+
+
+def test_a_process_that_outlives_the_program_is_told(tmp_path: Path) -> None:
+    """The child waits at a FIFO that opens when all is judged; the program waits until it has called."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    body = f"""
+        int ready[2], open(const char *, int, ...); char one = 1;
+        pipe(ready);
+        if (!fork()) {{ {HELD} write(ready[1], &one, 1); close(open("{gate}", 0)); _exit(0); }}
+        return read(ready[0], &one, 1) != 1;
+    """
+    try:
+        ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, body))])
+    finally:
+        gate.open("wb").close()
+    assert (ran.code, ran.verdicts) == (ExitCode.COULD_NOT_RUN, ["inconclusive"])
+    assert "a process that was started in the background was still running; run it in the foreground" in ran.reasons
 
 
 def test_a_program_that_pytest_finds_no_test_in_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,3 +217,8 @@ def test_a_program_that_never_called_is_told_by_what_was_loaded(loads: tuple[Loa
     why = never_called(loads, CUDA, owner)
     assert said in why.reason
     assert why.refused == any(load.kind is Loaded.REAL for load in loads)
+
+
+def test_a_program_that_never_called_and_left_a_process_running_is_told_so() -> None:
+    why = never_called((STARTED,), CUDA, owner, outlived=True)
+    assert "a process that was started in the background was still running; run it in the foreground" in why.reason

@@ -15,6 +15,8 @@ TESTED = Process((), 5, None)
 FOUND = Process((Finding("rule", "a", "b"),), 5, None)
 IDLE = Process((), 0, Untested("it only asked", refused=False))
 REFUSED = Process((), 1, Untested("it was refused", refused=True))
+UNCHECKED = Process((), 5, None, unchecked="it held 1 block")
+FOUND_UNCHECKED = Process(FOUND.findings, 5, None, unchecked="it held 1 block")
 FOUND_REFUSED = Process(FOUND.findings, 5, REFUSED.untested)
 
 
@@ -25,6 +27,9 @@ FOUND_REFUSED = Process(FOUND.findings, 5, REFUSED.untested)
         ((IDLE,), "unresolved"),
         ((REFUSED,), "unresolved"),
         ((FOUND_REFUSED,), "failed"),
+        ((UNCHECKED,), "unresolved"),
+        ((TESTED, UNCHECKED), "passed unresolved"),
+        ((FOUND_UNCHECKED,), "failed"),
         ((TESTED, IDLE), "passed inconclusive"),
         ((FOUND, IDLE), "failed inconclusive"),
         ((IDLE, IDLE), "unresolved unresolved"),

@@ -24,6 +24,7 @@ from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of
+from quiesce.traces.unchecked import leaks_unchecked
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 
@@ -45,7 +46,7 @@ def judge_processes(
     processes += [Process((), 0, untested(Use(read_refusals(path)), simulated), unobserved) for path in ended.refused]
     if not processes:
         console.complain("the program never called the simulated runtime: nothing was judged")
-        processes = [Process((), 0, never_called(ended.loads, simulated), unobserved)]
+        processes = [Process((), 0, never_called(ended.loads, simulated, outlived=bool(ended.running)), unobserved)]
     end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments))))
     results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
     for result in results:
@@ -77,4 +78,5 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         program = None
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
-        return Process(judgement.findings, ledger.observations, why, program)
+        unchecked = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
+        return Process(judgement.findings, ledger.observations, why, program, unchecked)

@@ -61,6 +61,8 @@ class Ended:
     """Which programs began, and whose runtimes they loaded."""
     refused: tuple[Path, ...]
     """Where the ledgers of other processes would lie, which were refused all that they asked for."""
+    running: frozenset[int]
+    """The processes that had not ended when the program had."""
 
 
 def _was_begun(path: Path) -> bool:
@@ -72,6 +74,15 @@ def _was_begun(path: Path) -> bool:
 def _process(path: Path) -> tuple[int, int]:
     number, _, again = path.stem.partition("-")
     return int(number), int(again or 0)
+
+
+def _is_running(process: int) -> bool:
+    """Say whether a process has not ended; one that nobody has waited for yet has."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(b")")[2].split()[0] not in (b"Z", b"X")  # proc_pid_stat(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,11 @@ class Prepared:
         """Return where the ledgers of processes would lie that made calls and got no device at all."""
         stems = (path.with_suffix(".ledger") for path in self.folder.glob("*.refusals"))
         return tuple(sorted((path for path in stems if not path.exists()), key=_process))
+
+    def running(self) -> frozenset[int]:
+        """Return which of the processes that are known have not ended."""
+        known = {_process(path)[0] for path in self.ledgers()} | {load.process for load in self.loads()}
+        return frozenset(filter(_is_running, known))
 
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
@@ -139,7 +155,8 @@ def run_program(
         relay = SignalRelay()
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
-        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused())
+            running = prepared.running()
+        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused(), running)
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:

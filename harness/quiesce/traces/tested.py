@@ -18,6 +18,7 @@ from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.traces.refused import Owner, flavour_of, is_clean_up, memory_refused_text, refused_text, runtimes_refused
+from quiesce.traces.unchecked import OUTLIVED
 
 _MEMORY: Final = frozenset({Seen.ALLOCATED, Seen.FREED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN})
 _QUESTIONS: Final = frozenset(
@@ -111,8 +112,15 @@ def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> 
     return tuple(told)
 
 
-def never_called(loads: Sequence[Load], simulated: Simulated, owner: Owner = owner_of) -> Untested:
-    """Return why nothing of a program was tested that never called the simulated runtime."""
+def never_called(
+    loads: Sequence[Load], simulated: Simulated, owner: Owner = owner_of, *, outlived: bool = False
+) -> Untested:
+    """Return why nothing of a program was tested that never called the simulated runtime.
+
+    ``outlived`` says that a process that it started was still running.
+    """
+    if outlived:
+        return Untested(f"the program never called the simulated runtime, and {OUTLIVED}", refused=False)
     vendors = _paths(loads, Loaded.REAL)
     if vendors:
         return Untested(refused_text((), vendors, simulated, owner), refused=True)

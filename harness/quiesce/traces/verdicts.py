@@ -14,13 +14,17 @@ from quiesce.traces.tested import Untested
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was."""
+    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was.
+
+    ``unchecked`` says why nobody knows whether it leaked, empty where that is known.
+    """
 
     findings: tuple[Finding, ...]
     observations: int
     untested: Untested | None
     program: ProgramRun | None = None
     """What a report shows of it, where one is asked for."""
+    unchecked: str = ""
 
 
 def names_of(command: str, count: int) -> list[str]:
@@ -35,7 +39,8 @@ def results_of(
 
     ``end`` says why the whole run has no verdict, empty where it has one: by its exit status the program was cut short,
     or a failure that was asked for never happened. A process that was refused a device leaves the run without a
-    verdict. One that used none by itself, such as a helper, does so only where no other process used one.
+    verdict, as does one that held something at an end that nobody saw. One that used no device by itself, such as a
+    helper, does so only where no other process used one.
     """
     is_tested = any(process.untested is None for process in processes)
     names = names_of(command, len(processes))
@@ -48,7 +53,8 @@ def results_of(
 def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
     what = "this process tested nothing" if is_tested else "nothing was tested"
     why = "" if process.untested is None else f"{what}: {process.untested.reason}"
-    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if end or why else Verdict.PASSED
+    reasons = [*filter(None, (end, why, process.unchecked))]
+    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if reasons else Verdict.PASSED
     matters = process.untested is not None and (process.untested.refused or not is_tested)
     return Result(
         case=name,
@@ -56,9 +62,9 @@ def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_t
         path="",
         backend=str(simulated),
         verdict=verdict,
-        reason="" if process.findings else "; ".join(filter(None, (end, why))),
+        reason="" if process.findings else "; ".join(reasons),
         findings=process.findings,
         operations=process.observations,
         program=process.program,
-        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or matters),
+        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
     )

@@ -1,0 +1,34 @@
+"""Processes whose leaks could not be checked: their ends were not seen, and they held something."""
+
+from __future__ import annotations
+
+from quiesce.simulator.ledger import Ledger
+from quiesce.traces.amounts import bytes_in_words, counted
+from quiesce.traces.at_exit import AtExit
+
+OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
+
+
+def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:
+    """Return why nobody knows whether a process leaked, empty where that is known or was not asked for.
+
+    At ``_exit``, a signal or an exec, nothing of the runtime is called any more, so that nobody searches for owners of
+    what is held. A process that holds nothing leaks nothing, however it ends.
+    """
+    if ledger.exited or at_exit is AtExit.NONE:
+        return ""
+    if is_running:
+        return OUTLIVED
+    live = list(ledger.live())
+    if not live:
+        return ""
+    blocks = [thing for thing in live if thing.thing.is_memory]
+    held = []
+    if blocks:
+        held.append(f"{bytes_in_words(sum(block.size_bytes for block in blocks))} in {counted(len(blocks), 'block')}")
+    if len(live) > len(blocks):
+        held.append(counted(len(live) - len(blocks), "handle"))
+    return (
+        f"it ended with _exit, exec or by a signal and held {' and '.join(held)}; its leaks could not be checked. "
+        "Let it return from main, or free everything before; with --at-exit none, leaks are not judged"
+    )
