@@ -110,11 +110,14 @@ def test_options_reach_the_machine(tmp_path: Path) -> None:
     [
         (["--flavour", "hip:4"], "flavour 'hip:4' is not simulated"),
         (["--fail", "a;b"], "leave the ';' out"),
-        (["--fail", "nothing:1"], "write KIND:N"),
+        (["--fail", "devices:1"], "'fail' can't be 'devices:1': write KIND:N"),
+        (["--fail", "device:1", "--fail", "event:1x", "--fail", "copy:1"], "'fail' can't be 'event:1x': write KIND:N"),
+        (["--fail", "x" * 200], f"'fail' can't be '{'x' * 100}': write KIND:N"),
+        (["--fail", "x"], "KIND is one of device, pinned, managed, stream, event, graph, copy, launch, synchronize"),
         (["--fail", "device:0"], "write KIND:N"),
         (["--fail", "device:1=0"], "write KIND:N"),
         (["--fail", "device:1=99999999999"], "write KIND:N"),
-        (["--devices", "9"], "'devices' can't be '9': write a number from 1 to 8"),
+        (["--devices", "9"], "quiesce: 'devices' can't be '9': write a number from 1 to 8"),
         (["--ring", "0"], "'ring' can't be '0': write a number from 16"),
     ],
 )
@@ -123,13 +126,19 @@ def test_what_is_asked_wrong_is_said(arguments: list[str], said: str, capsys: py
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("size", ["lots", "-1", "1MB", ""])
-def test_a_wrong_capacity_is_answered_with_a_right_one(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("size", "right"),
+    [
+        *((size, "bytes, such as 64MiB") for size in ("lots", "-1", "1MB2", "")),
+        *(("2GB", "2GiB"), ("16g", "16GiB"), ("1 mb", "1MiB"), ("3Ki", "3KiB")),
+    ],
+)
+def test_a_wrong_capacity_is_answered_with_a_right_one(
+    size: str, right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(["exec", "--capacity", size, "--", "true"])
-    said = (
-        f"argument --capacity: '{size}' is no size of a memory; write bytes, such as 64MiB; see 'quiesce exec --help'\n"
-    )
+    said = f"argument --capacity: '{size}' is no size of a memory; write {right}; see 'quiesce exec --help'\n"
     assert said in capsys.readouterr().err
 
 

@@ -23,7 +23,6 @@ def allocate(device, size=100):
     return made
 
 """
-SETUP = "the simulated runtime can't be set up so: "
 LEAK = "def test_it(simulated_device):\n    for _ in range(20): allocate(simulated_device)\n"
 CLEAN = "def test_it(simulated_device):\n    assert simulated_device.call('Free', allocate(simulated_device)) == 0\n"
 TWICE = CLEAN.replace(
@@ -125,15 +124,15 @@ def test_code_that_is_given_pointers_gets_functions(project: Project) -> None:
         ("left='some'", "left='some'; write lost, all or none"),
         ("devices='two'", "devices='two'; write a whole number of at least 1"),
         ("devices=0", "devices=0; write a whole number of at least 1"),
-        ("devices=100000", f"{SETUP}'devices' can't be '100000': write a number from 1 to 8"),
-        ("seed=2**70", f"{SETUP}'seed' can't be '{2**70}': write a number from 0 to {2**64 - 1}"),
+        ("devices=100000", "'devices' can't be '100000': write a number from 1 to 8"),
+        ("seed=2**70", f"'seed' can't be '{2**70}': write a number from 0 to {2**64 - 1}"),
         ("seed=-1", "seed=-1; write a whole number of at least 0"),
         ("stacks=2", "stacks=2; write True or False"),
         ("stacks='x'", "stacks='x'; write True or False"),
-        ("fail='x'", f"{SETUP}'fail': write KIND:N"),
-        ("fail='device:0'", f"{SETUP}'fail': write KIND:N"),
-        ("fail='device:200%'", f"{SETUP}'fail': write KIND:N"),
-        ("fail='device:1=999999999999'", f"{SETUP}'fail': write KIND:N"),
+        ("fail='x'", "'fail' can't be 'x': write KIND:N"),
+        ("fail='device:0'", "'fail' can't be 'device:0': write KIND:N"),
+        ("fail='device:200%'", "'fail' can't be 'device:200%': write KIND:N"),
+        ("fail='device:1=999999999999'", "'fail' can't be 'device:1=999999999999': write KIND:N"),
         ("fail='device:1;x=1'", "'device:1;x=1' can't be a value of 'fail': leave the ';' out"),
         ("fail=['device:1']", "fail=['device:1']; write a text such as 'device:1'"),
         ("capacity='much'", "capacity: 'much' in 'much' is neither a number"),
@@ -176,7 +175,7 @@ def test_under_exec_a_test_that_wants_another_device_is_skipped(project: Project
 def test_under_exec_a_marker_that_is_wrong_is_said_before_any_test_runs(project: Project) -> None:
     project.write("test_it.py", BEGIN + CLEAN + "@pytest.mark.simulated_device(devices=9)\ndef test_b(): pass\n")
     done = run_under_exec(project)
-    assert f"ERROR: test_it.py::test_b: @pytest.mark.simulated_device: {SETUP}'devices'" in done.stderr + done.stdout
+    assert "ERROR: test_it.py::test_b: @pytest.mark.simulated_device: 'devices'" in done.stderr + done.stdout
     assert "no tests ran" in done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -73,3 +74,32 @@ def test_packages_are_found_on_pythons_path_and_where_they_are_edited(tmp_path: 
 def test_a_program_that_is_not_there_is_said() -> None:
     with pytest.raises(ConfigurationError, match="there is no program 'no-such-program'"):
         find_program(["no-such-program"], {"PATH": "/nowhere"})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["./a b.py", "1"],
+            "./a b.py is not executable; write: quiesce exec -- python './a b.py' 1, or chmod +x './a b.py'",
+        ),
+        (["./run.sh"], "./run.sh is not executable; write: quiesce exec -- sh ./run.sh, or chmod +x ./run.sh"),
+        (["./data"], "./data is not executable; write: chmod +x ./data"),
+        (["data"], "data is not executable; write: chmod +x data"),
+        (["tool", "-v"], "'tool' is not on the path (PATH); write: quiesce exec -- ./tool -v"),
+        (["./folder"], "'./folder' is a folder; write the program to run"),
+        (["sh a b", "c"], "there is no program 'sh a b'; without the quotes: quiesce exec -- sh a b c"),
+        (["none a"], "there is no program 'none a'; write its path, or install it"),
+    ],
+)
+def test_what_is_no_program_is_answered_with_what_to_write(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("a b.py", "run.sh", "data", "tool"):
+        (tmp_path / name).touch()
+    (tmp_path / "tool").chmod(0o755)
+    with pytest.raises(ConfigurationError) as raised:
+        find_program(words, {"PATH": os.environ["PATH"]})
+    assert str(raised.value) == said

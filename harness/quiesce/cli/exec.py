@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from typing import Final
 
 from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
@@ -17,6 +19,9 @@ from quiesce.cli.program_end import end_of
 from quiesce.results import Result
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
+
+_DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
+"""A size as many write it, whose unit is meant to be a power of 1024."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +107,9 @@ def _capacity(text: str) -> int:
     try:
         size_bytes = evaluate_size(text, {})
     except RequestError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; write bytes, such as 64MiB") from None
+        decimal = _DECIMAL.fullmatch(text)
+        instead = f"write {decimal[1]}{decimal[2].upper()}iB" if decimal else "write bytes, such as 64MiB"
+        raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; {instead}") from None
     if size_bytes == 0:
         raise argparse.ArgumentTypeError("no program can use a device without memory; write at least 1MiB")
     return size_bytes

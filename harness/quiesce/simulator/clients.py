@@ -23,8 +23,34 @@ def find_program(words: Sequence[str], environment: Mapping[str, str]) -> Path:
     """Return the file that a command runs. Raises :class:`quiesce.errors.ConfigurationError` where there is none."""
     found = shutil.which(words[0], path=environment.get("PATH"))
     if found is None:
-        raise ConfigurationError(f"there is no program '{words[0]}'; write its path, or install it")
+        raise ConfigurationError(_why_no_program(words, environment))
     return Path(found)
+
+
+def _why_no_program(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return what is wrong with the first word of a command, and what to write instead."""
+    word, arguments = words[0], words[1:]
+    path = Path(word)
+    if path.is_dir():
+        return f"'{word}' is a folder; write the program to run"
+    if path.is_file():
+        runner = _runner_of(path, environment)
+        command = f"quiesce exec -- {shlex.join([runner, *words])}, or " if runner else ""
+        if os.access(path, os.X_OK):
+            return f"'{word}' is not on the path (PATH); write: quiesce exec -- {shlex.join([f'./{word}', *arguments])}"
+        return f"{word} is not executable; write: {command}chmod +x {shlex.quote(word)}"
+    parts = word.split()
+    if len(parts) > 1 and shutil.which(parts[0], path=environment.get("PATH")):
+        return f"there is no program '{word}'; without the quotes: quiesce exec -- {shlex.join([*parts, *arguments])}"
+    return f"there is no program '{word}'; write its path, or install it"
+
+
+def _runner_of(script: Path, environment: Mapping[str, str]) -> str:
+    """Return the name of the program that runs a script, by the script's name or first line; empty for others."""
+    named = named_in_first_line(script, environment)
+    if named is not None:
+        return named.name
+    return {".py": "python", ".sh": "sh"}.get(script.suffix, "")
 
 
 def is_interpreter(program: Path) -> bool:

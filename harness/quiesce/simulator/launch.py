@@ -172,7 +172,7 @@ def check_settings(settings: MachineSettings, library: str | None = None) -> Non
     loaded.quiesce_check.restype = ctypes.c_char_p
     wrong: bytes | None = loaded.quiesce_check(settings.text().encode("utf-8", "surrogateescape"))
     if wrong is not None:
-        raise ConfigurationError(f"the simulated runtime can't be set up so: {wrong.decode()}")
+        raise ConfigurationError(wrong.decode(errors="replace"))
 
 
 def _run(

@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,20 +58,35 @@ static const char *parse_one(const char *text, unsigned *found, struct arming *p
     return end;
 }
 
-bool failure_check(const char *text) {
+static const char *explain(const char *wrong) {
+    enum { SHOWN_MAX = 100 };
+    static char text[512];
+    size_t shown = strcspn(wrong, ",");
+    size_t length = (size_t)snprintf(text, sizeof text,
+                                     "'fail' can't be '%.*s': write KIND:N, KIND:N+ or KIND:P%%, then =CODE; N and "
+                                     "CODE count from 1; KIND is one of",
+                                     shown < SHOWN_MAX ? (int)shown : SHOWN_MAX, wrong);
+    for (unsigned kind = 0; kind < CALL_KINDS; kind++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s %s", kind ? "," : "", KINDS[kind]);
+    return text;
+}
+
+const char *failure_check(const char *text) {
     unsigned kind;
     struct arming arming;
     while (*text) {
+        const char *begin = text;
         text = parse_one(text, &kind, &arming);
-        if (!text || (*text && *text++ != ',')) return false;
+        if (!text || (*text && *text++ != ',')) return explain(begin);
     }
-    return true;
+    return NULL;
 }
 
-bool failure_arm(const char *text, uint64_t seed) {
+const char *failure_arm(const char *text, uint64_t seed) {
     memset(armed, 0, sizeof armed);
     dice = seed;
-    if (!failure_check(text)) return false;
+    const char *wrong = failure_check(text);
+    if (wrong) return wrong;
     while (*text) {
         unsigned kind;
         struct arming arming;
@@ -78,7 +94,7 @@ bool failure_arm(const char *text, uint64_t seed) {
         armed[kind] = arming;
         if (*text) text++;
     }
-    return true;
+    return NULL;
 }
 
 void failure_arm_one(enum call_kind kind, uint64_t nth, int answer) {

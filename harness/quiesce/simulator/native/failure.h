@@ -21,9 +21,9 @@ enum call_kind {
 };
 
 // Arms what text asks for: KIND:N (the n-th), KIND:N+ (from the n-th on), KIND:P% (by probability), each with an
-// optional =CODE, separated by commas. Returns false where it is not written like that.
-bool failure_check(const char *text);  // whether it can be armed
-bool failure_arm(const char *text, uint64_t seed);
+// optional =CODE, separated by commas. Returns what is wrong, in a static text, or NULL.
+const char *failure_check(const char *text);  // whether it can be armed
+const char *failure_arm(const char *text, uint64_t seed);
 
 // Arms one more: the nth call of a kind from now (1: the next) answers `answer` once.
 void failure_arm_one(enum call_kind kind, uint64_t nth, int answer);

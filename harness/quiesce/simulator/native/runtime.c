@@ -99,14 +99,13 @@ __attribute__((constructor)) static void prepare(void) {
     settings_parse(&settings, asked_for());
 }
 
-static const char FAIL_USAGE[] = "'fail': write KIND:N, KIND:N+ or KIND:P%, then =CODE; N and CODE count from 1";
-
 // Returns what is wrong, or NULL; the text is static.
 static const char *start(const char *text) {
     starting = true;
     const char *wrong = settings_parse(&settings, text);
     if (wrong) return wrong;
-    if (!failure_arm(settings.fail, settings.seed)) return FAIL_USAGE;
+    wrong = failure_arm(settings.fail, settings.seed);
+    if (wrong) return wrong;
     if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
     if (!stacks_open(settings.folder)) {
         ledger_close();
@@ -262,7 +261,7 @@ enum status runtime_last_error(bool reset) {
 EXPORT const char *quiesce_check(const char *text) {
     struct settings checked;
     const char *wrong = settings_parse(&checked, text);
-    return wrong ? wrong : failure_check(checked.fail) ? NULL : FAIL_USAGE;
+    return wrong ? wrong : failure_check(checked.fail);
 }
 
 EXPORT const char *quiesce_open(const char *text) {

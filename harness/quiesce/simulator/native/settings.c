@@ -119,9 +119,9 @@ const char *settings_parse(struct settings *settings, const char *text) {
     while (*text) {
         const char *end = strchrnul(text, ';');
         const char *equals = memchr(text, '=', (size_t)(end - text));
-        if (!equals) return "a setting without '='";
+        if (!equals) return "a setting has no '=': write NAME=VALUE";
         size_t name_bytes = (size_t)(equals - text), value_bytes = (size_t)(end - equals - 1);
-        if (name_bytes >= sizeof name || value_bytes >= sizeof value) return "a setting that is too long";
+        if (name_bytes >= sizeof name || value_bytes >= sizeof value) return "a setting is too long";
         memcpy(name, text, name_bytes);
         memcpy(value, equals + 1, value_bytes);
         name[name_bytes] = value[value_bytes] = 0;
