@@ -45,8 +45,10 @@ class Ran:
         self.code = main(["exec", "--report", str(folder / "out"), *arguments])
         self.results = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))["results"]
         root = ET.parse(folder / "out" / "junit.xml").getroot()
+        beside = ("properties", "system-out")
         cases = root.iter("testcase")
-        self.elements = [next((each.tag for each in case if each.tag != "properties"), "green") for case in cases]
+        self.elements = [next((each.tag for each in case if each.tag not in beside), "green") for case in cases]
+        self.notes = "\n".join(each.text or "" for each in root.iter("system-out"))
         self.errors = root.get("errors")
 
     @property
@@ -174,6 +176,17 @@ def test_a_client_that_was_refused_beside_one_that_was_tested_is_told(
 ) -> None:
     main(["exec", "--", str(compile_client(tmp_path, TABLE + USED + "return 0;"))])
     assert "not tested: CUDA's runtime is linked into client (statically)" in capsys.readouterr().err
+
+
+def test_what_a_green_program_held_and_what_was_not_judged_is_in_junit(tmp_path: Path) -> None:
+    body = "static void *kept; cudaMalloc(&kept, 1 << 20); for (int i = 0; i < 99; i++) {" + USED + "}" + STUB
+    ran = Ran(tmp_path, ["--ring", "16", "--", str(compile_client(tmp_path, body + "return 0;"))])
+    assert (ran.code, ran.elements) == (ExitCode.NOTHING_FOUND, ["green"])
+    assert f"held at exit (held): {AMOUNT} in 1 x " in ran.notes
+    assert "not simulated: cudaMallocMipmappedArray (called 1 time)" in ran.notes
+    assert "races were not judged" in ran.notes
+    (tmp_path / "quiet").mkdir()
+    assert Ran(tmp_path / "quiet", ["--", str(compile_client(tmp_path, USED + "return 0;"))]).notes == ""
 
 
 @pytest.mark.parametrize("helper", [ASKED, 'puts("no GPU");'])

@@ -2,7 +2,7 @@
 
 JUnit knows failure, error and skipped. *Failed* is a failure. A *broken case* is an error, and so is a result that
 leaves its run without a verdict. What is otherwise neither pass nor failure is skipped with its reason. The exact
-verdict is a property of every test case.
+verdict is a property of every test case. The notes about a program are what the test case wrote (``system-out``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.names import split_case
 from quiesce.reporting.ordering import ordered
+from quiesce.reporting.program_notes import program_notes
 from quiesce.reporting.text import clean_line, failure_text
 from quiesce.results import Report, Result, Verdict
 
@@ -66,6 +67,8 @@ def _add_case(suite: ET.Element, result: Result) -> None:
     if result.reproduce:
         _add_property(properties, "reproduce", result.reproduce)
     _add_verdict(case, result)
+    if result.program is not None and (notes := [*program_notes(result.program)]):
+        ET.SubElement(case, "system-out").text = "\n".join(notes)
 
 
 def _add_property(properties: ET.Element, name: str, value: str) -> None:

@@ -1,0 +1,24 @@
+"""What a text report says of a program beside its findings: what it held, and what was not judged or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quiesce.program_run import ProgramRun
+from quiesce.reporting.program_page.holders import things_of
+from quiesce.reporting.program_page.words import exact
+from quiesce.reporting.text import clean_line
+
+
+def program_notes(program: ProgramRun) -> Iterator[str]:
+    """Yield the notes of a process, then a line for each place that made some of what it held at its end."""
+    yield from map(clean_line, program.notes)
+    held = program.holdings
+    moment = "held at exit" if held.at_exit else "held at its end"
+    for each in held.kept:
+        size = f"{exact(each.size_bytes)} in " if each.size_bytes else ""
+        call = f"{each.thing} from {each.site.call}"
+        yield clean_line(f"{moment} ({each.state}): {size}{each.count:,} x {call} on device {each.device}")
+    more = held.count - sum(each.count for each in held.kept)
+    if more:
+        yield f"{moment}: {things_of((), more)}"
