@@ -46,11 +46,19 @@ HELD: Final = {
     "pinned memory": "void **p; cudaHostAlloc((void **)&p, 4096, 0); p[7] = block(100); global = p;",
     "managed memory": "void **p; cudaMallocManaged((void **)&p, 4096, 1); p[7] = block(100); global = p;",
     "device memory": "void *p = block(64), *d = block(100); cudaMemcpy(p, &d, 8, 1); d = 0; global = p;",
+    "an address with marks in its highest bits": "global = (void *)((uintptr_t)block(100) | 0xabcdull << 48);",
+    "a packed structure": "struct __attribute__((packed)) { int i; void *p; } *s = malloc(12);"
+    " s->p = block(100), global = s;",
+    "memory that was made read-only": "void **m = mmap(0, 4096, 3, 0x22, -1, 0);"
+    " *m = block(100), mprotect(m, 4096, 1);",
     "a thread-local variable": "static _Thread_local void *volatile own; own = block(100);",
     "a thread's specific value": "pthread_key_t k; pthread_key_create(&k, 0); pthread_setspecific(k, block(100));",
 }
 UNKNOWN: Final = {
     "a mapping of its own": "void **m = mmap(0, 1 << 20, 3, 0x22, -1, 0); m[700] = block(100); global = m;",
+    "memory that children do not get": "void **m = mmap(0, 4096, 3, 0x22, -1, 0);"
+    " *m = block(100), madvise(m, 4096, MADV_DONTFORK);",
+    "shared memory": "((void **)mmap(0, 1 << 20, 3, 0x21, -1, 0))[700] = block(100);",
     "a mapping that nobody points to": "((void **)mmap(0, 1 << 20, 3, 0x22, -1, 0))[700] = block(100);",
 }
 LOST: Final = {
@@ -147,9 +155,64 @@ def test_a_registration_is_held_by_whoever_holds_the_memory(tmp_path: Path) -> N
     static char here[300];
     cudaHostRegister(here, 300, 0), cudaHostRegister(global = malloc(400), 400, 0);
     cudaHostRegister(malloc(500), 500, 0);
+    cudaHostRegister(mmap(0, 4096, 3, 0x22, -1, 0), 600, 0), cudaHostRegister(mmap(0, 4096, 3, 0x21, -1, 0), 700, 0);
     return 0;"""
     reach = reach_of([str(compile_client(tmp_path, f"{PRELUDE}int run(void) {{{body}"))])
-    assert reach == {300: Reach.HELD, 400: Reach.HELD, 500: Reach.LOST}
+    assert reach == {300: Reach.HELD, 400: Reach.HELD, 500: Reach.LOST, 600: Reach.HELD, 700: Reach.HELD}
+
+
+def test_a_register_of_a_thread_that_waits_in_the_kernel_may_hold(tmp_path: Path) -> None:
+    body = """
+    int ends[2], told[2];
+    void *work(void *unused) {
+        register void *mine __asm__("r12");
+        void *volatile made = block(100);
+        mine = made, made = 0;
+        write(told[1], "", 1);
+        long got;
+        __asm__ volatile("syscall" : "=a"(got) : "0"(0L), "D"((long)ends[0]), "S"(&got), "d"(1L), "r"(mine)
+                         : "rcx", "r11", "memory");
+        cudaFree(mine);
+        return 0;
+    }
+    int run(void) {
+        char byte;
+        pthread_t thread;
+        pipe(ends), pipe(told);
+        pthread_create(&thread, 0, work, 0);
+        read(told[0], &byte, 1);
+        usleep(20000);  // until it waits
+        return 0;"""
+    reach = reach_of([str(compile_client(tmp_path, f"{PRELUDE}{body}"))])
+    assert reach[100] in (Reach.UNKNOWN, Reach.HELD)
+
+
+def test_an_exit_of_a_handler_in_the_middle_of_malloc_ends(tmp_path: Path) -> None:
+    """The lock of malloc's arena is taken for ever then: nothing is said to be lost, and nobody waits for it."""
+    body = """
+    int run(void) {
+        block(100);
+        struct sigaction action = {.sa_handler = exit};
+        sigaction(SIGALRM, &action, 0);
+        ualarm(20000, 0);
+        for (;;) free(malloc(3000)), free(malloc(200000 + rand() % 1000));
+    """
+    program = compile_client(tmp_path, f"{PRELUDE}#include <signal.h>\n{body}")
+    with run_program([str(program)], SETTINGS, os.environ) as ended, open_ledger(ended.ledgers[0]) as ledger:
+        assert ended.status == 14
+        assert [thing.size_bytes for thing in ledger.live()] == [100]
+
+
+def test_a_client_that_waits_for_every_child_takes_nothing_away(tmp_path: Path) -> None:
+    body = """
+    void *reap(void *unused) { for (;;) waitpid(-1, 0, __WALL); return unused; }
+    int run(void) {
+        pthread_t thread;
+        pthread_create(&thread, 0, reap, 0);
+        for (int i = 0; i < 5; i++) block(100);
+        return 0;"""
+    program = compile_client(tmp_path, f"{PRELUDE}#include <sys/wait.h>\n{body}")
+    assert reach_of([str(program)])[100] is Reach.LOST
 
 
 PYTHON: Final = """

@@ -129,6 +129,8 @@ bool block_reach(uint64_t address, struct block_range *block) {
     return true;
 }
 
+bool block_lies_at(uint64_t address) { return heap_at(address) != NULL; }
+
 bool block_was_reached(uint64_t address) {
     const struct heap *heap = heap_at(address);
     if (!heap) return false;

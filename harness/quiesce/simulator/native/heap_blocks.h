@@ -26,6 +26,7 @@ bool heap_add_block(uint64_t start, uint64_t end);
 // Reaches the block in use that an address lies in. Returns false where there is none, or it was reached before.
 bool block_reach(uint64_t address, struct block_range *block);
 bool block_was_reached(uint64_t address);
+bool block_lies_at(uint64_t address);  // whether it lies in a known heap
 uint64_t blocks_in_use(void);  // how many there are
 
 // Calls `see` for each block in use that was not reached.

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// In the process that is looked at: gives up fast chunks, and learns what marks a chunk of a thread's cache.
+// All of it is for the process that searches. Gives up fast chunks, and learns what marks a chunk of a thread's cache.
 void heap_malloc_prepare(void);
 
-// What follows is for the process that searches. Each adds what lies there to the known heaps.
+// Each of these adds what lies there to the known heaps.
 
 // The heap of the first arena, which brk() extends. Returns where the known part of it ends.
 uint64_t heap_malloc_walk_first(uint64_t start, uint64_t end);

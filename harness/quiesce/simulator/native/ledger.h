@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "failure.h"
@@ -151,6 +152,7 @@ struct live *ledger_live(uint32_t index);
 
 // Whether a copy of the process that is made now has the ledger too, and writes to the same one.
 void ledger_share(bool share);
+void ledger_range(void (*add)(const void *start, size_t bytes));
 
 // Where the ring is written.
 extern struct ledger_place {

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void python_objects_prepare(void);  // looks for an interpreter in this process
+// All of it is for the process that searches.
+void python_objects_prepare(void);  // looks for an interpreter
 
-// What follows is for the process that searches; where there is no interpreter each says that nothing is known.
+// Where there is no interpreter each says that nothing is known.
 
 // Whether two digits of 30 bits that lie at an address are those of an integer.
 bool python_digits_are_integers(uint64_t address);

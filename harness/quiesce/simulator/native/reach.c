@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "python_objects.h"
 #include "roots.h"
 #include "snapshot.h"
+#include "thread_stacks.h"
 #include "virtual.h"
 
 enum { LARGE_BYTES = 1 << 16 };  // from there on it is worth asking which pages are there
@@ -53,11 +55,21 @@ static void look_for_thing(uint64_t word) {
     if (space) find(space);
 }
 
-static void look_for_block(uint64_t word) {
+static void look_for_block(uint64_t address) {
     struct block_range block;
-    // Beside a pointer some put marks into the bits that no address has.
-    uint64_t address = word & ((1ull << ADDRESS_BITS) - 1);
     if (level != REACH_INDIRECTLY_LOST && block_reach(address, &block)) push(block.start, block.end);
+}
+
+// Beside an address some put marks into the bits that no address has.
+static uint64_t without_marks(uint64_t word) { return word & ((1ull << ADDRESS_BITS) - 1); }
+
+// In a packed structure an address may lie at each multiple of four.
+static void look_between(uint64_t at, uint64_t end) {
+    uint64_t word;
+    if (at + sizeof word > end) return;
+    memcpy(&word, (const void *)at, sizeof word);
+    word = without_marks(word);
+    if (may_be_thing(word)) look_for_thing(word);
 }
 
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
@@ -72,9 +84,10 @@ __attribute__((no_sanitize("address"))) static void look_at_words(uint64_t start
     enum { BEFORE_DIGITS_BYTES = 24 };
     for (uint64_t at = (start + 7) & ~7ull; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
         uint64_t word = *(const uint64_t *)at;
+        look_between(at + sizeof(uint32_t), end);
         if (word < PAGE_BYTES) continue;
-        if (may_be_thing(word)) look_for_thing(word);
-        look_for_block(word);
+        if (may_be_thing(without_marks(word))) look_for_thing(without_marks(word));
+        look_for_block(without_marks(word));
         if (at - start >= BEFORE_DIGITS_BYTES) look_at_digits(at, word);
     }
 }
@@ -120,10 +133,12 @@ static void look_into_lost_memory(uint32_t live) {
     entry->reachable = before;
 }
 
-// Host memory that a client registered is held by whoever holds the memory.
+// Host memory that a client registered is held by whoever holds the memory: as long as it is mapped, where it is no
+// block of a heap.
 static void find_registered(uint32_t live) {
-    const struct live *entry = ledger_live(live);
-    level = roots_are_at(entry->address) || block_was_reached(entry->address) ? REACH_HELD : REACH_LOST;
+    uint64_t address = ledger_live(live)->address;
+    bool is_held = block_lies_at(address) ? block_was_reached(address) : mappings_cover(address);
+    level = is_held ? REACH_HELD : REACH_LOST;
     if (level) find(live);
 }
 
@@ -148,18 +163,36 @@ static void *take_memory(uint64_t size_bytes) {
 
 // A root of unknown memory that is too large to be read says nothing of what was not found elsewhere.
 static bool is_read_in_part;
-static void follow_unknown(uint64_t start, uint64_t end) {
+static bool may_read(uint64_t start, uint64_t end) {
     const uint64_t bytes_max = 4ull << 30;
     static uint64_t bytes;
     bytes += end - start;
-    if (bytes > bytes_max)
-        is_read_in_part = true;
-    else
-        follow(start, end);
+    if (bytes > bytes_max) is_read_in_part = true;
+    return bytes <= bytes_max;
 }
 
+static void follow_unknown(uint64_t start, uint64_t end) {
+    if (may_read(start, end)) follow(start, end);
+}
+
+// The copy has no pages of shared memory before it reads them.
+static void follow_shared(uint64_t start, uint64_t end) {
+    if (may_read(start, end)) scan_touched(start, end);
+    follow(0, 0);
+}
+
+// A thread that waits in the kernel may have the address of what it made in a register, which stands nowhere else.
+static bool may_be_in_register(const struct live *entry) {
+    return entry->reachable == REACH_LOST && thread_has_hidden_registers(entry->thread);
+}
+
+static void give_up(uint32_t live) { ledger_live(live)->reachable = REACH_UNKNOWN; }
+
 static void search(void) {
+    heap_malloc_prepare();
+    python_objects_prepare();
     roots_find();
+    snapshot_prepared();
     is_found = take_memory(ledger->live_high);
     // Each block and each thing is pushed once at most.
     queue = take_memory((blocks_in_use() + ledger->live_high + 1) * sizeof *queue);
@@ -168,11 +201,13 @@ static void search(void) {
     each_entry(is_part, follow_part);
     level = REACH_UNKNOWN;
     roots_each(ROOT_UNKNOWN, follow_unknown);
+    roots_each(ROOT_SHARED, follow_shared);
     each_entry(is_registered, find_registered);
     if (is_read_in_part) _exit(1);  // then nothing is said to be lost
     level = REACH_INDIRECTLY_LOST;
     blocks_unreached(scan_block);
     each_entry(is_readable_memory, look_into_lost_memory);
+    each_entry(may_be_in_register, give_up);
 }
 
 void reach_forget(void) {
@@ -182,14 +217,11 @@ void reach_forget(void) {
 static bool is_not_held(const struct live *entry) { return entry->reachable != REACH_HELD; }
 static unsigned not_held;
 static void count(uint32_t live) { not_held += live != 0; }
-static void give_up(uint32_t live) { ledger_live(live)->reachable = REACH_UNKNOWN; }
 
 void reach_mark(void) {
     not_held = 0;
     each_entry(is_not_held, count);
     if (!not_held) return;
-    heap_malloc_prepare();
-    python_objects_prepare();
     roots_prepare();
     ledger_share(true);
     bool is_searched = snapshot_search(search);

@@ -1,6 +1,7 @@
 #include "roots.h"
 
 #include <link.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "heap_blocks.h"
 #include "heap_malloc.h"
 #include "heap_python.h"
+#include "ledger.h"
 #include "mappings.h"
 #include "memory.h"
 #include "thread_stacks.h"
@@ -72,6 +74,8 @@ static void add(uint64_t start, uint64_t end, enum root root) {
 
 static void add_held(uint64_t start, uint64_t end) { add(start, end, ROOT_HELD); }
 
+static void add_shared(uint64_t start, uint64_t end) { add(start, end, ROOT_SHARED); }
+
 static int compare_ranges(const void *first, const void *second) {
     uint64_t left = ((const struct range *)first)->start, right = ((const struct range *)second)->start;
     return left < right ? -1 : left > right;
@@ -88,12 +92,19 @@ static int note_variables(struct dl_phdr_info *info, size_t size_bytes, void *un
     return 0;
 }
 
+static void find_variables(void) {
+    variables_count = 0;
+    dl_iterate_phdr(note_variables, NULL);
+    qsort(variables, variables_count, sizeof *variables, compare_ranges);
+}
+
 static void add_own(const void *start, size_t bytes) {
     if (bytes && own_count < OWN_MAX) own[own_count++] = (struct range){(uint64_t)start, (uint64_t)start + bytes};
 }
 
 static void find_own(void) {
     own_count = 0;
+    ledger_range(add_own);
     mappings_table(add_own);
     add_own(mapped, sizeof mapped);
     memory_tables(add_own);
@@ -102,9 +113,6 @@ static void find_own(void) {
 }
 
 __attribute__((noinline)) void roots_prepare(void) {
-    variables_count = 0;
-    dl_iterate_phdr(note_variables, NULL);
-    qsort(variables, variables_count, sizeof *variables, compare_ranges);
     thread_stacks_note();
     stack = (uint64_t)__builtin_frame_address(0);
     unsigned count = mappings_read();
@@ -112,7 +120,6 @@ __attribute__((noinline)) void roots_prepare(void) {
         const struct mapping *mapping = mapping_at_index(i);
         if (mapping->start <= stack && stack < mapping->end) exit_frames_note(mapping->end);
     }
-    find_own();
 }
 
 void roots_forget(void) { mappings_forget(); }
@@ -219,9 +226,12 @@ static void set_aside_own(void) {
 
 void roots_find(void) {
     int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    bool is_whole = mappings_are_there();
     unsigned count = mappings_read();
     roots = mmap(NULL, ROOTS_MAX * sizeof *roots, PROT_READ | PROT_WRITE, how, -1, 0);
-    if (!count || roots == MAP_FAILED) give_up();
+    if (!is_whole || !count || roots == MAP_FAILED) give_up();
+    find_variables();
+    find_own();
     exit_frames_each(add_held);
     for (unsigned i = 0; i < count; i++) {
         const struct mapping *mapping = mapping_at_index(i), *before = i ? mapping_at_index(i - 1) : NULL;
@@ -229,6 +239,8 @@ void roots_find(void) {
         bool is_guarded = before && before->end == mapping->start && before->kind == MAPPING_GUARD;
         switch (mapping->kind) {
             case MAPPING_FILE: add_held(mapping->start, mapping->end); break;
+            case MAPPING_READ_ONLY: mappings_written(mapping->start, mapping->end, add_held); break;
+            case MAPPING_SHARED: mappings_resident(mapping->start, mapping->end, add_shared); break;
             case MAPPING_HEAP: sort_out_heap(mapping->start, mapping->end); break;
             case MAPPING_STACK:
                 if (!sort_out_stack(mapping, true)) add_held(mapping->start, mapping->end);
@@ -246,10 +258,4 @@ void roots_find(void) {
 void roots_each(enum root root, void (*see)(uint64_t start, uint64_t end)) {
     for (unsigned i = 0; i < roots_count; i++)
         if (roots[i].root == root) see(roots[i].range.start, roots[i].range.end);
-}
-
-bool roots_are_at(uint64_t address) {
-    for (unsigned i = 0; i < roots_count; i++)
-        if (roots[i].range.start <= address && address < roots[i].range.end) return true;
-    return false;
 }

@@ -24,35 +24,56 @@ enum {
     THREAD_OFFSET = 0x2d0,
 };
 
-static uint64_t pointers[THREADS_MAX];
-static unsigned pointers_count;
+static struct waiting {
+    uint32_t thread;
+    uint64_t pointer;
+    bool has_hidden_registers;
+} threads[THREADS_MAX];
+static unsigned threads_count;
 static bool offset_is_right;
 
-// Returns the pointer of a thread that waits: "… stack-pointer program-counter", or 0: "running", or it has ended.
-static uint64_t pointer_of(const char *thread) {
+// Calls for which the C library's functions save registers: futex, nanosleep, clock_nanosleep, pause, select, pselect6,
+// rt_sigsuspend, rt_sigtimedwait.
+static bool saves_registers(long call) {
+    return call == SYS_futex || call == SYS_nanosleep || call == SYS_clock_nanosleep || call == SYS_pause ||
+           call == SYS_select || call == SYS_pselect6 || call == SYS_rt_sigsuspend || call == SYS_rt_sigtimedwait;
+}
+
+// Reads where a thread waits: "call arguments … stack-pointer program-counter". False: "running", or it has ended.
+static bool read_wait(const char *thread, struct waiting *waiting) {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/self/task/%s/syscall", thread);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0) return false;
     ssize_t got = read(file, text, sizeof text - 1);
     close(file);
-    if (got <= 0) return 0;
+    if (got <= 0) return false;
     text[got] = 0;
     char *last = strrchr(text, ' ');
-    if (!last) return 0;
+    if (!last) return false;
     *last = 0;
     char *before = strrchr(text, ' ');
-    return before ? strtoull(before + 1, NULL, 16) : 0;
+    if (!before) return false;
+    waiting->pointer = strtoull(before + 1, NULL, 16);
+    waiting->has_hidden_registers = !saves_registers(strtol(text, NULL, 10));
+    return true;
 }
 
 // A thread that ends has often told so before it is gone: it is given a moment.
 static void note(const char *thread) {
-    uint64_t pointer = pointer_of(thread);
-    for (unsigned i = 0; i < TRIES && !pointer; i++) {
+    struct waiting waiting = {.thread = (uint32_t)atoi(thread)};
+    bool waits = read_wait(thread, &waiting);
+    for (unsigned i = 0; i < TRIES && !waits; i++) {
         nanosleep(&(struct timespec){.tv_nsec = NAP_NANOSECONDS}, NULL);
-        pointer = pointer_of(thread);
+        waits = read_wait(thread, &waiting);
     }
-    if (pointer && pointers_count < THREADS_MAX) pointers[pointers_count++] = pointer;
+    if (waits && threads_count < THREADS_MAX) threads[threads_count++] = waiting;
+}
+
+bool thread_has_hidden_registers(uint32_t thread) {
+    for (unsigned i = 0; i < threads_count; i++)
+        if (threads[i].thread == thread) return threads[i].has_hidden_registers;
+    return false;
 }
 
 struct entry {  // struct linux_dirent64
@@ -64,7 +85,7 @@ struct entry {  // struct linux_dirent64
 };
 
 void thread_stacks_note(void) {
-    pointers_count = 0;
+    threads_count = 0;
     pid_t self = (pid_t)syscall(SYS_gettid);
     offset_is_right = *(pid_t *)(pthread_self() + THREAD_OFFSET) == self;
     int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,8 +112,10 @@ static const char *find_descriptor(uint64_t start, uint64_t end) {
 
 uint64_t thread_stack_in(uint64_t start, uint64_t end) {
     uint64_t lowest = 0;
-    for (unsigned i = 0; i < pointers_count; i++)
-        if (start <= pointers[i] && pointers[i] < end && (!lowest || pointers[i] < lowest)) lowest = pointers[i];
+    for (unsigned i = 0; i < threads_count; i++) {
+        uint64_t pointer = threads[i].pointer;
+        if (start <= pointer && pointer < end && (!lowest || pointer < lowest)) lowest = pointer;
+    }
     if (lowest) return lowest - start < RED_ZONE_BYTES ? start : (lowest - RED_ZONE_BYTES) & ~7ull;
     if (!offset_is_right) return 0;
     const char *descriptor = find_descriptor(start, end);

@@ -11,6 +11,10 @@
 // In the process that is looked at: notes where the stack pointers of the other threads are.
 void thread_stacks_note(void);
 
+// Whether a thread waits in a system call that it may have made from a function which keeps registers of its callers:
+// those are on no stack then. The C library saves them before it waits for a lock or a time.
+bool thread_has_hidden_registers(uint32_t thread);
+
 // Returns the lowest address in use of a stack in a range: `start` where that is not known, `end` for the stack of a
 // thread that has ended, and 0 where no thread's stack lies there.
 uint64_t thread_stack_in(uint64_t start, uint64_t end);
