@@ -144,14 +144,19 @@ def test_a_vendors_runtime_of_another_version_is_named_with_the_flavour_to_run_i
     assert "Run it with --flavour cuda:11" in ran.reasons
 
 
-@pytest.mark.parametrize(("body", "code"), [(USED, ExitCode.NOTHING_FOUND), ("", ExitCode.COULD_NOT_RUN)])
-def test_a_program_that_needs_another_runtime_than_the_flavours_is_told(
-    body: str, code: ExitCode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("flavour", ["cuda:13", "hip:6"])
+@pytest.mark.parametrize("body", [USED, ""])
+def test_a_program_that_needs_another_runtime_than_the_flavours_is_not_green(
+    body: str, flavour: str, tmp_path: Path
 ) -> None:
-    program = str(compile_client(tmp_path, body + "return 0;"))
-    assert main(["exec", "--flavour", "cuda:13", "--", program]) == code
-    shown = "".join(capsys.readouterr())
-    assert "it needs libcudart.so.12. Run it with --flavour cuda:12" in shown
+    ran = Ran(tmp_path, ["--flavour", flavour, "--", str(compile_client(tmp_path, body + "return 0;"))])
+    assert (ran.code, ran.verdicts) == (ExitCode.COULD_NOT_RUN, ["inconclusive"])
+    assert "it needs libcudart.so.12. Run it with --flavour cuda:12" in ran.reasons
+
+
+def test_findings_under_another_flavour_are_findings(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, ["--flavour", "cuda:13", "--", str(compile_client(tmp_path, "cudaFree((void *)1); return 0;"))])
+    assert (ran.code, ran.verdicts) == (ExitCode.FINDINGS, ["failed"])
 
 
 def test_a_static_program_is_told_that_it_can_not_be_tested(tmp_path: Path) -> None:

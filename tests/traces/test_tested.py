@@ -188,7 +188,7 @@ def test_what_is_not_tested_beside_what_is_is_told() -> None:
 
 def test_another_runtime_than_the_flavours_is_told_with_the_flavour_to_choose() -> None:
     others = (Path("libamdhip64.so.5"),)
-    used = Use((), (), others)
+    used = Use((), (), others, has_own=True)
     used.see(record(Seen.ALLOCATED))
     assert untested(used, CUDA, owner) is None
     (note,) = untested_beside(used, CUDA, owner)
@@ -196,6 +196,16 @@ def test_another_runtime_than_the_flavours_is_told_with_the_flavour_to_choose() 
     why = untested(Use((), (), others), CUDA, owner)
     assert why is not None
     assert why.reason.endswith("and it needs libamdhip64.so.5. Run it with --flavour hip:5")
+
+
+@pytest.mark.parametrize("seen", [Seen.ALLOCATED, Seen.CREATED])
+def test_what_another_runtime_alone_did_was_not_tested(seen: Seen) -> None:
+    used = Use((), (), (Path("libamdhip64.so.5"),))
+    used.see(record(seen))
+    why = untested(used, CUDA, owner)
+    assert why is not None
+    assert why.refused
+    assert why.reason == "judged as cuda:12, although it needs libamdhip64.so.5. Run it with --flavour hip:5"
 
 
 STARTED = Load(Loaded.STARTED, 7, Path("/bin/client"), Path())

@@ -25,6 +25,8 @@ class Loaded(enum.StrEnum):
     """A vendor's runtime or driver was asked for, and the simulated one was opened instead."""
     REAL = "real"
     """A vendor's own runtime or driver was loaded: of another version or vendor than the run's flavour."""
+    OWN = "own"
+    """A library of the run's flavour was loaded."""
     OTHER = "other"
     """A runtime of another version or vendor than the run's flavour was needed, and a stub of that name was loaded.
     What it has in common with the flavour's is simulated, with the layouts and by the rules of the flavour."""

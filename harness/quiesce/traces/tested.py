@@ -31,7 +31,12 @@ class Use:
     """What a process did with its device, gathered from its observations."""
 
     def __init__(
-        self, refusals: Iterable[Refusal] = (), vendors: Iterable[Path] = (), others: Iterable[Path] = ()
+        self,
+        refusals: Iterable[Refusal] = (),
+        vendors: Iterable[Path] = (),
+        others: Iterable[Path] = (),
+        *,
+        has_own: bool = False,
     ) -> None:
         self.memory = False
         """Whether it used memory of the device, or of the host that the device can use."""
@@ -43,6 +48,8 @@ class Use:
         """Runtimes of a vendor's own that it loaded."""
         self.others = tuple(others)
         """The names of other runtimes than the flavour's that it needed."""
+        self.has_own = has_own
+        """Whether it loaded the flavour's own runtime, so that some of its work is the flavour's."""
         self._refusals = dict.fromkeys(refusals)
 
     @property
@@ -61,13 +68,19 @@ class Use:
             self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
 
 
-def use_of(ledger: Ledger, path: Path, loads: Iterable[Load]) -> Use:
+def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
     """Return what a process did that left its ledger at ``path``, among the ``loads`` of all processes of the run.
+
+    A child of ``fork()`` that started no program has its parent's libraries as well.
 
     Where observations were overwritten, whatever was made counts as memory.
     """
-    own = [load for load in loads if load.process == ledger.process]
-    use = Use(read_refusals(path), _paths(own, Loaded.REAL), _paths(own, Loaded.OTHER))
+    has_started = any(load.kind is Loaded.STARTED and load.process == ledger.process for load in loads)
+    processes = {ledger.process} if has_started else {ledger.process, ledger.parent}
+    own = [load for load in loads if load.process in processes]
+    runtime = Simulated(ledger.flavour, ledger.version).sonames[0].partition(".so")[0]
+    has_own = any(load.path.name.startswith(runtime) for load in own if load.kind is Loaded.OWN)
+    use = Use(read_refusals(path), _paths(own, Loaded.REAL), _paths(own, Loaded.OTHER), has_own=has_own)
     for record in ledger.records():
         use.see(record)
         if use.memory:
@@ -86,7 +99,12 @@ class Untested:
 
 
 def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Untested | None:
-    """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller."""
+    """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller.
+
+    What was done through another runtime than the flavour's alone was judged by the wrong layouts and rules.
+    """
+    if use.others and not use.has_own and (use.memory or use.work):
+        return Untested(f"judged as {simulated}, although {_other_runtimes(use.others)}", refused=True)
     if use.memory or any(each.kind is RefusalKind.ARMED for each in use.refusals):
         return None
     if use.too_large is not None:

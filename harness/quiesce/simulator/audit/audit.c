@@ -104,7 +104,7 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
     if (!map->l_name || !*map->l_name) return 0;
     service answer = served_as(map->l_name, &stands_in);
     if (is_of_run(map->l_name)) {
-        if (answer == NOT_SERVED) witness("other", base_name(map->l_name), last_client);
+        if (answer != NO_RUNTIME) witness(answer == SERVED ? "own" : "other", base_name(map->l_name), last_client);
     } else if (answer != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME) {
         witness("real", map->l_name, last_client);
     }
