@@ -21,5 +21,5 @@ def add_at_exit(parser: argparse.ArgumentParser) -> None:
         type=_named,
         metavar="WHAT",
         default=AtExit.LOST,
-        help="which of what lives at exit is a finding: lost (nobody can reach it, the default), all, none",
+        help="report memory that is still allocated at exit: lost (no pointer to it is left; default), all, none",
     )

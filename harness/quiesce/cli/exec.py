@@ -26,39 +26,66 @@ _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, behind --")
-    parser.add_argument("--flavour", default="cuda:12", metavar="NAME:N", help="hip:5 to 7, cuda:11 to 13 (cuda:12)")
+    parser.description = (
+        "Run a program without a GPU, and report leaks, double frees, use after free and races. "
+        "Exit code: 0 nothing found, 1 findings, 2 not tested or failed."
+    )
+    parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, after --")
+    parser.add_argument(
+        "--flavour",
+        default="cuda:12",
+        metavar="NAME:N",
+        help="the runtime that the program was built for: cuda:11, 12, 13 or hip:5, 6, 7 (default: cuda:12)",
+    )
     parser.add_argument("--capacity", type=_capacity, metavar="SIZE", help="memory of each device (default: 16GiB)")
     parser.add_argument(
         "--devices", type=whole_number, default=1, metavar="N", help="how many devices there are (default: 1)"
     )
     parser.add_argument(
-        "--schedule", choices=("eager", "lazy", "seeded"), default="eager", help="when work runs (default: eager)"
+        "--schedule",
+        choices=("eager", "lazy", "seeded"),
+        default="eager",
+        help="when queued work runs: eager at once, lazy as late as allowed, seeded in an order from --seed "
+        "(default: eager)",
     )
-    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures")
+    _add_conditions(parser)
     parser.add_argument(
-        "--recycle", choices=RECYCLING, default=RECYCLING[0], help="when addresses and handles are used again (late)"
+        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+    )
+
+
+def _add_conditions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures (default: 0)"
+    )
+    parser.add_argument(
+        "--recycle",
+        choices=RECYCLING,
+        default=RECYCLING[0],
+        help=f"when freed addresses and handles are used again (default: {RECYCLING[0]})",
     )
     parser.add_argument(
         "--fail",
         action="append",
         default=[],
         metavar="KIND:N",
-        help="fail the N-th call of a kind; N+: from it on; P%%: by chance; =CODE behind it: with that error. Kinds: "
-        "device, pinned, managed, memory (any of them), stream, event, graph, copy, launch, synchronize",
+        help="make calls fail: KIND:N the N-th call of a kind, KIND:N+ all from the N-th on, KIND:P%% P percent of "
+        "them; add =CODE for the error code. Kinds: device, pinned, managed, memory (any of these three), stream, "
+        "event, graph, copy, launch, synchronize",
     )
     add_at_exit(parser)
     parser.add_argument(
         "--stacks",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="keep call stacks, native and Python, and say where blocks came from (default: yes)",
+        help="record native and Python call stacks, to show where blocks were allocated (default: yes)",
     )
     parser.add_argument(
-        "--ring", type=whole_number, default=1 << 20, metavar="N", help="how many observations are kept"
-    )
-    parser.add_argument(
-        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--ring",
+        type=whole_number,
+        default=1 << 20,
+        metavar="N",
+        help="how many observations to keep (default: 1,048,576); older ones can't be judged for races",
     )
 
 

@@ -21,7 +21,7 @@ from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
-    "exec": "run a program on the simulated CUDA or HIP runtime and judge what it left",
+    "exec": "run a program without a GPU, and report leaks, double frees, use after free and races",
     "explore": "run generated sequences on a backend and shrink what fails to a case file",
     "conformance": "examine a backend: its contract, the corpus, failures below it, generated sequences",
     "subjects": "build upstream releases, run the cases on them, and hold them to what is expected of each",
