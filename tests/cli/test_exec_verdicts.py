@@ -154,6 +154,12 @@ def test_a_program_that_needs_another_runtime_than_the_flavours_is_not_green(
     assert "it needs libcudart.so.12. Run it with --flavour cuda:12" in ran.reasons
 
 
+def test_another_runtime_beside_the_flavours_own_is_a_note(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, USED + "return 0;", libraries=("libcudart.so.13",)))])
+    assert (ran.code, ran.verdicts) == (ExitCode.NOTHING_FOUND, ["passed"])
+    assert "judged as cuda:12, although it needs libcudart.so.13. Run it with --flavour cuda:13" in ran.notes
+
+
 def test_findings_under_another_flavour_are_findings(tmp_path: Path) -> None:
     ran = Ran(tmp_path, ["--flavour", "cuda:13", "--", str(compile_client(tmp_path, "cudaFree((void *)1); return 0;"))])
     assert (ran.code, ran.verdicts) == (ExitCode.FINDINGS, ["failed"])
