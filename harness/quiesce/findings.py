@@ -122,7 +122,8 @@ class Finding:
     file's line (None for generated sequences); ``request`` is the request as text; ``allocated_by`` says where
     the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``). ``readings`` are those of
     the gauge that a leak check found growing. ``call_sites`` are the calls of a program that it is about, with their
-    stacks; ``allocated_by`` and ``evidence`` say the same in a line each.
+    stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how often a program broke the
+    rule from these places; the finding is about the first time.
     """
 
     invariant: str
@@ -137,3 +138,9 @@ class Finding:
     evidence: str = ""
     readings: RoundReadings | None = field(default=None, repr=False)
     call_sites: tuple[CallSite, ...] = field(default=(), repr=False)
+    seen: int = 1
+
+    @property
+    def repetition(self) -> str:
+        """Return ``25 times; the first is shown``, or an empty text for what was seen once."""
+        return f"{self.seen:,} times; the first is shown" if self.seen > 1 else ""

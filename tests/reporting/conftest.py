@@ -129,6 +129,7 @@ USED_AFTER_FREE = Result(
                 ),
                 CallSite("used by", "cudaMemsetAsync", 7),
             ),
+            seen=25,
         ),
     ),
     reproduce="quiesce exec -- python train.py",

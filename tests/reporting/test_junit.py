@@ -28,6 +28,12 @@ def child_of(report: Report, verdict: Verdict) -> str | None:
     raise AssertionError(f"no test case has the verdict {verdict}")
 
 
+def test_message_says_how_often_a_rule_was_broken(program: Result) -> None:
+    failure = ET.fromstring(render_junit(Report(seed=4, results=(program,)))).find(".//failure")
+    assert failure is not None
+    assert failure.get("message") == "freed_memory_is_not_used (seen 25 times)"
+
+
 def test_failure_reads_as_the_golden_text(report: Report) -> None:
     assert GOLDEN_CASE in render_junit(report)
 

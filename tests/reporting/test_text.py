@@ -26,6 +26,7 @@ python train.py: operation 7 on 'cuda:12': cudaMemsetAsync
   invariant: freed_memory_is_not_used (violation)
   expected:  live memory
   observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
+  seen:      25 times; the first is shown
   class:     TEAR
   allocated by cudaMalloc (observation 3):
     train.py:8 in step

@@ -9,7 +9,7 @@ from quiesce.findings import Frame
 from quiesce.simulator.code_places import CodePlaces
 from quiesce.simulator.stacks import CallStack
 from quiesce.traces.folding import frames_of, scripts_of
-from quiesce.traces.origins import made_at
+from quiesce.traces.makers import made_at
 
 SITE = "/venv/lib/python3.11/site-packages"
 
@@ -88,10 +88,9 @@ def test_native_code_that_python_called_stands_first_and_the_interpreter_nowhere
 def test_the_place_is_the_innermost_of_the_program_itself() -> None:
     library, own = Frame("empty", f"{SITE}/cupy/basic.py", 22), Frame("step", "/srv/train.py", 8)
     assert [library.is_own, own.is_own] == [False, True]
-    assert made_at((library, own)) == "at train.py:8"
-    assert made_at((library,)) == "at basic.py:22"
-    assert made_at((Frame("make", module="/srv/client"), Frame("main", "a.c", 3))) == "by make (client+0x0)"
-    assert made_at(()) == ""
+    native = (Frame("make", module="/srv/client"), Frame("main", "a.c", 3))
+    assert made_at([(library, own)]) == ["at train.py:8"]
+    assert made_at([(library,), native, ()]) == ["at basic.py:22", "by make (client+0x0)", ""]
 
 
 def test_what_is_around_a_worker_of_xdist_is_its_plumbing() -> None:

@@ -225,9 +225,11 @@ def test_races_are_not_judged_by_half_of_what_happened(tmp_path: Path) -> None:
 
 
 def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
-    judgement = judged(compile_client(tmp_path, "for (int i = 0; i < 50; i++) cudaFree(&kept); return 0;"))
+    body = "for (int i = 0; i < 50; i++) { void *p; cudaMalloc(&p, 64 + i); cudaMemset(p, 0, 65 + i); cudaFree(p); }"
+    judgement = judged(compile_client(tmp_path, body + " return 0;"))
     assert len(judgement.findings) == SHOWN_MAX
     assert judgement.findings[-1].evidence == "30 more findings of this rule are not shown"
+    assert judgement.left_out == (("uses_stay_inside_their_block", 30),)
 
 
 def test_what_is_not_simulated_is_noted_and_no_finding(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         record["readings"] = _readings_record(finding.readings)
     if finding.call_sites:
         record["call_sites"] = [call_site_record(site) for site in finding.call_sites]
+    if finding.seen > 1:
+        record["seen"] = finding.seen
     return record
 
 
@@ -89,6 +91,7 @@ def finding_from(record: object) -> Finding:
         call_sites=tuple(call_site_from(item) for item in items_of(fields, "call_sites"))
         if "call_sites" in fields
         else (),
+        seen=number_of(fields, "seen") if "seen" in fields else 1,
     )
 
 

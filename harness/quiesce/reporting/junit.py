@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from quiesce.files import write_atomically
+from quiesce.findings import Finding
 from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.names import split_case
@@ -78,13 +79,18 @@ def _add_property(properties: ET.Element, name: str, value: str) -> None:
 def _add_verdict(case: ET.Element, result: Result) -> None:
     if result.verdict is Verdict.PASSED:
         return
-    reason = clean_line(result.reason) or "; ".join(clean_line(finding.invariant) for finding in result.findings)
+    reason = clean_line(result.reason) or "; ".join(map(_message, result.findings))
     if not result.verdict.is_failure and not result.is_unresolved:
         ET.SubElement(case, "skipped", {"type": result.verdict, "message": reason})
         return
     tag = "failure" if result.verdict is Verdict.FAILED else "error"
     element = ET.SubElement(case, tag, {"type": result.verdict, "message": reason})
     element.text = failure_text(result)
+
+
+def _message(finding: Finding) -> str:
+    seen = f" (seen {finding.seen:,} times)" if finding.seen > 1 else ""
+    return clean_line(finding.invariant) + seen
 
 
 def write_junit(report: Report, path: Path) -> None:

@@ -116,6 +116,8 @@ def finding_text(result: Result, finding: Finding) -> str:
     ]
     if finding.allocated_by and not finding.call_sites:
         lines.append(f"  allocated: {clean_line(finding.allocated_by)}")
+    if finding.repetition:
+        lines.append(f"  seen:      {finding.repetition}")
     if finding.fault_class:
         lines.append(f"  class:     {clean_line(finding.fault_class)}")
     lines.extend(f"  {line}" for site in finding.call_sites for line in call_site_lines(site))

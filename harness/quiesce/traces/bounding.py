@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,21 +12,27 @@ from quiesce.traces.amounts import counted
 
 SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""
+_NO_MORE: Final[Mapping[str, int]] = {}
 
 
-def left_out(findings: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
-    """Return the rules of which :func:`bounded` leaves findings out, each with how many."""
-    totals = Counter(finding.invariant for finding in findings)
+def left_out(findings: Iterable[Finding], beyond: Mapping[str, int] = _NO_MORE) -> tuple[tuple[str, int], ...]:
+    """Return the rules of which :func:`bounded` leaves findings out, each with how many more there are."""
+    totals = Counter(finding.invariant for finding in findings) + Counter(beyond)
     return tuple((rule, total - SHOWN_MAX) for rule, total in sorted(totals.items()) if total > SHOWN_MAX)
 
 
-def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first findings of each rule, and say on the last one shown how many there are."""
-    totals: Counter[str] = Counter()
+def bounded(findings: Iterable[Finding], beyond: Mapping[str, int] = _NO_MORE) -> Iterator[Finding]:
+    """Yield the first findings of each rule, and say on the last one shown how many more there are.
+
+    ``beyond`` has, by rule, how many there are besides.
+    """
+    totals = Counter(beyond)
+    reached: Counter[str] = Counter()
     kept: list[Finding] = []
     for finding in findings:
         totals[finding.invariant] += 1
-        if totals[finding.invariant] <= SHOWN_MAX:
+        reached[finding.invariant] += 1
+        if reached[finding.invariant] <= SHOWN_MAX:
             kept.append(finding)
     shown: Counter[str] = Counter()
     for finding in kept:

@@ -30,6 +30,7 @@ from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
+from quiesce.traces.causes import Causes
 from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.live_set import LiveSet
 from quiesce.traces.marks import Marks
@@ -72,13 +73,18 @@ class RunningJudgement:
             self._broken[record.device] = f"device {record.device} became unusable by error {record.other}"
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
-        yield from _broken_rules_of_order(self._oracle, record)
+        yield from _broken_rules_of_order(self._oracle, record, self.origins)
         if self._races is not None:
             yield from (_race_finding(race, self.origins) for race in self._races.see(record))
 
-    def told(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Return as many findings as a reader can take in, with the stacks of the calls that they are about."""
-        return tuple(self.origins.told(bounded(findings)))
+    def told(self, causes: Causes) -> tuple[tuple[Finding, ...], tuple[tuple[str, int], ...]]:
+        """Return as many findings as a reader can take in, with the stacks of the calls that they are about.
+
+        The second part has the rules of which there are more findings, each with how many more.
+        """
+        findings = causes.findings()
+        shown = tuple(self.origins.told(bounded(findings, causes.beyond)))
+        return shown, left_out(findings, causes.beyond)
 
     def held(self, things: Iterable[LiveThing]) -> Iterator[str]:
         """Yield what some live things are and where they were made, a line for each place."""
@@ -114,7 +120,7 @@ def judge(
     ``memory`` takes the observations in the same pass.
     """
     running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
-    findings: list[Finding] = []
+    causes = Causes(running.origins)
     live = None if ledger.lost else LiveSet()
     marks, exhaustion = Marks(running.origins), Exhaustion()
     for record in ledger.records():
@@ -125,7 +131,7 @@ def judge(
         exhaustion.see(record)
         if memory is not None:
             memory.see(record)
-        findings.extend(running.see(record))
+        causes.add(running.see(record))
     notes: list[str] = []
     held: list[str] = []
     if ledger.launches:
@@ -136,7 +142,7 @@ def judge(
             f"races were not judged: the first {counted(ledger.lost, 'observation')} found no room; "
             f"run again with --ring {2 * ledger.observations}"
         )
-    findings.extend(marks.findings(live))
+    causes.add(marks.findings(live))
     notes.extend(marks.notes())
     left = list(ledger.live())
     if not ledger.exited:
@@ -144,12 +150,12 @@ def judge(
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and thing.is_lost)]
-        findings.extend(running.left(accused, moment="the exit", looked=True))
+        causes.add(running.left(accused, moment="the exit", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
-    told = running.told(findings)
+    told, more = running.told(causes)
     exhausted = exhaustion.told(ledger, running.origins)
-    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, left_out(findings))
+    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more)
 
 
 def _description() -> Description:
@@ -159,11 +165,12 @@ def _description() -> Description:
 _WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
 
 
-def _broken_rules_of_order(oracle: Oracle, record: Record) -> Iterator[Finding]:
+def _broken_rules_of_order(oracle: Oracle, record: Record, origins: Origins) -> Iterator[Finding]:
     observations = tuple(observations_of(record, {}))
     if observations and record.seen in _WAITS:  # memory and order are judged by byte, not by slot
         for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):
-            yield replace(finding, operation_index=record.number, request=record.function)
+            sites = (origins.site("waited by", record),)
+            yield replace(finding, operation_index=record.number, request=record.function, call_sites=sites)
 
 
 # -- what the runtime saw at once --------------------------------------------------------------------------------------

@@ -20,12 +20,13 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
 
     ``looked`` says whether the process was searched for their addresses then.
     """
-    for group in by_place(things, origins):
+    groups = by_place(things, origins)
+    for group, made in zip(groups, _made_at(groups, origins), strict=True):
         first = group[0]
         yield Finding(
             NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
             f"everything given back before {moment}",
-            f"{_amount(group)}{_lost(group) if looked else ''}{_made_at(first, origins)}",
+            f"{_amount(group)}{_lost(group) if looked else ''}{made}",
             fault_class="LIVE" if first.thing.is_memory else "HND",
             grade=Grade.LIVE_LEAK,
             call_sites=(origins.site("allocated by" if first.thing.is_memory else "created by", first),),
@@ -35,8 +36,9 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
 def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
     """Yield what some live things are and where they were made, a line for each place."""
     groups = by_place(things, origins)
-    for group in groups[:HELD_MAX]:
-        yield f"{_amount(group)}{_made_at(group[0], origins)}{_unknown(group)}"
+    shown = groups[:HELD_MAX]
+    for group, made in zip(shown, _made_at(shown, origins), strict=True):
+        yield f"{_amount(group)}{made}{_unknown(group)}"
     left_out = [thing for group in groups[HELD_MAX:] for thing in group]
     if left_out:
         size_bytes = sum(thing.size_bytes for thing in left_out)
@@ -83,6 +85,10 @@ def _amount(group: list[LiveThing]) -> str:
     return f"{amount} from {first.function} on device {first.device}"
 
 
-def _made_at(thing: LiveThing, origins: Origins) -> str:
-    place = origins.made_at(thing.stack)
-    return f", {'allocated' if thing.thing.is_memory else 'created'} {place}" if place else ""
+def _made_at(groups: list[list[LiveThing]], origins: Origins) -> list[str]:
+    """Return for each group where it was made, in words that tell it from the others."""
+    places = origins.made_at([group[0].stack for group in groups])
+    return [
+        f", {'allocated' if group[0].thing.is_memory else 'created'} {place}" if place else ""
+        for group, place in zip(groups, places, strict=True)
+    ]

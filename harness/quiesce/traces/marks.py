@@ -76,7 +76,8 @@ class Marks:
         for name, series in self._series.items():
             if len(series.marks) >= MARKS_MIN and _grows(series.marks):
                 parts = list(self._growing(series, live)) if live is not None else []
-                yield from (self._finding(name, part) for part in parts)
+                places = self._origins.made_at([part.maker.stack for part in parts])
+                yield from (self._finding(name, part, place) for part, place in zip(parts, places, strict=True))
                 if not parts:
                     yield _unplaced(name, series.marks)
 
@@ -105,10 +106,9 @@ class Marks:
             if not all(map(_is_flat, (part.counts, part.sizes_bytes))):
                 yield part
 
-    def _finding(self, name: str, part: _Part) -> Finding:
+    def _finding(self, name: str, part: _Part, place: str) -> Finding:
         maker = part.maker
         is_memory = maker.thing.is_memory
-        place = self._origins.made_at(maker.stack)
         where = f", {'allocated' if is_memory else 'created'} {place}" if place else ""
         hint = "" if maker.stack else "; run it without --no-stacks to see where"
         return Finding(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import Final
 
 from quiesce.findings import CallSite, Finding, Frame
 from quiesce.simulator.ledger import LiveThing, Record, Seen
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.folding import frames_of
+from quiesce.traces.makers import calls_of, made_at, place_of
 
 _ABOUT_BLOCKS: Final = frozenset({Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED})
 _ROLES: Final = {
@@ -32,6 +32,15 @@ class _Call:
     function: str
     observation: int
     stack: int
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Untold(CallSite):
+    """A call whose stack is still to come. ``size_bytes`` tells blocks apart where no stacks are kept."""
+
+    stack: int = 0
+    size_bytes: int = 0
 
 
 class Origins:
@@ -48,7 +57,6 @@ class Origins:
         self._freed: dict[int, _Call] = {}
         self._handles: dict[int, _Call] = {}
         self._frames: dict[int, tuple[Frame, ...]] = {0: ()}
-        self._stack_of: dict[int, int] = {}
 
     def see(self, record: Record) -> None:
         """Enter one observation."""
@@ -82,14 +90,12 @@ class Origins:
 
     def site(self, role: str, made: Record | LiveThing) -> CallSite:
         """Return the call of an observation, or the one that made something live; its stack is still to come."""
-        if isinstance(made, Record):
-            return self._site(role, _call(made))
-        return self._site(role, _Call(made.function, made.observation, made.stack))
+        return self._site(role, _call_of(made))
 
     def site_with_stack(self, role: str, made: Record | LiveThing) -> CallSite:
         """Return the call of an observation, or the one that made something live, and who called for it."""
         self._find([made.stack])
-        return replace(self.site(role, made), frames=self._frames[made.stack])
+        return CallSite(role, made.function, _call_of(made).observation, self._frames[made.stack])
 
     def site_of_call(self, role: str, function: str, observation: int, stack: int) -> CallSite:
         """Return a call of which no more than that is known, and who made it."""
@@ -97,24 +103,23 @@ class Origins:
         return CallSite(role, function, observation, self._frames[stack])
 
     def _site(self, role: str, call: _Call) -> CallSite:
-        self._stack_of[call.observation] = call.stack
-        return CallSite(role, call.function, call.observation)
+        return _Untold(role, call.function, call.observation, (), call.stack, call.size_bytes)
 
     def told(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings with the stacks of their calls, and with what these say in a line each."""
         kept = list(findings)
-        self._find(self._stack_of[site.observation] for finding in kept for site in finding.call_sites)
+        self._find(_stack_of(site) for finding in kept for site in finding.call_sites)
         return [self._with_stacks(finding) for finding in kept]
 
     def _with_stacks(self, finding: Finding) -> Finding:
-        sites = tuple(replace(site, frames=self._frames_of_call(site.observation)) for site in finding.call_sites)
+        sites = tuple(
+            CallSite(site.role, site.call, site.observation, self._frames[_stack_of(site)])
+            for site in finding.call_sites
+        )
         made = next((str(site) for site in sites if site.role in ("allocated by", "created by")), "")
         said = [site.sentence for site in sites if site.frames and site.role not in ("allocated by", "created by")]
         evidence = "\n".join([*said, *([finding.evidence] if finding.evidence else [])])
         return replace(finding, call_sites=sites, allocated_by=made, evidence=evidence)
-
-    def _frames_of_call(self, observation: int) -> tuple[Frame, ...]:
-        return self._frames[self._stack_of[observation]]
 
     def _find(self, numbers: Iterable[int]) -> None:
         missing = sorted({number for number in numbers if number not in self._frames})
@@ -129,12 +134,22 @@ class Origins:
     def places(self, stacks: Sequence[int]) -> list[tuple[tuple[str, str], ...]]:
         """Return for each of some stacks who called, equal for those of one place in the code."""
         self._find(stacks)
-        return [_place(self._frames[stack]) for stack in stacks]
+        return [place_of(self._frames[stack]) for stack in stacks]
 
-    def made_at(self, stack: int) -> str:
-        """Return :func:`made_at` of a stack."""
-        self._find([stack])
-        return made_at(self._frames[stack])
+    def made_at(self, stacks: Sequence[int]) -> list[str]:
+        """Return :func:`quiesce.traces.makers.made_at` for each of some stacks."""
+        self._find(stacks)
+        return made_at([self._frames[stack] for stack in stacks])
+
+    @staticmethod
+    def site_keys(sites: Iterable[CallSite]) -> Hashable:
+        """Return what two calls with one stack have in common; no stack is read for it."""
+        return tuple((site.role, site.call, _stack_of(site), _size_of(site)) for site in sites)
+
+    def site_places(self, sites: Sequence[CallSite]) -> list[Hashable]:
+        """Return for each of some calls what is equal for those that the same code made."""
+        self._find(map(_stack_of, sites))
+        return [(site.role, site.call, calls_of(self._frames[_stack_of(site)]), _size_of(site)) for site in sites]
 
     def note(self) -> str:
         """Return what to install so that stacks say more, or an empty text."""
@@ -142,25 +157,19 @@ class Origins:
 
 
 def _call(record: Record) -> _Call:
-    return _Call(record.function, record.number, record.stack)
+    return _Call(record.function, record.number, record.stack, record.size_bytes)
 
 
-def _place(frames: tuple[Frame, ...]) -> tuple[tuple[str, str], ...]:
-    """Return what is the same of all stacks of one place: compilers write one call several times, as in a loop."""
-    return tuple(
-        (frame.function, frame.place if frame.line or not frame.function else frame.module)
-        for frame in frames
-        if not frame.folded
-    )
+def _call_of(made: Record | LiveThing) -> _Call:
+    if isinstance(made, Record):
+        return _call(made)
+    return _Call(made.function, made.observation, made.stack, made.size_bytes)
 
 
-def made_at(frames: tuple[Frame, ...]) -> str:
-    """Return ``at train.py:8``, the program's own innermost frame; the innermost one where none is its own.
+def _stack_of(site: CallSite) -> int:
+    return site.stack if isinstance(site, _Untold) else 0
 
-    Of a frame without a line it is ``by function (module)``, and empty where there is no frame.
-    """
-    shown = [frame for frame in frames if not frame.folded] or list(frames)
-    if not shown:
-        return ""
-    frame = next((each for each in shown if each.is_own), shown[0])
-    return f"at {PurePosixPath(frame.file).name}:{frame.line}" if frame.line else f"by {frame}"
+
+def _size_of(site: CallSite) -> int:
+    """Return the size of an allocated block where no stack says who made it."""
+    return site.size_bytes if isinstance(site, _Untold) and site.role == "allocated by" and not site.stack else 0

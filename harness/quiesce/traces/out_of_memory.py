@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.findings import Frame
+from quiesce.findings import CallSite
 from quiesce.program_run import HOLDERS_MAX, Holder, OutOfMemory
 from quiesce.simulator.ledger import Flag, Ledger, Record, Seen, Thing
 from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
-from quiesce.traces.origins import Origins, made_at
+from quiesce.traces.makers import made_at
+from quiesce.traces.origins import Origins
 
 _OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory."""
@@ -119,7 +120,7 @@ def lines_of(told: OutOfMemory) -> Iterator[str]:
     how = "the first refusal" if told.is_first else "the first refusal that is kept"
     yield (
         f"out of memory{where}: {told.site.call} of {bytes_in_words(told.requested_bytes)} of {told.thing} was refused "
-        f"(observation {told.site.observation}, {how}){_at(told.site.frames)}"
+        f"(observation {told.site.observation}, {how}){_at([told.site])[0]}"
     )
     if told.is_injected:
         yield "  --fail asked for that refusal; this is what there was:"
@@ -133,12 +134,11 @@ def lines_of(told: OutOfMemory) -> Iterator[str]:
         yield f"  and {counted(told.holders_count - len(told.holders), 'more place')} that hold less"
 
 
-def _at(frames: tuple[Frame, ...]) -> str:
-    place = made_at(frames)
-    return f", {place}" if place else ""
+def _at(sites: Sequence[CallSite]) -> list[str]:
+    return [f", {place}" if place else "" for place in made_at([site.frames for site in sites])]
 
 
-def _holder_lines(holders: Iterable[Holder]) -> Iterator[str]:
-    for holder in holders:
+def _holder_lines(holders: Sequence[Holder]) -> Iterator[str]:
+    for holder, place in zip(holders, _at([holder.site for holder in holders]), strict=True):
         what = f"{counted(holder.count, 'block')} of {holder.thing} from {holder.site.call}"
-        yield f"{bytes_in_words(holder.size_bytes)} in {what}{_at(holder.site.frames)}"
+        yield f"{bytes_in_words(holder.size_bytes)} in {what}{place}"

@@ -20,6 +20,7 @@ from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
+from quiesce.traces.causes import Causes
 from quiesce.traces.judgement import RunningJudgement
 from quiesce.traces.tested import Untested, Use, untested
 
@@ -59,17 +60,18 @@ class Watch:
         if lost:
             self._judgement.stop_judging_races()
         end = self._ledger.observations
-        findings: list[Finding] = []
+        causes = Causes(self._judgement.origins)
         for record in self._ledger.records(self._read):
             if record.number < end:
                 self._use.see(record)
-                findings.extend(self._judgement.see(record))
+                causes.add(self._judgement.see(record))
         if lost and self._ledger.made > self._made:
             self._use.memory = True
         self._read = end
-        findings.extend(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
+        causes.add(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
         why = untested(self._use, Simulated(self._ledger.flavour, self._ledger.version))
-        return Between(self._judgement.told(findings), lost, why)
+        findings, _ = self._judgement.told(causes)
+        return Between(findings, lost, why)
 
     def _accuse(self, left: AtExit) -> Iterable[LiveThing]:
         if left is AtExit.NONE:

@@ -41,7 +41,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class FindingCard:
-    """One finding. ``observation`` is None for what was found at the end; ``note`` says why stacks are missing."""
+    """One finding. ``observation`` is None for what was found at the end.
+
+    ``note`` says why stacks are missing, ``seen`` how often it was seen.
+    """
 
     number: int
     anchor: str
@@ -58,6 +61,7 @@ class FindingCard:
     note: str
     rows: tuple[Row | Gap, ...]
     has_threads: bool
+    seen: str
 
 
 def make_findings(result: Result, prefix: str) -> tuple[FindingCard, ...]:
@@ -95,6 +99,7 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
         note=_note(sites, is_whole),
         rows=rows,
         has_threads=len({row.thread for row in rows if isinstance(row, Row)}) > 1,
+        seen=finding.repetition,
     )
 
 

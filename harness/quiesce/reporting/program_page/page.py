@@ -169,7 +169,10 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
         return
     when = f"at observation {memory.peak_observation:,}" if memory.moments else ""
     more = sum(count for _, count in program.findings_left_out)
-    yield "Findings", f"{len(result.findings) + more:,}", f"{len(result.findings):,} shown here" if more else ""
+    shown = f"{len(result.findings):,} shown here" if more else ""
+    seen = sum(finding.seen for finding in result.findings)
+    again = f"seen {seen:,} times" if seen > len(result.findings) else ""
+    yield "Findings", f"{len(result.findings) + more:,}", ", ".join(filter(None, [shown, again]))
     yield "Peak of memory", exact(memory.peak_bytes), when
     held = "Held at exit" if holdings.at_exit else "Held when it was ended"
     yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
