@@ -27,6 +27,11 @@ def test_what_cannot_be_printed_is_written_in_escapes(word: str, quoted: str) ->
     assert shell.join(["run", word]) == f"run {quoted}"
 
 
+def test_a_test_runs_again_under_what_ran_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(shell.EXEC_VARIABLE, "quiesce exec --devices 2 --")
+    assert shell.pytest_command("test_a.py::test_b") == "quiesce exec --devices 2 -- pytest 'test_a.py::test_b'"
+
+
 def test_the_name_of_a_test_is_quoted_in_any_case() -> None:
     assert shell.pytest_command("test_a.py::test_b") == "pytest 'test_a.py::test_b'"
     assert shlex.split(shell.pytest_command("it's.py::test_b[a b]")) == ["pytest", "it's.py::test_b[a b]"]

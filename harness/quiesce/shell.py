@@ -5,8 +5,13 @@ What is shown is cleaned of what a terminal cannot show; a command is not, so it
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable
+from typing import Final
+
+EXEC_VARIABLE: Final = "QUIESCE_EXEC"
+"""What ``quiesce exec`` sets for its program: its own command up to there, with the options that matter."""
 
 
 def join(words: Iterable[str]) -> str:
@@ -25,10 +30,14 @@ def operand(path: str) -> str:
 
 
 def pytest_command(nodeid: str) -> str:
-    """Return the command that runs one test again; its name is quoted in any case."""
+    """Return the command that runs one test again, under ``quiesce exec`` where that runs this process.
+
+    The test's name is quoted in any case.
+    """
     word = operand(nodeid)
     quoted = quote(word)
-    return f"pytest {quoted}" if quoted != word else f"pytest '{word}'"
+    under = os.environ.get(EXEC_VARIABLE)
+    return f"{under} " * bool(under) + "pytest " + (quoted if quoted != word else f"'{word}'")
 
 
 def _escape(character: str) -> str:

@@ -90,4 +90,6 @@ def test_takes_all():
 def test_a_leak_that_uses_up_the_device_is_a_leak(tmp_path: Path) -> None:
     results, said = run(tmp_path, EXHAUSTING, capacity="10GiB")
     (finding,) = results["test_takes_all"]["findings"]
-    assert finding["observed"] == "device memory grows by 1073741824 bytes per round", said
+    assert finding["observed"] == "device memory grows by 1,073,741,824 bytes (1 GiB) per round", said
+    again = results["test_takes_all"]["reproduce"]
+    assert again == "quiesce exec --capacity 10737418240 -- pytest 'test_device.py::test_takes_all'"

@@ -82,21 +82,21 @@ def test_captures(monkeypatch):
 """
 
 LEAKS: Final = {
-    "test_keeps_an_array": ("memory in use of CuPy's pools grows by 5120 bytes per round", "cupy.empty(5000"),
+    "test_keeps_an_array": ("memory in use of CuPy's pools grows by 5,120 bytes (5 KiB) per round", "cupy.empty(5000"),
     "test_keeps_an_array_of_another_device": (
-        "memory in use of CuPy's pools grows by 5120 bytes per round",
+        "memory in use of CuPy's pools grows by 5,120 bytes (5 KiB) per round",
         "cupy.empty(5000",
     ),
     "test_keeps_an_array_of_a_pool": ("memory in use of CuPy's pools grows by 512 bytes per round", "cupy.empty(100"),
     "test_keeps_pinned_memory": (
-        "pinned memory held by CuPy's pool after a trim grows by 1024 bytes per round",
+        "pinned memory held by CuPy's pool after a trim grows by 1,024 bytes (1 KiB) per round",
         "cupyx.empty_pinned",
     ),
 }
 """What each leaking test is told, and the line it is told."""
 ORDERED_LEAKS: Final = dict.fromkeys(
     ("test_keeps_an_array_of_an_ordered_pool", "test_keeps_an_array_of_another_devices_ordered_pool"),
-    ("memory in use of CuPy's pools grows by 4096 bytes per round", "cupy.empty(4096"),
+    ("memory in use of CuPy's pools grows by 4,096 bytes (4 KiB) per round", "cupy.empty(4096"),
 )
 
 LOW_LEVEL: Final = """\

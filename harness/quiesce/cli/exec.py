@@ -14,9 +14,11 @@ from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
+from quiesce.cli.exec_conditions import exec_command
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.program_end import end_of
 from quiesce.results import Result
+from quiesce.shell import EXEC_VARIABLE
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
@@ -102,7 +104,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     }
     settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
     tell_of_cache(console)
-    with run_program(arguments.words, settings, os.environ, meanwhile=_import_judges) as ended:
+    environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
+    with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
         from quiesce.cli.judging import judge_processes
 
         end = end_of(ended.status, arguments.words)

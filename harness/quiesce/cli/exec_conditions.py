@@ -41,12 +41,17 @@ def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -
 
 def reproduce_command(arguments: argparse.Namespace, defaults: argparse.Namespace) -> str:
     """Return a command that does it again: with the options that are not as ``defaults`` has them."""
+    return f"{exec_command(arguments, defaults)} {shell.join(arguments.words)}"
+
+
+def exec_command(arguments: argparse.Namespace, defaults: argparse.Namespace) -> str:
+    """Return such a command up to the program."""
     words = ["quiesce", "exec"]
     for name in _REPEATED:
         value = getattr(arguments, name)
         if value != getattr(defaults, name):
             words += _option(f"--{name.replace('_', '-')}", value)
-    return shell.join([*words, "--", *arguments.words])
+    return shell.join([*words, "--"])
 
 
 def _option(option: str, value: object) -> list[str]:

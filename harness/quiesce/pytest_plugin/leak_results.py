@@ -11,12 +11,17 @@ from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, Quantity
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import Result, Verdict
 from quiesce.shell import pytest_command
+from quiesce.traces.amounts import bytes_in_words
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The invariant that a leaking test breaks."""
+
+_COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
+"""Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
 BACKEND: Final = "process"
 """What reports call the backend of a leak check: the process that pytest runs in."""
@@ -65,8 +70,8 @@ def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding
     grows = "grow" if quantity.unit in quantity.name.split() else "grows"  # threads grow, the C heap grows
     return Finding(
         LEAVES_NOTHING,
-        f"{quantity.name} {grows} by {f'at most {allowed} bytes' if allowed else 'nothing'} per round",
-        f"{quantity.name} {grows} by {rate(readings)}",
+        f"{quantity.name} {grows} by {f'at most {bytes_in_words(allowed)}' if allowed else 'nothing'} per round",
+        f"{quantity.name} {grows} by {_rate(quantity, readings)}",
         line=line,
         allocated_by=_from_root(growth.origin, root),
         fault_class=f"leak of {quantity.family}",
@@ -75,6 +80,12 @@ def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding
         readings=readings,
         call_sites=growth.call_sites,
     )
+
+
+def _rate(quantity: Quantity, readings: RoundReadings) -> str:
+    if quantity.unit == "bytes" and quantity.family in _COUNTED_EXACTLY:
+        return f"{bytes_in_words(round(readings.per_round))} per round"
+    return rate(readings)
 
 
 def _readings(growth: Growth) -> RoundReadings:
