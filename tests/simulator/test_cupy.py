@@ -104,7 +104,9 @@ def test_pools_streams_and_events_work(release: Release, schedule: str) -> None:
 
 
 def test_a_device_has_the_capacity_that_was_asked_for(release: Release) -> None:
-    assert run(release, OUT_OF_MEMORY, "--capacity", "2MiB").returncode == 0
+    done = run(release, OUT_OF_MEMORY, "--capacity", "2MiB")
+    assert done.returncode == 2, "nothing but a refused request was tested"
+    assert "all requests for memory were refused" in done.stdout
 
 
 def test_a_failure_on_demand_reaches_the_program(release: Release) -> None:

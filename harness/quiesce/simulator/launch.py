@@ -22,7 +22,7 @@ from quiesce.simulator.signal_relay import SignalRelay
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
 RECYCLING: Final = ("late", "eager", "never")
-"""When an address or handle is used again that was given back: the default for programs first."""
+"""When an address is used again that was given back: the default for programs first."""
 
 
 @dataclass(frozen=True, slots=True)

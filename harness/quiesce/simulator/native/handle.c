@@ -14,10 +14,7 @@ static struct slot {
     uint64_t serial;
     enum thing thing;  // also of a handle that was destroyed
 } *slots;
-static uint32_t count, capacity;
-static uint32_t first_free, last_free, free_count;  // index + 1
-
-enum { KEPT = 1024 };  // with RECYCLE_LATE so many handles are destroyed before one is handed out again
+static uint32_t count, capacity, first_free;
 
 static bool grow(void) {
     uint32_t wanted = capacity ? 2 * capacity : 256;
@@ -47,10 +44,9 @@ static bool enter(uint32_t index, unsigned device, bool nonblocking) {
 
 uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking) {
     uint32_t index;
-    if (free_count > (settings.recycle == RECYCLE_LATE ? KEPT : 0)) {
+    if (first_free) {
         index = first_free - 1;
         first_free = slots[index].next_free;
-        free_count--;
     } else {
         if (count == capacity && !grow()) return 0;
         index = count++;
@@ -94,13 +90,8 @@ void handle_drop(uint64_t handle) {
     if (slot->live) ledger_remove(slot->live);
     slot->object = NULL;
     if (settings.recycle == RECYCLE_NEVER) return;
-    uint32_t number = (uint32_t)(slot - slots) + 1;
-    bool is_last = settings.recycle == RECYCLE_LATE && free_count;
-    slot->next_free = is_last || !free_count ? 0 : first_free;
-    if (is_last) slots[last_free - 1].next_free = number;
-    if (!is_last) first_free = number;
-    if (is_last || !free_count) last_free = number;
-    free_count++;
+    slot->next_free = first_free;
+    first_free = (uint32_t)(slot - slots) + 1;
 }
 
 bool handle_covers(uint64_t number) { return number - HANDLE_BASE < count * HANDLE_STEP; }
@@ -124,5 +115,5 @@ uint64_t handle_next(uint64_t after, enum thing *thing) {
 void handles_close(void) {
     free(slots);
     slots = NULL;
-    count = capacity = first_free = last_free = free_count = 0;
+    count = capacity = first_free = 0;
 }

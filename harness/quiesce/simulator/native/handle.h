@@ -1,5 +1,5 @@
 // Handles: what a client holds of a stream, an event, a graph. An address that nothing is mapped at, so that a client
-// which looks inside fails at once. A handle that was destroyed may be handed out again at once, late, or never.
+// which looks inside fails at once. A handle that was destroyed may be handed out again at once, or never.
 #pragma once
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@ enum schedule {
 };
 enum recycle {
     RECYCLE_EAGER,  // an address or a handle is used again as soon as it is free
-    RECYCLE_LATE,   // once many others were freed after it
+    RECYCLE_LATE,   // an address once many others were freed after it; a handle at once
     RECYCLE_NEVER,
 };
 
