@@ -64,7 +64,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "--recycle",
         choices=RECYCLING,
         default=RECYCLING[0],
-        help=f"when freed addresses and handles are used again (default: {RECYCLING[0]})",
+        help=f"when freed addresses are used again (default: {RECYCLING[0]})",
     )
     parser.add_argument(
         "--fail",
