@@ -87,7 +87,7 @@ def complaint(expected: Expectation, result: dict[str, Any]) -> str:
     found = findings.get(f"leak of {expected.family}")
     if found is None:
         return f"missed: {result['verdict']}: {result['reason']} {findings}"
-    if not re.search(r" grows? by [1-9][\d.]* .* per round|0\.\d+ .* per round", found["observed"]):
+    if not re.search(r" grows? by [1-9][\d.,]* .* per round|0\.\d+ .* per round", found["observed"]):
         return f"says no amount: {found['observed']}"
     if (readings := found["readings"])["grown"][-1] <= 0 or readings["per_round"] <= 0:
         return f"its readings do not rise: {readings}"
