@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def usual_signals() -> Iterator[None]:
-    """Let programs that tests start end by signals, also where whoever runs the tests ignores them, as ``nohup`` does."""
+    """Let signals end the programs of tests, also where they are ignored around them, as under ``nohup``."""
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
     ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
