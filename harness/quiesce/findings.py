@@ -89,12 +89,13 @@ class Frame:
 class CallSite:
     """Who made a call that a finding is about. ``role`` says what the call has to do with it: ``allocated by``.
 
-    ``call`` is the function of the runtime, ``observation`` its number, and ``frames`` begin with the innermost.
+    ``call`` is the function of the runtime, ``number`` counts the calls that the ledger kept, from 0, and ``frames``
+    begin with the innermost.
     """
 
     role: str
     call: str
-    observation: int
+    number: int
     frames: tuple[Frame, ...] = ()
 
     @property
@@ -111,19 +112,19 @@ class CallSite:
         frames = [str(frame) for frame in self.shown]
         more = len(frames) - FRAMES_MAX
         text = " < ".join(frames[:FRAMES_MAX]) + (f" < {more} more" if more > 0 else "")
-        return f"{self.call} (observation {self.observation})" + (f" by {text}" if text else "")
+        return f"{self.call} (call {self.number})" + (f" by {text}" if text else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One broken rule.
 
-    ``operation_index`` counts the requests performed so far, from 0 (None: at closing); ``line`` is the case
-    file's line (None for generated sequences); ``request`` is the request as text; ``allocated_by`` says where
-    the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``). ``readings`` are those of
-    the gauge that a leak check found growing. ``call_sites`` are the calls of a program that it is about, with their
-    stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how often a program broke the
-    rule from these places; the finding is about the first time.
+    ``operation_index`` counts the requests performed so far, or the calls of a program, from 0 (None: at the end);
+    ``line`` is the case file's line (None for generated sequences); ``request`` is the request as text;
+    ``allocated_by`` says where the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``).
+    ``readings`` are those of the gauge that a leak check found growing. ``call_sites`` are the calls of a program that
+    it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
+    often a program broke the rule from these places; the finding is about the first time.
     """
 
     invariant: str

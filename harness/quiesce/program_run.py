@@ -54,13 +54,13 @@ class MemorySeries:
 class Event:
     """Something worth a mark on the axis: a refused request, or a mark that the program made."""
 
-    observation: int
+    number: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryHistory:
-    """What was allocated, over the number of the observation after which it was.
+    """What was allocated, over the number of the call after which it was.
 
     Of a long run, the lowest and the highest moment of each of many parts are kept, and the last. ``refused`` and
     ``marks`` are the first of ``refused_count`` and ``marks_count``.
@@ -69,7 +69,7 @@ class MemoryHistory:
     moments: tuple[int, ...]
     series: tuple[MemorySeries, ...]
     peak_bytes: int
-    peak_observation: int
+    peak_call: int
     refused: tuple[Event, ...]
     refused_count: int
     marks: tuple[Event, ...]
@@ -78,12 +78,12 @@ class MemoryHistory:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCall:
-    """One observation in words. ``role`` says what it has to do with the finding; most have none.
+    """One call in words. ``role`` says what it has to do with the finding; most have none.
 
     ``thread`` counts the threads of what is shown, from 1.
     """
 
-    observation: int
+    number: int
     thread: int
     call: str
     text: str
@@ -92,7 +92,7 @@ class ObservedCall:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The observations around a finding, in order; numbers that are missing were left out.
+    """The calls around a finding, in order; numbers that are missing were left out.
 
     ``finding`` is its position among those of its result.
     """
@@ -146,7 +146,7 @@ class OutOfMemory:
 
     ``capacity_bytes`` are ``live_bytes`` in ``live_count`` blocks, ``cached_bytes`` in the runtime's own pools,
     ``fragmented_bytes`` that rounding takes, and ``free_bytes``. ``is_injected`` says that the refusal was asked for.
-    ``is_first`` says that no earlier observation was overwritten. ``holders`` are the largest, at most
+    ``is_first`` says that no earlier call was overwritten. ``holders`` are the largest, at most
     :data:`HOLDERS_MAX`; ``holders_count`` counts all.
     """
 
@@ -173,13 +173,13 @@ HOLDERS_MAX: Final = 10
 class ProgramRun:
     """What a report shows of one process.
 
-    ``first_observation`` is the number of the first one kept: earlier ones were overwritten. ``findings_left_out`` has
+    ``first_call`` is the number of the first one kept: earlier ones were overwritten. ``findings_left_out`` has
     the rules of which there were more findings than the result has, each with how many more. ``notes`` are no findings:
     what was not simulated, what was not judged.
     """
 
     conditions: Conditions
-    first_observation: int
+    first_call: int
     launches: int
     findings_left_out: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]

@@ -30,8 +30,8 @@ def _built() -> None:
 @pytest.mark.parametrize(
     ("body", "code", "said"),
     [
-        ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 0;", ExitCode.NOTHING_FOUND, "2 observations on cuda:12"),
-        ("void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;", ExitCode.FINDINGS, "3 observations"),
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 0;", ExitCode.NOTHING_FOUND, "2 calls recorded on cuda:12"),
+        ("void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;", ExitCode.FINDINGS, "3 calls recorded"),
         ("void *p; cudaMalloc(&p, 8); cudaFree(p); return 4;", ExitCode.COULD_NOT_RUN, "ended with status 4"),
         ("void *p; cudaMalloc(&p, 8); abort();", ExitCode.COULD_NOT_RUN, "ended with SIGABRT"),
         ("return 0;", ExitCode.COULD_NOT_RUN, "never called the simulated runtime"),
@@ -60,7 +60,7 @@ def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.Ca
     program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
     main(["exec", "--", str(program)])
     shown = capsys.readouterr().out
-    assert f"{program}: operation 2 on 'cuda:12': cudaFree" in shown
+    assert f"{program}: call 2 on 'cuda:12': cudaFree" in shown
     assert "invariant: memory_is_freed_once" in shown
 
 
@@ -68,11 +68,9 @@ def test_stacks_say_where_a_block_was_allocated(tmp_path: Path, capsys: pytest.C
     program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
     main(["exec", "--", str(program)])
     shown = capsys.readouterr().out
-    assert re.search(r"  allocated by cudaMalloc \(observation 0\):\n    \S+/client\+0x[0-9a-f]+ in main\n", shown), (
-        shown
-    )
+    assert re.search(r"  allocated by cudaMalloc \(call 0\):\n    \S+/client\+0x[0-9a-f]+ in main\n", shown), shown
     main(["exec", "--no-stacks", "--", str(program)])
-    assert "  allocated by cudaMalloc (observation 0)\n" in capsys.readouterr().out
+    assert "  allocated by cudaMalloc (call 0)\n" in capsys.readouterr().out
 
 
 def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_what_is_left_is_a_finding_that_names_its_origin(project: Project) -> No
         [
             "*invariant: nothing_is_left_at_quiescence*",
             "*observed:  2,000 bytes (2.0 KiB) in 20 blocks of device memory *, allocated at test_it.py:6",
-            "*allocated by cudaMalloc (observation 0):",
+            "*allocated by cudaMalloc (call 0):",
             "*/test_it.py:6 in allocate",
             "*/test_it.py:11 in test_it",
             "*… * frames of pytest and pluggy folded",
@@ -179,13 +179,13 @@ def test_under_exec_a_marker_that_is_wrong_is_said_before_any_test_runs(project:
     assert "no tests ran" in done.stdout
 
 
-def test_observations_that_were_overwritten_are_said(project: Project) -> None:
+def test_calls_that_were_overwritten_are_said(project: Project) -> None:
     body = (
         "def test_it(simulated_device):\n"
         "    for _ in range(20): simulated_device.call('Free', allocate(simulated_device))\n"
     )
     project.write("test_it.py", BEGIN + body)
-    assert "24 observations were overwritten" in run_under_exec(project, "--ring", "16").stdout
+    assert "24 calls were overwritten" in run_under_exec(project, "--ring", "16").stdout
 
 
 UNUSED = "def test_it(simulated_device): simulated_device.call('GetDeviceCount', ctypes.byref(ctypes.c_int()))\n"

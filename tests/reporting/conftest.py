@@ -102,9 +102,9 @@ USED_AFTER_FREE = Result(
             observed="cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before",
             operation_index=7,
             request="cudaMemsetAsync",
-            allocated_by="cudaMalloc (observation 3) by step (train.py:8) < <module> (train.py:20)",
+            allocated_by="cudaMalloc (call 3) by step (train.py:8) < <module> (train.py:20)",
             fault_class="TEAR",
-            evidence="freed by cudaFree (observation 5) by destroy() (pool.cpp:71) < libpool.so+0x1f40\n"
+            evidence="freed by cudaFree (call 5) by destroy() (pool.cpp:71) < libpool.so+0x1f40\n"
             "2 more findings of this rule are not shown",
             call_sites=(
                 CallSite(
@@ -145,7 +145,7 @@ USED_AFTER_FREE = Result(
             capacity_bytes=16 << 30,
             failures=("device:9",),
         ),
-        first_observation=0,
+        first_call=0,
         launches=3,
         findings_left_out=(("freed_memory_is_not_used", 2),),
         notes=("not simulated: cudaGraphicsMapResources (1 times called)", "3 kernels were launched"),
@@ -157,7 +157,7 @@ USED_AFTER_FREE = Result(
                 MemorySeries("pinned", 0, None, (3 << 20,) * 5, 3 << 20, 1),
             ),
             peak_bytes=8 << 20,
-            peak_observation=3,
+            peak_call=3,
             refused=(Event(6, "cudaMalloc of 64 bytes"),),
             refused_count=1,
             marks=(Event(4, "step"),),

@@ -22,7 +22,7 @@ pytestmark = NEEDS_CHROMIUM
 
 RACE = Finding(
     "conflicting_uses_are_ordered",
-    "cudaMemcpyAsync (observation 4) on stream 1 before cudaMemsetAsync (observation 6) on stream 2",
+    "cudaMemcpyAsync (call 4) on stream 1 before cudaMemsetAsync (call 6) on stream 2",
     "nothing orders them, and both touch 1,048,576 bytes (1 MiB)",
     operation_index=6,
     request="cudaMemsetAsync",
@@ -98,14 +98,14 @@ def test_a_moment_is_read_out_by_mouse_and_keyboard(browser: Browser, racing: Re
         expect(page.locator(".series .then").first).to_be_hidden()
         canvas.focus()
         page.keyboard.press("Home")
-        expect(readout).to_have_text("After observation 1: 3 MiB in all.")
+        expect(readout).to_have_text("After call 1: 3 MiB in all.")
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
-        expect(readout).to_have_text("After observation 3: 8 MiB in all.")
+        expect(readout).to_have_text("After call 3: 8 MiB in all.")
         assert page.locator("td.then").all_text_contents() == ["3 MiB", "0 bytes", "5 MiB"]
         box = box_of(canvas)
         page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 50)
-        expect(readout).to_have_text("After observation 8: 8 MiB in all.")
+        expect(readout).to_have_text("After call 8: 8 MiB in all.")
 
 
 def test_the_memory_plot_has_an_area_for_each_series(browser: Browser, racing: Report, tmp_path: Path) -> None:
@@ -116,10 +116,8 @@ def test_the_memory_plot_has_an_area_for_each_series(browser: Browser, racing: R
         assert all(area.evaluate("area => area.getBBox().width > 0") for area in areas.all())
         names = page.locator(".series th[scope=row]").all_text_contents()
         assert names == ["Pinned host memory", "Device memory of device 0, stream 2", "Device memory of device 0"]
-        expect(page.locator(".canvas .refusal")).to_have_attribute(
-            "title", "refused: cudaMalloc of 64 bytes (observation 6)"
-        )
-        expect(page.locator(".canvas .mark")).to_have_attribute("title", "mark step (observation 4)")
+        expect(page.locator(".canvas .refusal")).to_have_attribute("title", "refused: cudaMalloc of 64 bytes (call 6)")
+        expect(page.locator(".canvas .mark")).to_have_attribute("title", "mark step (call 4)")
 
 
 def test_a_pin_leads_to_its_finding(browser: Browser, racing: Report, tmp_path: Path) -> None:
@@ -127,7 +125,7 @@ def test_a_pin_leads_to_its_finding(browser: Browser, racing: Report, tmp_path: 
         pins = page.locator("a.pin")
         expect(pins).to_have_count(2)
         press(pins.nth(0))
-        assert page.evaluate("location.hash") == "#finding-2"  # observation 6 comes before 7
+        assert page.evaluate("location.hash") == "#finding-2"  # call 6 comes before 7
         covers = page.evaluate(
             "() => { const box = document.querySelector('#finding-2 h3').getBoundingClientRect();"
             " return document.elementFromPoint(box.left + 5, box.top + 5).closest('h3')?.id }"

@@ -22,20 +22,20 @@ def test_failure_reads_as_the_golden_text(failing: Result) -> None:
 
 
 PROGRAM = """\
-python train.py: operation 7 on 'cuda:12': cudaMemsetAsync
+python train.py: call 7 on 'cuda:12': cudaMemsetAsync
   invariant: freed_memory_is_not_used (violation)
   expected:  live memory
   observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
   seen:      25 times; the first is shown
   class:     TEAR
-  allocated by cudaMalloc (observation 3):
+  allocated by cudaMalloc (call 3):
     train.py:8 in step
     … 2 frames of pytest and pluggy folded
     train.py:20 in <module>
-  freed by cudaFree (observation 5):
+  freed by cudaFree (call 5):
     /src/pool.cpp:71 in destroy()
     /lib/libpool.so+0x1f40
-  used by cudaMemsetAsync (observation 7)
+  used by cudaMemsetAsync (call 7)
   evidence:
     2 more findings of this rule are not shown
   reproduce: quiesce exec -- python train.py"""
@@ -62,7 +62,7 @@ def test_unknown_origin_leaves_its_line_out(failing: Result) -> None:
 def test_finding_at_closing_names_no_line(failing: Result) -> None:
     finding = replace(failing.findings[0], operation_index=None, line=None, request="")
     first = failure_text(replace(failing, findings=(finding,))).splitlines()[0]
-    assert first == "cases/pool/squeeze_before_oom.case: at closing on 'reference'"
+    assert first == "cases/pool/squeeze_before_oom.case: at the end on 'reference'"
 
 
 def test_where_nothing_was_performed_nothing_closed(failing: Result) -> None:

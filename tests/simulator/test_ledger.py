@@ -114,7 +114,7 @@ def test_live_things_say_what_made_them(start: Any) -> None:
     client.make("StreamCreateWithFlags", 1)
     address = client.make("HostMalloc", 10, 0)
     stream, block = client.machine.ledger.live()
-    assert (stream.thing, stream.function, stream.observation) == (Thing.STREAM, "hipStreamCreateWithFlags", 0)
+    assert (stream.thing, stream.function, stream.number) == (Thing.STREAM, "hipStreamCreateWithFlags", 0)
     assert (block.thing, block.function, block.address, block.size_bytes) == (
         Thing.PINNED,
         "hipHostMalloc",

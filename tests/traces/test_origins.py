@@ -55,12 +55,12 @@ def findings(folder: Path, body: str, stacks: int, at_exit: AtExit = AtExit.NONE
 def test_wrong_calls_name_what_made_their_object(body: str, tmp_path: Path) -> None:
     (plain,) = findings(tmp_path, body, 0)
     function = "cudaEventCreate" if "Event" in body else "cudaMalloc"
-    assert (plain.allocated_by, plain.evidence) == (f"{function} (observation 0)", "")
+    assert (plain.allocated_by, plain.evidence) == (f"{function} (call 0)", "")
     (told,) = findings(tmp_path, body, 1)
     made = "main" if "Event" in body else "make"
-    assert f"{function} (observation 0) by {made}" in told.allocated_by
-    assert f" by {told.request} (observation " in told.evidence
-    assert ("freed by cudaFree (observation 1) by drop" in told.evidence) == ("drop(p);" in body and "[64]" not in body)
+    assert f"{function} (call 0) by {made}" in told.allocated_by
+    assert f" by {told.request} (call " in told.evidence
+    assert ("freed by cudaFree (call 1) by drop" in told.evidence) == ("drop(p);" in body and "[64]" not in body)
 
 
 def test_leaks_are_grouped_by_the_place_they_were_made_at(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_race_names_both_callers(tmp_path: Path) -> None:
     cudaMemsetAsync(p, 0, 64, a);
     cudaMemsetAsync(p, 1, 64, b);"""
     (race,) = findings(tmp_path, body, 1)
-    assert [(site.role, site.observation) for site in race.call_sites] == [("earlier use", 3), ("later use", 4)]
+    assert [(site.role, site.number) for site in race.call_sites] == [("earlier use", 3), ("later use", 4)]
     assert [line.partition(" by ")[0] for line in race.evidence.splitlines()] == [
-        "earlier use cudaMemsetAsync (observation 3)",
-        "later use cudaMemsetAsync (observation 4)",
+        "earlier use cudaMemsetAsync (call 3)",
+        "later use cudaMemsetAsync (call 4)",
     ]

@@ -47,7 +47,7 @@ def described(folder: Path, body: str, **options: str | int) -> ProgramRun:
 
 def sentences(program: ProgramRun, finding: int = 0) -> list[str]:
     (calls,) = (each.calls for each in program.surroundings if each.finding == finding)
-    return [f"{call.observation} {call.call} {call.text}{f' [{call.role}]' * bool(call.role)}" for call in calls]
+    return [f"{call.number} {call.call} {call.text}{f' [{call.role}]' * bool(call.role)}" for call in calls]
 
 
 def test_memory_is_counted_by_kind_device_and_stream(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_memory_is_counted_by_kind_device_and_stream(tmp_path: Path) -> None:
         MemorySeries("device", 0, 1, (0, 0, 100, 100, 0, 0), 100, 1),
         MemorySeries("pinned", 0, None, (0, 500, 500, 500, 500, 0), 500, 1),
     )
-    assert (memory.peak_bytes, memory.peak_observation) == (3600, 3)
+    assert (memory.peak_bytes, memory.peak_call) == (3600, 3)
 
 
 def test_a_long_run_is_thinned_and_keeps_its_peak(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_was_allocated_before_the_ring_is_in_the_sum(tmp_path: Path) -> Non
         ring=16,
     )
     (series,) = program.memory.series
-    assert program.first_observation == 201 - 16
+    assert program.first_call == 201 - 16
     assert (series.bytes[-1], series.peak_bytes, program.memory.peak_bytes) == (1000, 1058, 1058)
 
 

@@ -87,7 +87,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         type=whole_number,
         default=1 << 20,
         metavar="N",
-        help="how many observations to keep (default: 1,048,576); older ones can't be judged for races",
+        help="how many calls to keep (default: 1,048,576); a program that makes more is not judged for races",
     )
 
 

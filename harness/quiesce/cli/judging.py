@@ -18,6 +18,7 @@ from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
+from quiesce.traces.amounts import counted
 from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
@@ -70,7 +71,7 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         why = untested(use, simulated)
         if why is None:
             judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))
-        console.complain(f"{clean_line(name)}: {ledger.observations} observations on {simulated}")
+        console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
         for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")
         for line in lines_of(judgement.out_of_memory) if judgement.out_of_memory else ():

@@ -132,7 +132,7 @@ def _place(group: Sequence[LiveThing], made: Sequence[int], frames: Callable[[Li
     first = min(group, key=lambda thing: thing.serial)
     role = "allocated by" if first.thing.is_memory else "created by"
     return Place(
-        CallSite(role, first.function, first.observation, frames(first)),
+        CallSite(role, first.function, first.number, frames(first)),
         count=len(group),
         size_bytes=sum(thing.size_bytes for thing in group),
         rounds=len({bisect_left(made, thing.serial) for thing in group}),
@@ -142,5 +142,5 @@ def _place(group: Sequence[LiveThing], made: Sequence[int], frames: Callable[[Li
 def _recurring(places: Sequence[Place]) -> Sequence[Place]:
     most = max(place.rounds for place in places)
     recurring = [place for place in places if place.rounds * RECURRING_SHARE >= most]
-    recurring.sort(key=lambda place: (-place.rounds, -place.size_bytes, place.site.observation))
+    recurring.sort(key=lambda place: (-place.rounds, -place.size_bytes, place.site.number))
     return recurring[:PLACES_SHOWN]

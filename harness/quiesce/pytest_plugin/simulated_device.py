@@ -26,6 +26,7 @@ from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
+from quiesce.traces.amounts import counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
 
@@ -61,7 +62,7 @@ class SimulatedDevice:
         self.simulated = simulated
         self.library = library
         self.lost = 0
-        """How many observations were overwritten before they were judged."""
+        """How many calls were overwritten before they were judged."""
         self.unused = ""
         """Why nothing was tested, where the test leaves the judgement to its end."""
         self._must_be_used = must_be_used
@@ -253,7 +254,7 @@ def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None
     """Fail a test that has to answer for something, or tested nothing; say where something could not be judged."""
     findings = device.end(failed=failed)
     if device.lost:
-        text = f"{device.lost} observations were overwritten before they were judged: enlarge the ring (--ring)"
+        text = f"{counted(device.lost, 'call')} were overwritten before they were judged; keep more with --ring"
         item.warn(pytest.PytestWarning(f"simulated_device: {text}"))
     if device.unused and not findings and not failed:
         pytest.fail(f"inconclusive: nothing was tested: {device.unused}", pytrace=False)

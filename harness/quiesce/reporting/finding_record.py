@@ -46,7 +46,7 @@ def call_site_record(site: CallSite) -> dict[str, Any]:
     return {
         "call": encodable(site.call),
         "frames": [_frame_record(frame) for frame in site.frames],
-        "observation": site.observation,
+        "number": site.number,
         "role": encodable(site.role),
     }
 
@@ -99,7 +99,7 @@ def call_site_from(record: object) -> CallSite:
     """Return the call site that :func:`call_site_record` wrote. Raises :class:`RecordError` for any other shape."""
     fields = mapping_of(record, "a call site")
     frames = tuple(_frame_from(item) for item in items_of(fields, "frames"))
-    return CallSite(text_of(fields, "role"), text_of(fields, "call"), number_of(fields, "observation"), frames)
+    return CallSite(text_of(fields, "role"), text_of(fields, "call"), number_of(fields, "number"), frames)
 
 
 def _frame_from(record: object) -> Frame:

@@ -40,7 +40,7 @@ def program_record(program: ProgramRun) -> dict[str, Any]:
         "findings_left_out": [
             {"count": count, "invariant": encodable(rule)} for rule, count in program.findings_left_out
         ],
-        "first_observation": program.first_observation,
+        "first_call": program.first_call,
         "holdings": _holdings_record(program.holdings),
         "launches": program.launches,
         "memory": _memory_record(program.memory),
@@ -75,7 +75,7 @@ def _memory_record(memory: MemoryHistory) -> dict[str, Any]:
         "marks_count": memory.marks_count,
         "moments": list(memory.moments),
         "peak_bytes": memory.peak_bytes,
-        "peak_observation": memory.peak_observation,
+        "peak_call": memory.peak_call,
         "refused": [_event_record(event) for event in memory.refused],
         "refused_count": memory.refused_count,
         "series": [
@@ -93,13 +93,13 @@ def _memory_record(memory: MemoryHistory) -> dict[str, Any]:
 
 
 def _event_record(event: Event) -> dict[str, Any]:
-    return {"observation": event.observation, "text": encodable(event.text)}
+    return {"number": event.number, "text": encodable(event.text)}
 
 
 def _observed_record(call: ObservedCall) -> dict[str, Any]:
     return {
         "call": encodable(call.call),
-        "observation": call.observation,
+        "number": call.number,
         "role": encodable(call.role),
         "text": encodable(call.text),
         "thread": call.thread,
@@ -130,7 +130,7 @@ def program_from(record: object) -> ProgramRun:
     fields = mapping_of(record, "the value of 'program'")
     return ProgramRun(
         conditions=_conditions_from(fields.get("conditions")),
-        first_observation=number_of(fields, "first_observation"),
+        first_call=number_of(fields, "first_call"),
         launches=number_of(fields, "launches"),
         findings_left_out=_each(fields, "findings_left_out", _left_out_from),
         notes=tuple(str(note) for note in items_of(fields, "notes")),
@@ -173,7 +173,7 @@ def _memory_from(record: object) -> MemoryHistory:
         moments=moments,
         series=series,
         peak_bytes=number_of(fields, "peak_bytes"),
-        peak_observation=number_of(fields, "peak_observation"),
+        peak_call=number_of(fields, "peak_call"),
         refused=_each(fields, "refused", _event_from),
         refused_count=number_of(fields, "refused_count"),
         marks=_each(fields, "marks", _event_from),
@@ -193,7 +193,7 @@ def _series_from(fields: Mapping[str, Any]) -> MemorySeries:
 
 
 def _event_from(fields: Mapping[str, Any]) -> Event:
-    return Event(number_of(fields, "observation"), text_of(fields, "text"))
+    return Event(number_of(fields, "number"), text_of(fields, "text"))
 
 
 def _surroundings_from(fields: Mapping[str, Any]) -> Surroundings:
@@ -202,7 +202,7 @@ def _surroundings_from(fields: Mapping[str, Any]) -> Surroundings:
 
 def _observed_from(fields: Mapping[str, Any]) -> ObservedCall:
     return ObservedCall(
-        observation=number_of(fields, "observation"),
+        number=number_of(fields, "number"),
         thread=number_of(fields, "thread"),
         call=text_of(fields, "call"),
         text=text_of(fields, "text"),

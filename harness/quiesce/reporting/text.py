@@ -63,7 +63,8 @@ def place(result: Result, finding: Finding | None = None) -> str:
 
 def _what_happened(result: Result, finding: Finding) -> str:
     index = finding.operation_index
-    moment = f"operation {index} " if index is not None else "at closing " if result.operations else ""
+    step = "call" if finding.call_sites else "operation"
+    moment = f"{step} {index} " if index is not None else "at the end " if result.operations else ""
     request = clean_line(finding.request)
     return f"{moment}on '{clean_line(result.backend)}'" + (f": {request}" if request else "")
 
@@ -82,7 +83,7 @@ def folded_line(frames: list[Frame]) -> str:
 
 def call_site_lines(site: CallSite) -> list[str]:
     """Return what a call has to do with a finding and who made it: a line for each frame, the innermost first."""
-    call = f"{clean_line(site.role)} {clean_line(site.call)} (observation {site.observation})"
+    call = f"{clean_line(site.role)} {clean_line(site.call)} (call {site.number})"
     lines: list[str] = []
     for is_folded, neighbours in groupby(site.frames, key=lambda frame: bool(frame.folded)):
         frames = list(neighbours)

@@ -128,7 +128,7 @@ class Flag(enum.IntFlag):
 class LiveThing:
     """Something that was not freed or destroyed. ``size_bytes`` is 0 for a handle.
 
-    ``observation`` counts what was observed before it was made; ``reach`` says whether its address stood in the memory
+    ``number`` is that of the record that made it; ``reach`` says whether its address stood in the memory
     of the process when that was searched, at its exit at the latest; ``stack`` is a number in the log of call stacks
     beside the ledger, 0 where none was kept.
     """
@@ -139,7 +139,7 @@ class LiveThing:
     address: int
     size_bytes: int
     function: str
-    observation: int
+    number: int
     reach: Reach
     stack: int = 0
 

@@ -25,7 +25,7 @@ class _Cause:
 class Causes:
     """Takes findings in order, however many, and keeps the first of each cause.
 
-    Two findings of observations have one cause if they break one rule by calls from the same places. What is found at
+    Two findings of records have one cause if they break one rule by calls from the same places. What is found at
     the end is grouped by place when it is found: each such finding is a cause.
     """
 

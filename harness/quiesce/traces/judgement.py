@@ -56,7 +56,7 @@ class Judgement:
 
 
 class RunningJudgement:
-    """Takes observations in order and judges each with what came before; races only where none is missing."""
+    """Takes records in order and judges each with what came before; races only where none is missing."""
 
     def __init__(self, flavour: Flavour, stacks: CallStacks | None, *, judges_races: bool) -> None:
         self.origins = Origins(stacks)
@@ -66,7 +66,7 @@ class RunningJudgement:
         self._broken: dict[int, str] = {}
 
     def see(self, record: Record) -> Iterator[Finding]:
-        """Enter one observation and yield the rules that it breaks."""
+        """Enter one record and yield the rules that it breaks."""
         if record.seen is Seen.NOT_SIMULATED:
             self._missing[record.function] += 1
         elif record.seen is Seen.CONTEXT_BROKEN:
@@ -91,7 +91,7 @@ class RunningJudgement:
         return held_lines(things, self.origins)
 
     def stop_judging_races(self) -> None:
-        """Note that observations are missing from now on."""
+        """Note that records are missing from now on."""
         self._races = None
 
     def left(self, things: Iterable[LiveThing], *, moment: str, looked: bool) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def judge(
 ) -> Judgement:
     """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept.
 
-    ``memory`` takes the observations in the same pass.
+    ``memory`` takes the records in the same pass.
     """
     running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
     causes = Causes(running.origins)
@@ -139,7 +139,7 @@ def judge(
         notes.append(f"{counted(ledger.launches, 'kernel')} {verb} launched; kernels do not compute here")
     if ledger.lost:
         notes.append(
-            f"races were not judged: the first {counted(ledger.lost, 'observation')} found no room; "
+            f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
             f"run again with --ring {2 * ledger.observations}"
         )
     causes.add(marks.findings(live))
@@ -268,4 +268,4 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
 def _use(record: Record) -> str:
     stream = f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
     where = stream if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
-    return f"{record.function} (observation {record.number}) on {where}"
+    return f"{record.function} (call {record.number}) on {where}"

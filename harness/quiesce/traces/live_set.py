@@ -1,4 +1,4 @@
-"""What is live at a moment, by what it is and who made it: kept up to date from observation to observation."""
+"""What is live at a moment, by what it is and who made it: kept up to date from record to record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Maker:
 
 @dataclass(slots=True)
 class Held:
-    """How much of a maker's is live; ``latest`` is the observation that made the last of it."""
+    """How much of a maker's is live; ``latest`` is the record that made the last of it."""
 
     count: int
     size_bytes: int
@@ -28,14 +28,14 @@ class Held:
 
 
 class LiveSet:
-    """Takes observations in order."""
+    """Takes records in order."""
 
     def __init__(self) -> None:
         self.held: dict[Maker, Held] = {}
         self._made: dict[tuple[bool, int], tuple[Maker, int]] = {}
 
     def see(self, record: Record) -> Maker | None:
-        """Enter one observation, and return whose holdings it changed."""
+        """Enter one record, and return whose holdings it changed."""
         match record.seen:
             case Seen.ALLOCATED | Seen.CREATED:
                 return self._make(record)

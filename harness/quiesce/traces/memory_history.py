@@ -1,7 +1,7 @@
-"""Memory over time, from the observations of a ledger, thin enough to be drawn.
+"""Memory over time, from the records of a ledger, thin enough to be drawn.
 
-A run is divided into :data:`PARTS_MAX` parts of equally many observations. The moments of the lowest and of the highest
-total of each part are kept, so no peak is lost. An observation costs one entry of a list until its part ends.
+A run is divided into :data:`PARTS_MAX` parts of equally many records. The moments of the lowest and of the highest
+total of each part are kept, so no peak is lost. A record costs one entry of a list until its part ends.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class _Events:
     kept: list[Event] = field(default_factory=list)
     count: int = 0
 
-    def add(self, observation: int, text: str) -> None:
+    def add(self, number: int, text: str) -> None:
         self.count += 1
         if len(self.kept) < EVENTS_MAX:
-            self.kept.append(Event(observation, text))
+            self.kept.append(Event(number, text))
 
 
 class MemoryRecorder:
-    """Takes observations in order. ``first`` is the number of the first that is kept, ``end`` follows the last."""
+    """Takes records in order. ``first`` is the number of the first that is kept, ``end`` follows the last."""
 
     def __init__(self, first: int, end: int) -> None:
         self._first = first
@@ -56,7 +56,7 @@ class MemoryRecorder:
         self._marks = _Events()
 
     def see(self, record: Record) -> None:
-        """Enter one observation."""
+        """Enter one record."""
         seen = record.seen
         if seen is Seen.ALLOCATED:
             key = record.device, record.thing, record.stream if record.flags & Flag.ORDERED else None
@@ -73,7 +73,7 @@ class MemoryRecorder:
             self._marks.add(record.number, record.function)
 
     def _unseen(self, record: Record) -> tuple[_Key, int]:
-        """Note a free of what was allocated before the first observation that is kept."""
+        """Note a free of what was allocated before the first record that is kept."""
         key = record.device, record.thing, None
         self._freed_unseen[key] += record.size_bytes
         return key, record.size_bytes
@@ -104,7 +104,7 @@ class MemoryRecorder:
         changes.clear()
 
     def history(self, live: Iterable[LiveThing]) -> MemoryHistory:
-        """Return what was seen. ``live`` is what is left: it tells what was held before the first observation kept."""
+        """Return what was seen. ``live`` is what is left: it tells what was held before the first record kept."""
         last = self._changes[-1][0] if self._changes else 0
         self._close_part()
         if self._moments and self._moments[-1][0] < last:
@@ -115,12 +115,12 @@ class MemoryRecorder:
         series = [self._series([key], before, peaks[key]) for key in shown]
         if rest:
             series.append(self._series(rest, before, None))
-        observation, peak_bytes = self._peak
+        number, peak_bytes = self._peak
         return MemoryHistory(
             moments=tuple(number for number, _ in self._moments),
             series=tuple(series),
             peak_bytes=peak_bytes + sum(before.values()),
-            peak_observation=observation,
+            peak_call=number,
             refused=tuple(self._refused.kept),
             refused_count=self._refused.count,
             marks=tuple(self._marks.kept),
@@ -141,7 +141,7 @@ class MemoryRecorder:
         )
 
     def _held_before(self, live: Iterable[LiveThing]) -> Mapping[_Key, int]:
-        """Return what was held before the first observation kept: what of it was seen to go, and what never went."""
+        """Return what was held before the first record kept: what of it was seen to go, and what never went."""
         before = self._freed_unseen.copy()
         for left in live:
             if left.thing.is_memory and left.thing is not Thing.PHYSICAL and left.address not in self._blocks:

@@ -30,7 +30,7 @@ class _Call:
     """A call that made or freed something."""
 
     function: str
-    observation: int
+    number: int
     stack: int
     size_bytes: int = 0
 
@@ -44,7 +44,7 @@ class _Untold(CallSite):
 
 
 class Origins:
-    """Takes observations in order, and says of later ones where the block or handle that they are about came from.
+    """Takes records in order, and says of later ones where the block or handle that they are about came from.
 
     Findings name calls at once, and get the stacks of all of them together (:meth:`told`): native code is asked for its
     lines once.
@@ -59,7 +59,7 @@ class Origins:
         self._frames: dict[int, tuple[Frame, ...]] = {0: ()}
 
     def see(self, record: Record) -> None:
-        """Enter one observation."""
+        """Enter one record."""
         match record.seen:
             case Seen.ALLOCATED:
                 call = _call(record)
@@ -89,21 +89,21 @@ class Origins:
         return self._by_start.get(start) if record.seen in _ABOUT_BLOCKS else None
 
     def site(self, role: str, made: Record | LiveThing) -> CallSite:
-        """Return the call of an observation, or the one that made something live; its stack is still to come."""
+        """Return the call of a record, or the one that made something live; its stack is still to come."""
         return self._site(role, _call_of(made))
 
     def site_with_stack(self, role: str, made: Record | LiveThing) -> CallSite:
-        """Return the call of an observation, or the one that made something live, and who called for it."""
+        """Return the call of a record, or the one that made something live, and who called for it."""
         self._find([made.stack])
-        return CallSite(role, made.function, _call_of(made).observation, self._frames[made.stack])
+        return CallSite(role, made.function, _call_of(made).number, self._frames[made.stack])
 
-    def site_of_call(self, role: str, function: str, observation: int, stack: int) -> CallSite:
+    def site_of_call(self, role: str, function: str, number: int, stack: int) -> CallSite:
         """Return a call of which no more than that is known, and who made it."""
         self._find([stack])
-        return CallSite(role, function, observation, self._frames[stack])
+        return CallSite(role, function, number, self._frames[stack])
 
     def _site(self, role: str, call: _Call) -> CallSite:
-        return _Untold(role, call.function, call.observation, (), call.stack, call.size_bytes)
+        return _Untold(role, call.function, call.number, (), call.stack, call.size_bytes)
 
     def told(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings with the stacks of their calls, and with what these say in a line each."""
@@ -113,8 +113,7 @@ class Origins:
 
     def _with_stacks(self, finding: Finding) -> Finding:
         sites = tuple(
-            CallSite(site.role, site.call, site.observation, self._frames[_stack_of(site)])
-            for site in finding.call_sites
+            CallSite(site.role, site.call, site.number, self._frames[_stack_of(site)]) for site in finding.call_sites
         )
         made = next((str(site) for site in sites if site.role in ("allocated by", "created by")), "")
         said = [site.sentence for site in sites if site.frames and site.role not in ("allocated by", "created by")]
@@ -163,7 +162,7 @@ def _call(record: Record) -> _Call:
 def _call_of(made: Record | LiveThing) -> _Call:
     if isinstance(made, Record):
         return _call(made)
-    return _Call(made.function, made.observation, made.stack, made.size_bytes)
+    return _Call(made.function, made.number, made.stack, made.size_bytes)
 
 
 def _stack_of(site: CallSite) -> int:

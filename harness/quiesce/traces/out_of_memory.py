@@ -21,20 +21,20 @@ _OF_DEVICES: Final = (Thing.DEVICE, Thing.MANAGED)
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Something that was live. ``observation`` is the one that made it; None: it was overwritten."""
+    """Something that was live. ``number`` is that of the one that made it; None: it was overwritten."""
 
     thing: Thing
     device: int
     size_bytes: int
     function: str
-    observation: int | None
+    number: int | None
     stack: int
 
 
 class Exhaustion:
-    """Takes observations in order, and keeps what was live at the first refusal.
+    """Takes records in order, and keeps what was live at the first refusal.
 
-    What was made before the oldest observation that is kept is found all the same: it is live at the end, or its free
+    What was made before the oldest record that is kept is found all the same: it is live at the end, or its free
     is seen after the refusal.
     """
 
@@ -44,7 +44,7 @@ class Exhaustion:
         self._then: list[_Block] = []
 
     def see(self, record: Record) -> None:
-        """Enter one observation."""
+        """Enter one record."""
         match record.seen:
             case Seen.ALLOCATED:
                 self._live[record.address] = record
@@ -63,11 +63,11 @@ class Exhaustion:
         refusal = self._refusal
         if refusal is None:
             return None
-        seen = {block.observation for block in self._then}
+        seen = {block.number for block in self._then}
         earlier = (
-            _Block(each.thing, each.device, each.size_bytes, each.function, each.observation, each.stack)
+            _Block(each.thing, each.device, each.size_bytes, each.function, each.number, each.stack)
             for each in ledger.live()
-            if each.thing.is_memory and each.observation < refusal.number and each.observation not in seen
+            if each.thing.is_memory and each.number < refusal.number and each.number not in seen
         )
         blocks = [block for block in (*self._then, *earlier) if _shares(block, refusal)]
         live_bytes = sum(block.size_bytes for block in blocks)
@@ -109,7 +109,7 @@ def _grouped(blocks: list[_Block], origins: Origins) -> list[list[_Block]]:
 def _holder(group: list[_Block], origins: Origins) -> Holder:
     last = group[-1]
     function = last.function or "a call that was overwritten"
-    site = origins.site_of_call("allocated by", function, last.observation or 0, last.stack)
+    site = origins.site_of_call("allocated by", function, last.number or 0, last.stack)
     size_bytes = sum(block.size_bytes for block in group)
     return Holder(things_in_words(last.thing, 1).partition(" of ")[2], len(group), size_bytes, site)
 
@@ -120,7 +120,7 @@ def lines_of(told: OutOfMemory) -> Iterator[str]:
     how = "the first refusal" if told.is_first else "the first refusal that is kept"
     yield (
         f"out of memory{where}: {told.site.call} of {bytes_in_words(told.requested_bytes)} of {told.thing} was refused "
-        f"(observation {told.site.observation}, {how}){_at([told.site])[0]}"
+        f"(call {told.site.number}, {how}){_at([told.site])[0]}"
     )
     if told.is_injected:
         yield "  --fail asked for that refusal; this is what there was:"

@@ -15,11 +15,11 @@ from quiesce.traces.surroundings import surroundings_of
 def describe_program(
     ledger: Ledger, stacks: CallStacks | None, judgement: Judgement, memory: MemoryRecorder, conditions: Conditions
 ) -> ProgramRun:
-    """Return what one process did. ``memory`` has taken the observations that the judgement is about."""
+    """Return what one process did. ``memory`` has taken the records that the judgement is about."""
     live = list(ledger.live())
     return ProgramRun(
         conditions=conditions,
-        first_observation=ledger.lost,
+        first_call=ledger.lost,
         launches=ledger.launches,
         findings_left_out=judgement.left_out,
         notes=judgement.notes,
@@ -34,7 +34,7 @@ def nothing_observed(conditions: Conditions) -> ProgramRun:
     """Return what is known of a process that never called the runtime: how it was run."""
     return ProgramRun(
         conditions=conditions,
-        first_observation=0,
+        first_call=0,
         launches=0,
         findings_left_out=(),
         notes=(),

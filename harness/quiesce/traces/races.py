@@ -1,4 +1,4 @@
-"""Races between streams, from the observations of a ledger: two uses of one byte, one of them a write, and no order.
+"""Races between streams, from the records of a ledger: two uses of one byte, one of them a write, and no order.
 
 Order is the oracle's (:mod:`quiesce.oracle.clocks`): the ledger observes every record, wait and synchronisation, so a
 use is either ordered or it is not, whatever schedule ran it.
@@ -35,7 +35,7 @@ class _Block:
 
 
 class RaceDetector:
-    """Takes observations in order; :meth:`see` yields the races that each completes."""
+    """Takes records in order; :meth:`see` yields the races that each completes."""
 
     def __init__(self) -> None:
         self._order = HappensBefore(legacy_default_stream=True)
@@ -46,7 +46,7 @@ class RaceDetector:
         self._pages: dict[int, list[_Block]] = {}
 
     def see(self, record: Record) -> Iterator[Race]:
-        """Enter one observation."""
+        """Enter one record."""
         match record.seen:
             case Seen.ALLOCATED:
                 yield from self._allocate(record)

@@ -1,4 +1,4 @@
-"""The observations around each finding, in words, read again from the ledger of a process that has ended."""
+"""The records around each finding, in words, read again from the ledger of a process that has ended."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from quiesce.simulator.ledger import Ledger, Record, Seen
 from quiesce.traces.wording import Place, Sentences, addresses_of
 
 BEFORE: Final = 8
-"""Observations shown before the one that broke a rule."""
+"""Calls shown before the one that broke a rule."""
 AFTER: Final = 4
-"""Observations shown after it."""
+"""Calls shown after it."""
 NEAR: Final = 2
-"""Observations shown before and after another that a finding is about, such as the allocation of its block."""
+"""Calls shown before and after another that a finding is about, such as the allocation of its block."""
 BROKE: Final = "broke the rule"
-"""The role of the observation that a finding was made at, where its call sites give it none."""
+"""The role of the record that a finding was made at, where its call sites give it none."""
 
 
 def surroundings_of(findings: Sequence[Finding], ledger: Ledger) -> tuple[Surroundings, ...]:
-    """Return what there is around each finding; nothing where the observations were overwritten."""
+    """Return what there is around each finding; nothing where the records were overwritten."""
     shown = [_numbers(finding, ledger) for finding in findings]
     records = {number: ledger.record(number) for number in sorted({*(each for numbers in shown for each in numbers)})}
     threads = {thread: count for count, thread in enumerate(dict.fromkeys(each.thread for each in records.values()), 1)}
@@ -37,7 +37,7 @@ def surroundings_of(findings: Sequence[Finding], ledger: Ledger) -> tuple[Surrou
 
 def _roles(finding: Finding) -> dict[int, str]:
     broke = {} if finding.operation_index is None else {finding.operation_index: BROKE}
-    return broke | {site.observation: site.role.removesuffix(" by") for site in finding.call_sites}
+    return broke | {site.number: site.role.removesuffix(" by") for site in finding.call_sites}
 
 
 def _numbers(finding: Finding, ledger: Ledger) -> list[int]:

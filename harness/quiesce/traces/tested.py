@@ -28,7 +28,7 @@ _QUESTIONS: Final = frozenset(
 
 
 class Use:
-    """What a process did with its device, gathered from its observations."""
+    """What a process did with its device, gathered from its records."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Use:
         return tuple(self._refusals)
 
     def see(self, record: Record) -> None:
-        """Enter one observation."""
+        """Enter one record."""
         is_refused = record.seen is Seen.REFUSED
         self.memory = self.memory or record.seen in _MEMORY or (is_refused and Flag.INJECTED in record.flags)
         self.work = self.work or record.seen not in _QUESTIONS
@@ -73,7 +73,7 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
 
     A child of ``fork()`` that started no program has its parent's libraries as well.
 
-    Where observations were overwritten, whatever was made counts as memory.
+    Where records were overwritten, whatever was made counts as memory.
     """
     has_started = any(load.kind is Loaded.STARTED and load.process == ledger.process for load in loads)
     processes = {ledger.process} if has_started else {ledger.process, ledger.parent}

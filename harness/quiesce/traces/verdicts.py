@@ -20,7 +20,7 @@ class Process:
     """
 
     findings: tuple[Finding, ...]
-    observations: int
+    calls: int
     untested: Untested | None
     program: ProgramRun | None = None
     """What a report shows of it, where one is asked for."""
@@ -64,7 +64,7 @@ def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_t
         verdict=verdict,
         reason="" if process.findings else "; ".join(reasons),
         findings=process.findings,
-        operations=process.observations,
+        operations=process.calls,
         program=process.program,
         must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
     )

@@ -27,7 +27,7 @@ from quiesce.traces.tested import Untested, Use, untested
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What happened between two moments. ``lost`` counts observations that were overwritten before they were read.
+    """What happened between two moments. ``lost`` counts records that were overwritten before they were read.
 
     ``untested`` says why nothing was tested since the beginning, None where something was.
     """

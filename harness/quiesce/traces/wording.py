@@ -1,6 +1,6 @@
-"""One observation of a ledger as a sentence: ``frees block 12``.
+"""One record of a ledger as a sentence: ``frees block 12``.
 
-A block has the number of the observation that it was allocated by. Its address would say less: it is another in every
+A block has the number of the record that it was allocated by. Its address would say less: it is another in every
 run.
 """
 
@@ -15,7 +15,7 @@ from quiesce.traces.amounts import bytes_in_words
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an address lies: ``offset_bytes`` into the block that the observation ``block`` allocated."""
+    """Where an address lies: ``offset_bytes`` into the block that the record ``block`` allocated."""
 
     block: int
     offset_bytes: int
@@ -25,14 +25,14 @@ class Place:
 
 
 def addresses_of(record: Record) -> tuple[int, ...]:
-    """Return the addresses that the sentence of an observation names."""
+    """Return the addresses that the sentence of a record names."""
     if record.seen in (Seen.COPIED, Seen.STAGED_AGAIN):
         return record.address, record.other
     return (record.address,) if record.address else ()
 
 
 class Sentences:
-    """Puts observations into words.
+    """Puts records into words.
 
     ``places`` has the places of their addresses, by number and address. What has none is called ``elsewhere``.
     """
@@ -42,7 +42,7 @@ class Sentences:
         self._elsewhere = elsewhere
 
     def of(self, record: Record) -> str:
-        """Return the sentence of one observation."""
+        """Return the sentence of one record."""
         return self._of_memory(record) or self._of_fault(record) or _of_order(record)
 
     def _of_memory(self, record: Record) -> str:

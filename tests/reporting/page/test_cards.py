@@ -84,7 +84,7 @@ def test_an_invariant_that_is_broken_twice_is_named_once(failing: Result) -> Non
     assert card.invariants == (("request_fits_but_out_of_memory", 2), ("other", 1))
 
 
-@pytest.mark.parametrize(("operations", "moment", "note"), [(3, "at closing", "None was recorded."), (0, "", "")])
+@pytest.mark.parametrize(("operations", "moment", "note"), [(3, "at the end", "None was recorded."), (0, "", "")])
 def test_a_card_without_samples_says_so(operations: int, moment: str, note: str, failing: Result) -> None:
     findings = (Finding("rule", "this", "that"),)
     (card,) = make_cards([replace(failing, timeline=(), operations=operations, findings=findings)])

@@ -1,4 +1,4 @@
-"""The cards of findings: calls with their stacks, and the observations around them."""
+"""The cards of findings: calls with their stacks, and the calls around them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from quiesce.results import Result
 def test_a_finding_is_told_in_full(program: Result) -> None:
     (card,) = make_findings(program, "p1-")
     assert (card.number, card.anchor, card.title) == (1, "p1-finding-1", "Use after free")
-    assert (card.rule, card.observation, card.call) == ("freed_memory_is_not_used", 7, "cudaMemsetAsync")
+    assert (card.rule, card.call_number, card.call) == ("freed_memory_is_not_used", 7, "cudaMemsetAsync")
     assert card.sentence == "A block is not used once it was freed."
     assert card.seen == "25 times; the first is shown"
-    assert [(site.role, site.call, site.observation) for site in card.sites] == [
+    assert [(site.role, site.call, site.number) for site in card.sites] == [
         ("Allocated by", "cudaMalloc", 3),
         ("Freed by", "cudaFree", 5),
         ("Used by", "cudaMemsetAsync", 7),
@@ -28,9 +28,9 @@ def test_evidence_does_not_repeat_the_calls(program: Result) -> None:
     assert card.evidence == "2 more findings of this rule are not shown"
 
 
-def test_observations_have_gaps_where_some_are_left_out(program: Result) -> None:
+def test_calls_have_gaps_where_some_are_left_out(program: Result) -> None:
     (card,) = make_findings(program, "")
-    assert [row if isinstance(row, Gap) else (row.observation, row.role) for row in card.rows] == [
+    assert [row if isinstance(row, Gap) else (row.number, row.role) for row in card.rows] == [
         (3, "allocated by"),
         Gap(1),
         (5, "freed by"),
@@ -80,4 +80,4 @@ def test_of_very_many_findings_the_first_are_whole(program: Result) -> None:
 
 def test_a_rule_of_somebody_elses_keeps_its_name(program: Result) -> None:
     (card,) = make_findings(replace(program, findings=(Finding("own_rule", "a", "b"),)), "")
-    assert (card.title, card.sentence, card.observation) == ("own_rule", "", None)
+    assert (card.title, card.sentence, card.call_number) == ("own_rule", "", None)

@@ -18,7 +18,7 @@ HISTORY = MemoryHistory(
         MemorySeries("pinned", 0, None, (0, 4 * MIB, 4 * MIB, 4 * MIB), 4 * MIB, 1),
     ),
     peak_bytes=8 * MIB,
-    peak_observation=2,
+    peak_call=2,
     refused=(Event(7, "cudaMalloc of 64 bytes"),),
     refused_count=9,
     marks=(Event(4, "step"),),
@@ -43,9 +43,9 @@ def area(path: str) -> float:
     return abs(sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in pairs)) / 2 / (WIDTH * HEIGHT)
 
 
-def test_an_area_is_as_large_as_bytes_times_observations() -> None:
+def test_an_area_is_as_large_as_bytes_times_calls() -> None:
     first, second = plotted().layers
-    # of 10 observations and 8 MiB; a moment begins in the middle of its observation and ends with the next one
+    # of 10 calls and 8 MiB; a moment begins in the middle of its call and ends with the next one
     assert area(first.path) == (2 * 4 + 3 * 4 + 3 * 0 + 1.5 * 2) / 80
     assert area(second.path) == (2 * 0 + 3 * 4 + 3 * 4 + 1.5 * 4) / 80
 
@@ -82,12 +82,10 @@ def test_neighbouring_findings_share_a_marker() -> None:
     ]
 
 
-def test_refusals_and_marks_stand_at_their_observation() -> None:
+def test_refusals_and_marks_stand_at_their_call() -> None:
     plot = plotted()
-    assert [(each.percent, each.title) for each in plot.refused] == [
-        (75.0, "refused: cudaMalloc of 64 bytes (observation 7)")
-    ]
-    assert [(each.percent, each.title) for each in plot.marks] == [(45.0, "mark step (observation 4)")]
+    assert [(each.percent, each.title) for each in plot.refused] == [(75.0, "refused: cudaMalloc of 64 bytes (call 7)")]
+    assert [(each.percent, each.title) for each in plot.marks] == [(45.0, "mark step (call 4)")]
     assert plot.refused_count == 9
 
 

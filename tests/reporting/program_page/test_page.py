@@ -65,7 +65,7 @@ def test_conditions_say_how_to_run_it_again(program: Result) -> None:
 
 def test_facts_are_whole_numbers(program: Result) -> None:
     facts = {name: (value, note) for name, value, note in make_program_page(Report(4, (program,))).processes[0].facts}
-    assert facts["Peak of memory"] == ("8,388,608 bytes (8 MiB)", "at observation 3")
+    assert facts["Peak of memory"] == ("8,388,608 bytes (8 MiB)", "at call 3")
     assert facts["Held at exit"] == ("8,388,608 bytes (8 MiB)", "2 blocks and 2 handles and 1 more thing")
     assert facts["Findings"] == ("3", "1 shown here, seen 25 times")
     assert facts["Refused requests"] == ("1", "")

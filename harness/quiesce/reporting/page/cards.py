@@ -163,7 +163,7 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         grade=str(finding.grade),
         fault_class=clean_line(finding.fault_class),
         where=place(result, finding),
-        moment=f"operation {index}" if index is not None else "at closing" if result.operations else "",
+        moment=f"operation {index}" if index is not None else "at the end" if result.operations else "",
         request=clean_line(finding.request),
         expected=clean_line(finding.expected),
         observed=clean_line(finding.observed),

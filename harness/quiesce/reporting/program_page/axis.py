@@ -1,4 +1,4 @@
-"""The axis of a run: observations from the first one kept to the last, in parts of a plot's width."""
+"""The axis of a run: calls from the first one kept to the last, in parts of a plot's width."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """``count`` observations from the one with the number ``first`` on."""
+    """``count`` calls from the one with the number ``first`` on."""
 
     first: int
     count: int
 
-    def part(self, observation: int) -> float:
-        """Return where an observation lies, between 0 and 1: in the middle of its share of the axis."""
-        place = (observation - self.first + 0.5) / max(1, self.count)
+    def part(self, number: int) -> float:
+        """Return where a call lies, between 0 and 1: in the middle of its share of the axis."""
+        place = (number - self.first + 0.5) / max(1, self.count)
         return min(1.0, max(0.0, place))
 
-    def percent(self, observation: int) -> float:
+    def percent(self, number: int) -> float:
         """Return :meth:`part` in percent, with two decimals."""
-        return round(100 * self.part(observation), 2)
+        return round(100 * self.part(number), 2)
 
     def ticks(self) -> tuple[Tick, ...]:
         """Return marks at round numbers."""

@@ -23,9 +23,9 @@ EVIDENCE_LENGTH_MAX: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation in words; ``role`` is '' where it has nothing to do with the finding."""
+    """A call in words; ``role`` is '' where it has nothing to do with the finding."""
 
-    observation: int
+    number: int
     thread: int
     call: str
     text: str
@@ -34,14 +34,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """``count`` observations that are not shown."""
+    """``count`` calls that are not shown."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class FindingCard:
-    """One finding. ``observation`` is None for what was found at the end.
+    """One finding. ``call_number`` is None for what was found at the end.
 
     ``note`` says why stacks are missing, ``seen`` how often it was seen.
     """
@@ -52,7 +52,7 @@ class FindingCard:
     rule: str
     sentence: str
     grade: str
-    observation: int | None
+    call_number: int | None
     call: str
     expected: str
     observed: str
@@ -76,7 +76,7 @@ def make_findings(result: Result, prefix: str) -> tuple[FindingCard, ...]:
 
 def noted(cards: Sequence[FindingCard]) -> Iterator[Noted]:
     """Yield what the plot marks of findings."""
-    return (Noted(card.number, card.title, card.anchor, card.observation) for card in cards)
+    return (Noted(card.number, card.title, card.anchor, card.call_number) for card in cards)
 
 
 def _card(finding: Finding, number: int, prefix: str, around: Surroundings | None) -> FindingCard:
@@ -90,7 +90,7 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
         rule=shorten(finding.invariant),
         sentence=sentence_of(finding.invariant),
         grade=str(finding.grade),
-        observation=finding.operation_index,
+        call_number=finding.operation_index,
         call=shorten(finding.request),
         expected=clean_line(finding.expected),
         observed=clean_line(finding.observed),
@@ -105,7 +105,7 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
 
 def _note(sites: Sequence[CallSite], is_whole: bool) -> str:
     if not is_whole:
-        return f"The first {WHOLE_MAX} findings have call stacks and observations here; report.json has those of all."
+        return f"The first {WHOLE_MAX} findings have call stacks here, and the calls around them; report.json has all."
     if sites and not any(site.frames for site in sites):
         return "No call stacks were kept; run it without --no-stacks to see who made the call."
     return ""
@@ -119,10 +119,10 @@ def _evidence(finding: Finding) -> str:
 
 
 def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:
-    following = calls[0].observation if calls else 0
+    following = calls[0].number if calls else 0
     for call in calls:
-        if call.observation > following:
-            yield Gap(call.observation - following)
+        if call.number > following:
+            yield Gap(call.number - following)
         role = shorten(call.role)
-        yield Row(call.observation, call.thread, shorten(call.call), shorten(call.text), role)
-        following = call.observation + 1
+        yield Row(call.number, call.thread, shorten(call.call), shorten(call.text), role)
+        following = call.number + 1

@@ -51,7 +51,7 @@ class Noted:
     number: int
     title: str
     anchor: str
-    observation: int | None
+    call_number: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class MemoryPlot:
     marks: tuple[Marker, ...]
     marks_count: int
     peak: str
-    peak_observation: int
+    peak_call: int
     sentence: str
     values: str
 
@@ -95,8 +95,8 @@ def make_memory_plot(memory: MemoryHistory, axis: Axis, devices: int, noted: Ite
         marks=_events(memory.marks, axis, "mark "),
         marks_count=memory.marks_count,
         peak=peak,
-        peak_observation=memory.peak_observation,
-        sentence=_sentence(layers, peak, memory.peak_observation),
+        peak_call=memory.peak_call,
+        sentence=_sentence(layers, peak, memory.peak_call),
         values=_values(memory, axis),
     )
 
@@ -168,14 +168,14 @@ def _unit(part: float, units: int) -> int:
 def _grouped(noted: Iterable[Noted], axis: Axis) -> tuple[Marker, ...]:
     """Return a marker for each finding, or for neighbours together."""
     placed = sorted(
-        ((100.0 if each.observation is None else axis.percent(each.observation)), each.number, each) for each in noted
+        ((100.0 if each.call_number is None else axis.percent(each.call_number)), each.number, each) for each in noted
     )
     markers: list[Marker] = []
     for _, group in groupby(placed, key=lambda each: int(each[0] / MARKER_PERCENT)):
         members = [each for _, _, each in group]
         numbers = [each.number for each in members]
         text = str(numbers[0]) if len(numbers) == 1 else f"{min(numbers)}\N{EN DASH}{max(numbers)}"
-        when = axis.percent(members[0].observation) if members[0].observation is not None else 100.0
+        when = axis.percent(members[0].call_number) if members[0].call_number is not None else 100.0
         title = "; ".join(f"finding {each.number}: {each.title}" for each in members[:6])
         more = f"; and {len(members) - 6} more" if len(members) > 6 else ""
         markers.append(Marker(when, text, title + more, f"#{members[0].anchor}"))
@@ -185,18 +185,18 @@ def _grouped(noted: Iterable[Noted], axis: Axis) -> tuple[Marker, ...]:
 def _events(events: Iterable[Event], axis: Axis, prefix: str) -> tuple[Marker, ...]:
     return tuple(
         Marker(
-            axis.percent(event.observation),
+            axis.percent(event.number),
             shorten(event.text),
-            f"{prefix}{shorten(event.text)} (observation {event.observation:,})",
+            f"{prefix}{shorten(event.text)} (call {event.number:,})",
         )
         for event in events
     )
 
 
-def _sentence(layers: Sequence[Layer], peak: str, observation: int) -> str:
+def _sentence(layers: Sequence[Layer], peak: str, number: int) -> str:
     """Return what the plot shows, for who does not see it."""
     names = ", ".join(layer.name.lower() for layer in layers)
-    return f"Bytes allocated after each observation: {names}. The peak is {peak}, at observation {observation:,}."
+    return f"Bytes allocated after each call: {names}. The peak is {peak}, at call {number:,}."
 
 
 def _values(memory: MemoryHistory, axis: Axis) -> str:

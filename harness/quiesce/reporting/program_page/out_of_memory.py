@@ -63,7 +63,7 @@ def make_exhaustion(refused: OutOfMemory) -> Exhaustion:
 
 def _sentence(refused: OutOfMemory) -> str:
     asked = f"{shorten(refused.site.call)} asked for {exact(refused.requested_bytes)} of {shorten(refused.thing)}"
-    where = f"{asked} on device {refused.device}, at observation {refused.site.observation:,}"
+    where = f"{asked} on device {refused.device}, at call {refused.site.number:,}"
     if refused.is_injected:
         return f"{where}. The refusal was asked for with --fail; this is what there was then."
     first = "the first refusal" if refused.is_first else "the first refusal that was kept"

@@ -146,7 +146,7 @@ def _in_short(result: Result, program: ProgramRun, prefix: str) -> Process:
 
 
 def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
-    axis = Axis(program.first_observation, result.operations - program.first_observation)
+    axis = Axis(program.first_call, result.operations - program.first_call)
     findings = make_findings(result, prefix)
     return Process(
         prefix=prefix,
@@ -167,7 +167,7 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
     memory, holdings = program.memory, program.holdings
     if not result.operations:
         return
-    when = f"at observation {memory.peak_observation:,}" if memory.moments else ""
+    when = f"at call {memory.peak_call:,}" if memory.moments else ""
     more = sum(count for _, count in program.findings_left_out)
     shown = f"{len(result.findings):,} shown here" if more else ""
     seen = sum(finding.seen for finding in result.findings)
@@ -178,8 +178,8 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
     yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
     if memory.refused_count:
         yield "Refused requests", f"{memory.refused_count:,}", ""
-    kept = f"kept from {program.first_observation:,} on" if program.first_observation else ""
-    yield "Observations", f"{result.operations:,}", kept
+    kept = f"kept from {program.first_call:,} on" if program.first_call else ""
+    yield "Calls recorded", f"{result.operations:,}", kept
     if program.launches:
         yield "Kernels launched", f"{program.launches:,}", ""
 

@@ -36,7 +36,7 @@ class Site:
 
     role: str
     call: str
-    observation: int
+    number: int
     frames: tuple[FrameLine, ...]
     more: int
 
@@ -51,7 +51,7 @@ def make_site(site: CallSite) -> Site:
     return Site(
         role=role[:1].upper() + role[1:],
         call=shorten(site.call),
-        observation=site.observation,
+        number=site.number,
         frames=tuple(frames[:FRAMES_SHOWN_MAX]),
         more=max(0, len(frames) - FRAMES_SHOWN_MAX),
     )

@@ -24,13 +24,13 @@
       figure.classList.add("reading");
       cursor.style.left = `${100 * (moments[at] - first + 0.5) / count}%`;
       const total = series.reduce((sum, values) => sum + values[at], 0);
-      readout.textContent = `After observation ${moments[at].toLocaleString("en")}: ${inBytes(total)} in all.`;
+      readout.textContent = `After call ${moments[at].toLocaleString("en")}: ${inBytes(total)} in all.`;
       cells.forEach((cell, row) => { cell.textContent = inBytes(series[series.length - 1 - row][at]); });
     }
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect();
-      const observation = first - 0.5 + count * (event.clientX - box.left) / box.width;
-      let index = moments.findIndex((moment) => moment > observation);
+      const call = first - 0.5 + count * (event.clientX - box.left) / box.width;
+      let index = moments.findIndex((moment) => moment > call);
       if (index < 0) index = moments.length;
       show(index - 1);
     });
