@@ -68,7 +68,7 @@ class Ran:
         ("cudaDeviceSynchronize();", [], "the program used no device memory, stream or kernel"),
         (STUB, [], "cudaMallocMipmappedArray (called by client) is not simulated"),
         ("void *s; cudaStreamCreate(&s); cudaStreamDestroy(s);" + STUB, [], "cudaMallocMipmappedArray"),
-        (TABLE, [], "CUDA's runtime is linked into client (statically)"),
+        (TABLE, [], "CUDA's runtime is linked statically into client"),
         ('int cudaSetDevice(int); if (cudaSetDevice(1)) puts("CPU");', [], "cudaSetDevice (error 101) failed"),
         ('void *p; if (cudaMalloc(&p, 24L << 30)) puts("CPU");', [], "use --capacity 32GiB"),
         (
@@ -140,7 +140,7 @@ def test_a_vendors_runtime_of_another_version_is_named_with_the_flavour_to_run_i
     body = f'void *dlopen(const char *, int); return !dlopen("{real}", 2);'
     ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, body))])
     assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.COULD_NOT_RUN, ["inconclusive"], ["error"])
-    assert f"the vendor's own runtime was loaded in place of the simulated cuda:12: {real}" in ran.reasons
+    assert f"the vendor's own runtime was loaded instead of the simulated cuda:12: {real}" in ran.reasons
     assert "Run it with --flavour cuda:11" in ran.reasons
 
 
@@ -186,7 +186,7 @@ def test_a_client_that_was_refused_beside_one_that_was_tested_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["exec", "--", str(compile_client(tmp_path, TABLE + USED + "return 0;"))])
-    assert "not tested: CUDA's runtime is linked into client (statically)" in capsys.readouterr().err
+    assert "not tested: CUDA's runtime is linked statically into client" in capsys.readouterr().err
 
 
 def test_what_a_green_program_held_and_what_was_not_judged_is_in_junit(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_worker_that_was_refused_leaves_the_run_without_a_verdict(tmp_path: Pa
     assert ran.code == ExitCode.COULD_NOT_RUN
     assert sorted(ran.verdicts) == ["inconclusive", "passed"]
     assert sorted(ran.elements) == ["error", "green"]
-    assert "is linked into worker (statically)" in ran.reasons
+    assert "is linked statically into worker" in ran.reasons
 
 
 def test_a_child_of_fork_that_asks_for_a_device_is_refused_as_on_a_gpu_and_told(tmp_path: Path) -> None:

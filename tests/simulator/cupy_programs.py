@@ -164,7 +164,7 @@ GUILTY: Final = {
         "p = runtime.hostAlloc(1000, 0)\nrefused(runtime.free, p)\nruntime.freeHost(p)\n",
     ),
     "the host writes behind a block": (
-        "memory_behind_a_block_survives",
+        "memory_after_a_block_is_unchanged",
         "p = runtime.hostAlloc(1000, 0)\nctypes.memset(p + 1000, 0, 4)\nruntime.freeHost(p)\n",
     ),
     "a fill is too long": (

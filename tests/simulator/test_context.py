@@ -48,7 +48,9 @@ def test_what_a_broken_device_holds_is_not_judged(start: Any) -> None:
     launch(client)
     judgement = judge(client.machine.ledger, AtExit.ALL)
     assert [finding.invariant for finding in judgement.findings] == []
-    assert "device 0 became unusable by error 700: what it held then is not judged" in judgement.notes
+    assert (
+        "device 0 became unusable with error 700: memory and handles that were on it are not judged" in judgement.notes
+    )
 
 
 def test_an_ordinary_failure_of_a_launch_does_not_stay(start: Any) -> None:

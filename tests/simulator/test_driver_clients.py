@@ -118,7 +118,7 @@ def test_a_runtime_inside_of_its_client_is_told_so(driver: Driver, capfd: pytest
     assert table.value is None
     said = capfd.readouterr().err
     assert "cuGetExportTable is not simulated" in said
-    assert "linked into this client (statically)" in said
+    assert "linked statically into this client" in said
 
 
 LOOKS_UP = """

@@ -356,5 +356,5 @@ def test_what_a_client_never_released_is_a_leak_and_what_a_graph_holds_is_none(t
         with open_ledger(each) as ledger:
             findings = judge(ledger, AtExit.LOST).findings
     assert end.status == 0
-    lost = "1 user object from cudaUserObjectCreate on device 0, which nobody can reach any more"
+    lost = "1 user object from cudaUserObjectCreate on device 0, no pointer to it left"
     assert [finding.observed for finding in findings] == ([] if moves else [lost])

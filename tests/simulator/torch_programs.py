@@ -186,7 +186,7 @@ GUILTY: Final = {
         "rt.cudaMalloc(ctypes.byref(p), N), rt.cudaFree(p), rt.cudaMemset(p, 0, N)\n",
     ),
     "the host writes behind a block": (
-        "memory_behind_a_block_survives",
+        "memory_after_a_block_is_unchanged",
         "rt.cudaHostAlloc(ctypes.byref(p), N, 0)\nctypes.memset(p.value, 0, 1001)\nrt.cudaFreeHost(p)\n",
     ),
     "a fill is too long": (

@@ -91,7 +91,7 @@ PROGRAMS = {
     "an overrun copy": ("cudaMemcpyAsync(q, p, 1001, 3, s);", "uses_stay_inside_their_block"),
     "an overrun by the host": (
         "char *h; cudaHostAlloc((void **)&h, 64, 0); h[64] = 1; cudaFreeHost(h);",
-        "memory_behind_a_block_survives",
+        "memory_after_a_block_is_unchanged",
     ),
     "a full block": ("char *h; cudaHostAlloc((void **)&h, 64, 0); h[63] = 1; cudaFreeHost(h);", None),
     "a destroyed stream": (
@@ -197,7 +197,7 @@ MARKED = """
         ),
         (  # what grows comes from nowhere in particular
             "cudaMalloc(&p, i + 1);",
-            ["78 bytes in 12 blocks and 0 handles, after 6 bytes in 3 blocks and 0 handles at the third of 12 marks"],
+            ["78 bytes in 12 blocks and 0 handles at the last of 12 marks 'step'; at the third, 6 bytes in 3 blocks"],
         ),
         ("cudaMalloc(&kept[i], 64); if (i) cudaFree(kept[i - 1]);", []),
     ],
@@ -210,14 +210,14 @@ def test_growth_is_told_by_who_made_it_in_whole_numbers(iteration: str, told: li
         assert ("run it without --no-stacks to see where" in finding.observed) == bool(finding.call_sites)
 
 
-def test_growth_is_judged_by_totals_where_observations_were_overwritten(tmp_path: Path) -> None:
+def test_growth_is_judged_by_totals_where_calls_were_overwritten(tmp_path: Path) -> None:
     body = MARKED.format("for (int j = 0; j < 3; j++) cudaMalloc(&p, 10);")
     (finding,) = judged(compile_client(tmp_path, body), AtExit.NONE, ring=40).findings
-    assert "0 handles, after" in finding.observed
+    assert "0 handles at the last of 10 marks 'step'; at the third" in finding.observed
     assert finding.call_sites == ()
 
 
-def test_races_are_not_judged_by_half_of_what_happened(tmp_path: Path) -> None:
+def test_races_are_not_judged_where_calls_are_missing(tmp_path: Path) -> None:
     body = "for (int i = 0; i < 40; i++) cudaMemset(q, 0, 8); cudaMemsetAsync(p, 1, 8, s); cudaMemsetAsync(p, 2, 8, t);"
     judgement = judged(compile_client(tmp_path, BEGIN + body + END), ring=16)
     assert judgement.findings == ()

@@ -99,7 +99,7 @@ def test_a_refusal_that_was_asked_for_says_so(tmp_path: Path) -> None:
     assert found is not None
     assert found.is_injected
     assert found.free_bytes == 12 * MIB
-    assert any("--fail asked for that refusal" in line for line in lines_of(found))
+    assert any("--fail caused this refusal" in line for line in lines_of(found))
 
 
 def test_another_error_that_was_asked_for_is_no_want_of_memory(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_block_has_the_name_that_it_had_then(tmp_path: Path) -> None:
     said = sentences(program)
     assert "1 cudaFree frees block 0" in said
     assert "3 cudaMemset the default stream of device 0 writes 64 bytes of block 2" in said
-    assert said[-1] == "6 cudaFree frees block 2 once more [freed again]"
+    assert said[-1] == "6 cudaFree frees block 2 again [freed again]"
 
 
 def test_findings_that_are_left_out_are_counted(tmp_path: Path) -> None:

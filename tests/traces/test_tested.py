@@ -112,14 +112,14 @@ def test_a_failure_that_the_run_asked_for_is_a_test() -> None:
 @pytest.mark.parametrize(
     ("refused", "said"),
     [
-        (TABLE, "CUDA's runtime is linked into libxgboost.so of xgboost 3.2.0 (statically)"),
-        (TABLE, "Take a build that loads libcudart.so.12 (nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY"),
+        (TABLE, "CUDA's runtime is linked statically into libxgboost.so of xgboost 3.2.0"),
+        (TABLE, "Use a build that loads libcudart.so.12 (nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY"),
         (Refusal(TABLE.kind, TABLE.function, 801, "/s/cupy/_core.so"), "Run pip install cupy-cuda12x==12.3.0"),
-        (Refusal(TABLE.kind, TABLE.function, 801, "/s/program"), "is linked into program (statically)"),
+        (Refusal(TABLE.kind, TABLE.function, 801, "/s/program"), "is linked statically into program"),
         (Refusal(TABLE.kind, TABLE.function, 801, str(REAL)), f"{REAL} of nvidia-cuda-runtime 13.0.96"),
         (Refusal(TABLE.kind, TABLE.function, 801, str(REAL)), "Run it with --flavour cuda:13"),
         (STUB, "cublasCreate_v2 (called by client.so) is not simulated, and no device memory was used"),
-        (FAILED, "cudaSetDevice (error 101) failed before anything of a device was used"),
+        (FAILED, "cudaSetDevice (error 101) failed before the program used the device"),
         (FORKED, "a child of fork() called cudaMalloc and was refused a device"),
         (FORKED, "set_start_method('spawn')"),
     ],
@@ -174,7 +174,7 @@ def test_a_vendors_own_runtime_answered() -> None:
     why = untested(use(vendors=(REAL,)), CUDA, owner)
     assert why is not None
     assert why.refused
-    assert "the vendor's own runtime was loaded in place of the simulated cuda:12" in why.reason
+    assert "the vendor's own runtime was loaded instead of the simulated cuda:12" in why.reason
     old = untested(use(vendors=(Path("/s/libcudart.so.10.1"),)), CUDA, owner)
     assert old is not None
     assert "This version is not simulated: install one of hip:5, " in old.reason
@@ -182,7 +182,7 @@ def test_a_vendors_own_runtime_answered() -> None:
 
 def test_what_is_not_tested_beside_what_is_is_told() -> None:
     (text,) = untested_beside(use(Seen.ALLOCATED, refusals=(TABLE, STUB)), CUDA, owner)
-    assert text.startswith("not tested: CUDA's runtime is linked into libxgboost.so")
+    assert text.startswith("not tested: CUDA's runtime is linked statically into libxgboost.so")
     assert untested_beside(use(Seen.ALLOCATED, refusals=(STUB,)), CUDA, owner) == ()
 
 

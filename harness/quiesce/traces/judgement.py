@@ -14,7 +14,7 @@ from quiesce.operations import Mark
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
 from quiesce.program_rules import (
-    BEHIND_SURVIVES,
+    AFTER_UNCHANGED,
     COPIED_DIRECTLY,
     FREED_ONCE,
     INSIDE,
@@ -70,7 +70,7 @@ class RunningJudgement:
         if record.seen is Seen.NOT_SIMULATED:
             self._missing[record.function] += 1
         elif record.seen is Seen.CONTEXT_BROKEN:
-            self._broken[record.device] = f"device {record.device} became unusable by error {record.other}"
+            self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
@@ -108,7 +108,9 @@ class RunningJudgement:
         missing = [
             f"not simulated: {name} (called {counted(count, 'time')})" for name, count in sorted(self._missing.items())
         ]
-        broken = [f"{text}: what it held then is not judged" for _, text in sorted(self._broken.items())]
+        broken = [
+            f"{text}: memory and handles that were on it are not judged" for _, text in sorted(self._broken.items())
+        ]
         return [*missing, *broken, *filter(None, [self.origins.note()])]
 
 
@@ -146,11 +148,11 @@ def judge(
     notes.extend(marks.notes())
     left = list(ledger.live())
     if not ledger.exited:
-        notes.append("the process did not run its exit handlers: what it held is not judged")
+        notes.append("leaks were not judged: the process did not run its exit handlers")
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and thing.is_lost)]
-        causes.add(running.left(accused, moment="the exit", looked=True))
+        causes.add(running.left(accused, moment="the program exits", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told, more = running.told(causes)
@@ -191,7 +193,7 @@ _AT_ONCE: Final = {
     Seen.FREED_FOREIGN: _Rule(
         OWN_FREED,
         "DBL",
-        "an address that was allocated by the same family of functions",
+        "the first address of a block that the same family of functions allocated",
         "{function} of {address:#x}, where no such block begins",
     ),
     Seen.USED_AFTER_FREE: _Rule(
@@ -203,23 +205,23 @@ _AT_ONCE: Final = {
     Seen.OUT_OF_BOUNDS: _Rule(
         INSIDE,
         "OVL",
-        "a use that ends with its block",
+        "a use that stays inside its block",
         "{function} uses {size} at {address:#x}; the block ends at {other:#x}",
     ),
     Seen.DAMAGED: _Rule(
-        BEHIND_SURVIVES,
+        AFTER_UNCHANGED,
         "OVL",
-        "the bytes behind the block at {address:#x} as they were",
-        "the byte at {other:#x} was changed; {function} saw it",
+        "unchanged bytes after the block at {address:#x}",
+        "the byte at {other:#x} was changed; {function} detected it",
     ),
     Seen.DEAD_HANDLE: _Rule(
-        LIVE_HANDLES, "SID", "a live handle", "{function} of {thing} {address:#x}, destroyed before"
+        LIVE_HANDLES, "SID", "a live handle", "{function} of {thing} {address:#x}, which was destroyed before"
     ),
     Seen.STAGED_AGAIN: _Rule(
         COPIED_DIRECTLY,
         "PRIM",
-        "a copy out of the pinned block at {other:#x}, which the program asked about",
-        "{function} copies the same {size} out of another pinned block, at {address:#x}",
+        "a direct copy from the pinned block at {other:#x}, which the program asked about",
+        "{function} copies the same {size} from another pinned block, at {address:#x}",
     ),
 }
 
@@ -227,7 +229,7 @@ _NOT_MAPPED: Final = _Rule(
     NOT_USED_FREED,
     "TEAR",
     "host memory that stays mapped until the copy is complete",
-    "a copy has {size} left at {address:#x}, where no memory is mapped (any more); {function} saw it",
+    "a copy still has {size} to go at {address:#x}, where no memory is mapped; {function} detected it",
 )
 
 
@@ -257,7 +259,7 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
     return Finding(
         ORDERED,
         f"{_use(race.earlier)} before {_use(race.later)}",
-        f"nothing orders them, and both touch {bytes_in_words(race.size_bytes)} at {race.address:#x}",
+        f"nothing orders the two, and both use {bytes_in_words(race.size_bytes)} at {race.address:#x}",
         operation_index=race.later.number,
         request=race.later.function,
         fault_class="ORD",

@@ -16,7 +16,7 @@ HELD_MAX: Final = 20
 
 
 def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
-    """Yield a finding for each place that made things which should have been given back before a moment.
+    """Yield a finding for each place that made things which should have been freed or destroyed before a moment.
 
     ``looked`` says whether the process was searched for their addresses then.
     """
@@ -25,7 +25,7 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
         first = group[0]
         yield Finding(
             NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
-            f"everything given back before {moment}",
+            f"everything {'freed' if first.thing.is_memory else 'destroyed'} before {moment}",
             f"{_amount(group)}{_lost(group) if looked else ''}{made}",
             fault_class="LIVE" if first.thing.is_memory else "HND",
             grade=Grade.LIVE_LEAK,
@@ -58,14 +58,15 @@ def by_place(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThi
 
 
 def _lost(group: list[LiveThing]) -> str:
-    """Say how nobody can give the things back any more, where that is so for all of them."""
+    """Say that no pointer to the things is left, where that is so for all of them."""
     if not all(thing.is_lost for thing in group):
         return ""
     indirect = sum(thing.reach is Reach.INDIRECTLY_LOST for thing in group)
+    pronoun = "it" if len(group) == 1 else "them"
     if indirect == len(group):
-        return ", held only by memory that is lost itself"
-    some = f" ({indirect:,} of them held only by memory that is lost itself)" if indirect else ""
-    return f", which nobody can reach any more{some}"
+        return f", pointers to {pronoun} left only in lost memory"
+    some = f" ({indirect:,} of them: only in lost memory)" if indirect else ""
+    return f", no pointer to {pronoun} left{some}"
 
 
 def _unknown(group: list[LiveThing]) -> str:
@@ -74,7 +75,7 @@ def _unknown(group: list[LiveThing]) -> str:
     if not unknown:
         return ""
     some = "" if unknown == len(group) else f"{unknown:,} of them "
-    return f" ({some}may be lost: the address stands only in memory of an allocator that quiesce can't read)"
+    return f" ({some}may be lost: the only pointers are in memory of an allocator that quiesce can't read)"
 
 
 def _amount(group: list[LiveThing]) -> str:

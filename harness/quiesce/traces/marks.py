@@ -162,9 +162,9 @@ def _unplaced(name: str, marks: Sequence[Record]) -> Finding:
     """Return that more is live, where no place's own part of it grows or what was before was overwritten."""
     first, last = marks[WARM_UP], marks[-1]
     now = (
-        f"{bytes_in_words(last.size_bytes)} in {counted(last.address, 'block')} and {counted(last.other, 'handle')}, "
-        f"after {bytes_in_words(first.size_bytes)} in {counted(first.address, 'block')} and "
-        f"{counted(first.other, 'handle')} at the third of {counted(len(marks), 'mark')} '{name}'"
+        f"{bytes_in_words(last.size_bytes)} in {counted(last.address, 'block')} and {counted(last.other, 'handle')} "
+        f"at the last of {counted(len(marks), 'mark')} '{name}'; at the third, {bytes_in_words(first.size_bytes)} in "
+        f"{counted(first.address, 'block')} and {counted(first.other, 'handle')}"
     )
     expected = f"no more at each mark '{name}' than at the one before"
     return Finding(GROWTH, expected, now, fault_class="LIVE", grade=Grade.GROWTH)

@@ -18,7 +18,7 @@ _ROLES: Final = {
     Seen.FREED_FOREIGN: "freed by",
     Seen.USED_AFTER_FREE: "used by",
     Seen.OUT_OF_BOUNDS: "used by",
-    Seen.DAMAGED: "seen by",
+    Seen.DAMAGED: "detected by",
     Seen.DEAD_HANDLE: "used by",
     Seen.STAGED_AGAIN: "copied by",
 }

@@ -108,7 +108,7 @@ def _grouped(blocks: list[_Block], origins: Origins) -> list[list[_Block]]:
 
 def _holder(group: list[_Block], origins: Origins) -> Holder:
     last = group[-1]
-    function = last.function or "a call that was overwritten"
+    function = last.function or "an unknown call"
     site = origins.site_of_call("allocated by", function, last.number or 0, last.stack)
     size_bytes = sum(block.size_bytes for block in group)
     return Holder(things_in_words(last.thing, 1).partition(" of ")[2], len(group), size_bytes, site)
@@ -123,7 +123,7 @@ def lines_of(told: OutOfMemory) -> Iterator[str]:
         f"(call {told.site.number}, {how}){_at([told.site])[0]}"
     )
     if told.is_injected:
-        yield "  --fail asked for that refusal; this is what there was:"
+        yield "  --fail caused this refusal; memory at that moment:"
     yield (
         f"  of {bytes_in_words(told.capacity_bytes)}, {bytes_in_words(told.live_bytes)} were live in "
         f"{counted(told.live_count, 'block')}, {bytes_in_words(told.cached_bytes)} cached in the runtime's pools, "

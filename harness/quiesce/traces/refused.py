@@ -53,15 +53,15 @@ def runtimes_refused(
     if shared:
         names = _listed(str(runtime) + _of(owner(runtime)) for runtime in shared)
         advice = _listed(map(flavour_of, shared))
-        yield f"the vendor's own runtime was loaded in place of the simulated {simulated}: {names}. {advice}"
+        yield f"the vendor's own runtime was loaded instead of the simulated {simulated}: {names}. {advice}"
     if linked:
         names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
         how = "nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared"
-        usual = f"Take a build that loads {simulated.libraries[0]} ({how}), or run it on a GPU"
+        usual = f"Use a build that loads {simulated.libraries[0]} ({how}), or run it on a GPU"
         packages = [owner(caller) for caller in linked]
         advice = _listed(_INSTEAD.get(package.name, usual) if package else usual for package in packages)
         yield (
-            f"CUDA's runtime is linked into {names} (statically), where quiesce can't see it yet, and was refused a "
+            f"CUDA's runtime is linked statically into {names}; quiesce can't simulate such a copy, so it got no "
             f"device. {advice}"
         )
 
@@ -113,7 +113,7 @@ def _others_refused(refusals: Sequence[Refusal], owner: Owner) -> Iterator[str]:
     failed = [each for each in refusals if each.kind is RefusalKind.FAILED]
     if failed:
         names = _listed(f"{each.function} (error {each.status})" for each in failed)
-        yield f"{names} failed before anything of a device was used"
+        yield f"{names} failed before the program used the device"
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ def surroundings_of(findings: Sequence[Finding], ledger: Ledger) -> tuple[Surrou
     shown = [_numbers(finding, ledger) for finding in findings]
     records = {number: ledger.record(number) for number in sorted({*(each for numbers in shown for each in numbers)})}
     threads = {thread: count for count, thread in enumerate(dict.fromkeys(each.thread for each in records.values()), 1)}
-    elsewhere = "memory allocated before what is kept, or the host's" if ledger.lost else "host memory"
+    elsewhere = "host memory, or a block whose allocation was not kept" if ledger.lost else "host memory"
     sentences = Sentences(_places(records.values(), ledger), elsewhere)
     return tuple(
         Surroundings(position, tuple(_call(records[number], threads, sentences, roles) for number in numbers))

@@ -144,9 +144,8 @@ def never_called(
         return Untested(refused_text((), vendors, simulated, owner), refused=True)
     if not any(load.kind is Loaded.STARTED for load in loads):
         return Untested(
-            "the program is loaded without glibc's dynamic loader, which alone finds the simulated "
-            "runtime: it is a static program, or built for another C library (musl) or processor. Link it dynamically "
-            "with glibc",
+            "the program did not start with glibc's dynamic loader, so it can't find the simulated runtime: it is a "
+            "static program, or built for another C library (musl) or processor. Link it dynamically with glibc",
             refused=False,
         )
     last = [load.process for load in loads if load.kind is Loaded.STARTED][-1]
@@ -179,5 +178,5 @@ def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path]) -> st
     return (
         f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
         f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))}). If the "
-        f"runtime is linked into it, take a build that loads {simulated.libraries[0]}"
+        f"runtime is linked into it statically, use a build that loads {simulated.libraries[0]}"
     )

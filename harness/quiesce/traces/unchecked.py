@@ -30,5 +30,5 @@ def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str
         held.append(counted(len(live) - len(blocks), "handle"))
     return (
         f"it ended with _exit, exec or by a signal and held {' and '.join(held)}; its leaks could not be checked. "
-        "Let it return from main, or free everything before; with --at-exit none, leaks are not judged"
+        "Let it return from main, or free everything first. To skip leaks, use --at-exit none"
     )

@@ -68,7 +68,7 @@ class Watch:
         if lost and self._ledger.made > self._made:
             self._use.memory = True
         self._read = end
-        causes.add(self._judgement.left(self._accuse(left), moment="the test ended", looked=left is AtExit.LOST))
+        causes.add(self._judgement.left(self._accuse(left), moment="the test ends", looked=left is AtExit.LOST))
         why = untested(self._use, Simulated(self._ledger.flavour, self._ledger.version))
         findings, _ = self._judgement.told(causes)
         return Between(findings, lost, why)

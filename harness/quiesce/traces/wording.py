@@ -67,7 +67,7 @@ class Sentences:
     def _of_fault(self, record: Record) -> str:
         match record.seen:
             case Seen.FREED_TWICE:
-                return f"frees {self._at(record, 'a block')} once more"
+                return f"frees {self._at(record, 'a block')} again"
             case Seen.FREED_FOREIGN:
                 return "frees an address where no block of its kind begins"
             case Seen.USED_AFTER_FREE:
@@ -75,9 +75,9 @@ class Sentences:
             case Seen.OUT_OF_BOUNDS:
                 return f"uses {_size(record)} of {self._at(record, 'a block')}, beyond its end"
             case Seen.DAMAGED:
-                return f"finds bytes changed that follow {self._at(record, 'a block')}"
+                return f"detects changed bytes after {self._at(record, 'a block')}"
             case Seen.STAGED_AGAIN:
-                return f"copies {_size(record)} of {self._source(record)} by way of {self._at(record)}"
+                return f"copies {_size(record)} of {self._source(record)} through {self._at(record)}"
             case Seen.DEAD_HANDLE:
                 return f"uses a {record.thing.name.lower().replace('_', ' ')} that was destroyed"
             case Seen.NOT_SIMULATED:

@@ -14,7 +14,7 @@ def test_a_finding_is_told_in_full(program: Result) -> None:
     (card,) = make_findings(program, "p1-")
     assert (card.number, card.anchor, card.title) == (1, "p1-finding-1", "Use after free")
     assert (card.rule, card.call_number, card.call) == ("freed_memory_is_not_used", 7, "cudaMemsetAsync")
-    assert card.sentence == "A block is not used once it was freed."
+    assert card.sentence == "A block is not used after it was freed."
     assert card.seen == "25 times; the first is shown"
     assert [(site.role, site.call, site.number) for site in card.sites] == [
         ("Allocated by", "cudaMalloc", 3),

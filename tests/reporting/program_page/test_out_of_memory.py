@@ -41,10 +41,10 @@ def test_the_parts_make_up_the_capacity() -> None:
 
 def test_the_request_and_the_capacity_are_said() -> None:
     assert make_exhaustion(REFUSED).sentence == (
-        "cudaMalloc asked for 16,777,216 bytes (16 MiB) of device memory on device 1, at call 9, and got none: "
-        "the first refusal. The capacity is 67,108,864 bytes (64 MiB)."
+        "cudaMalloc asked for 16,777,216 bytes (16 MiB) of device memory on device 1, at call 9, and was "
+        "refused (the first refusal). The capacity is 67,108,864 bytes (64 MiB)."
     )
-    assert "asked for with --fail" in make_exhaustion(replace(REFUSED, is_injected=True)).sentence
+    assert "--fail caused this refusal" in make_exhaustion(replace(REFUSED, is_injected=True)).sentence
     assert "first refusal that was kept" in make_exhaustion(replace(REFUSED, is_first=False)).sentence
 
 

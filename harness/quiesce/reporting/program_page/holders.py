@@ -48,7 +48,7 @@ def make_held(holdings: Holdings) -> HeldAtEnd | None:
     flame = make_flame(holdings)
     rows = holdings.kept[:ROWS_MAX]
     return HeldAtEnd(
-        title="Held at exit" if holdings.at_exit else "Held when it was ended",
+        title="Held at exit" if holdings.at_exit else "Held when it ended",
         sentence=_sentence(holdings),
         holders=tuple(_holder(each, holdings.size_bytes) for each in rows),
         left_out=holdings.count - sum(each.count for each in rows),
@@ -58,7 +58,11 @@ def make_held(holdings: Holdings) -> HeldAtEnd | None:
 
 
 def _sentence(holdings: Holdings) -> str:
-    unjudged = "" if holdings.at_exit else ". The process did not run its exit handlers: nobody searched for owners"
+    unjudged = (
+        ""
+        if holdings.at_exit
+        else ". The process did not run its exit handlers, so pointers to them were not searched for"
+    )
     return f"{exact(holdings.size_bytes)} in {things_of(holdings.kept, holdings.count)}{unjudged}"
 
 

@@ -65,9 +65,9 @@ def _sentence(refused: OutOfMemory) -> str:
     asked = f"{shorten(refused.site.call)} asked for {exact(refused.requested_bytes)} of {shorten(refused.thing)}"
     where = f"{asked} on device {refused.device}, at call {refused.site.number:,}"
     if refused.is_injected:
-        return f"{where}. The refusal was asked for with --fail; this is what there was then."
+        return f"{where}. --fail caused this refusal. The capacity is {exact(refused.capacity_bytes)}."
     first = "the first refusal" if refused.is_first else "the first refusal that was kept"
-    return f"{where}, and got none: {first}. The capacity is {exact(refused.capacity_bytes)}."
+    return f"{where}, and was refused ({first}). The capacity is {exact(refused.capacity_bytes)}."
 
 
 def _percent(size_bytes: int, total: int) -> float:

@@ -174,7 +174,7 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
     again = f"seen {seen:,} times" if seen > len(result.findings) else ""
     yield "Findings", f"{len(result.findings) + more:,}", ", ".join(filter(None, [shown, again]))
     yield "Peak of memory", exact(memory.peak_bytes), when
-    held = "Held at exit" if holdings.at_exit else "Held when it was ended"
+    held = "Held at exit" if holdings.at_exit else "Held when it ended"
     yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
     if memory.refused_count:
         yield "Refused requests", f"{memory.refused_count:,}", ""

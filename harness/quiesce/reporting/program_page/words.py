@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.oracle.invariants.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.program_rules import (
-    BEHIND_SURVIVES,
+    AFTER_UNCHANGED,
     COPIED_DIRECTLY,
     FREED_ONCE,
     INSIDE,
@@ -24,7 +24,7 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     OWN_FREED: ("invalid free", "invalid frees"),
     NOT_USED_FREED: ("use after free", "uses after free"),
     INSIDE: ("out-of-bounds use", "out-of-bounds uses"),
-    BEHIND_SURVIVES: ("buffer overflow", "buffer overflows"),
+    AFTER_UNCHANGED: ("buffer overflow", "buffer overflows"),
     LIVE_HANDLES: ("use of a destroyed handle", "uses of destroyed handles"),
     COPIED_DIRECTLY: ("needless copy of pinned memory", "needless copies of pinned memory"),
     ORDERED: ("race", "races"),

@@ -82,7 +82,7 @@ EXPORT int cuEventRecordWithFlags(void *event_handle, void *handle, unsigned fla
     struct event *event = event_find((uint64_t)event_handle);
     NEED(event, INVALID_HANDLE);
     if (flags && stream->capture)
-        ANSWER(unsimulated("cuEventRecordWithFlags in a capture", "record the event behind the graph's launch"));
+        ANSWER(unsimulated("cuEventRecordWithFlags in a capture", "record the event after the graph's launch"));
     ANSWER(event_record(event, stream));
 }
 
