@@ -75,7 +75,13 @@ def _slug(heading: str) -> str:
 
 def test_there_is_documentation() -> None:
     names = {path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
-    assert {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/development.md", "cases/README.md"} <= names
+    assert {
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/contributing/development.md",
+        "cases/README.md",
+    } <= names
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -127,14 +133,14 @@ def test_environments_of_tox_exist_and_are_explained() -> None:
     written = {name for words in _commands("tox") for name in re.findall(r"-e ([\w,]+)", words.text)}
     assert "bench" in written
     assert written <= known
-    page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "contributing" / "development.md").read_text(encoding="utf-8")
     assert [name for name in sorted(known) if f"`{name}`" not in page] == []
 
 
 def test_extras_exist_and_are_explained() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = set(project["optional-dependencies"])
-    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     assert [name for name in sorted(extras) if f"`{name}`" not in page] == []
     written = {name for words in (*INLINE, *BLOCKS) for name in re.findall(r"(?:'\.|quiesce)\[([\w,-]+)\]", words.text)}
     assert {name for names in written for name in names.split(",")} <= extras
@@ -142,7 +148,7 @@ def test_extras_exist_and_are_explained() -> None:
 
 @pytest.mark.parametrize("claim", [*Capability, *Promise])
 def test_what_a_claim_obliges_to_stands_under_a_heading_of_its_own(claim: str) -> None:
-    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "claims.md").read_text(encoding="utf-8")
     assert f"`{claim}`" in " ".join(re.findall(r"^### (.+)$", page, re.MULTILINE))
 
 
@@ -151,7 +157,7 @@ def test_every_python_that_is_claimed_has_an_environment() -> None:
     claimed = {text.rpartition(" :: ")[2] for text in project["classifiers"] if re.search(r":: 3\.\d+\Z", text)}
     assert claimed
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     for version in claimed:
         assert f"py{version.replace('.', '')}" in tox
         assert version in page

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from quiesce.conformance import run_conformance
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "writing_a_backend.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "tutorials" / "allocator.md"
 
 
 def test_the_first_backend_of_the_tutorial_conforms() -> None:

@@ -1,4 +1,4 @@
-"""The subject of one's own in ``docs/subjects.md``: it is short, it compiles without a warning, and it runs."""
+"""The subject of one's own in ``test_upstream_releases.md``: short, compiled without a warning, and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ inline void my_free(void *pointer, std::size_t) { std::free(pointer); }
 
 
 def _block(language: str) -> str:
-    page = (ROOT / "docs" / "subjects.md").read_text(encoding="utf-8").partition("## A subject of your own")[2]
+    text = (ROOT / "docs" / "how-to" / "test_upstream_releases.md").read_text(encoding="utf-8")
+    page = text.partition("## A subject of your own")[2]
     (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return str(block)
 

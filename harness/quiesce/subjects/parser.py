@@ -37,7 +37,8 @@ def read_manifest(path: Path) -> Subject:
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: not a TOML file: {error}; see docs/subjects.md for one") from None
+        page = "docs/how-to/test_upstream_releases.md"
+        raise ConfigurationError(f"{path}: not a TOML file: {error}; see {page} for one") from None
     table = Table(value, path)
     folder = path.resolve().parent
     generated = table.table("generated")

@@ -19,7 +19,7 @@ from quiesce.reporting.page.glossary import (
 from quiesce.results import Verdict
 from quiesce.subjects.programs import ENDS, SUCCEEDS
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "rules.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
