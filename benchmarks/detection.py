@@ -2,7 +2,7 @@
 
 ``python benchmarks/detection.py`` prints a table in Markdown. Every fault is tried with several seeds, valid sequences
 and hostile ones in turn, until something is found; every operation performed on the way counts. What was found is
-shrunk, and the longest result is set against the shortest known that breaks the same invariant: a case of the corpus
+shrunk, and the longest result is set against the shortest known that breaks the same rule: a case of the corpus
 or the shortest that another seed led to.
 """
 
@@ -31,7 +31,7 @@ class Found:
 
     mode: str
     operations: int
-    invariant: str
+    rule: str
     length: int
 
 
@@ -41,7 +41,7 @@ def length_of(case: Case) -> int:
 
 
 def corpus_lengths(cases: Iterable[Case]) -> dict[tuple[str, str], int]:
-    """Return for each fault and the invariant that it breaks the length of the shortest case."""
+    """Return for each fault and the rule that it breaks the length of the shortest case."""
     shortest: dict[tuple[str, str], int] = {}
     for case in cases:
         if case.fault:
@@ -58,9 +58,9 @@ def detect(fault: str, seed: int, operations_max: int) -> Found | int:
             result = run_campaign(faulty(fault), seed=seed, operations=min(budget, operations_max), hostile=hostile)
             performed += result.operations
             if result.discovery is not None:
-                invariant = result.discovery.shrunk.invariant
+                rule = result.discovery.shrunk.rule
                 mode = "hostile" if hostile else "valid"
-                return Found(mode, performed, invariant, length_of(result.discovery.case))
+                return Found(mode, performed, rule, length_of(result.discovery.case))
         if budget >= operations_max:
             break
     return performed
@@ -73,10 +73,10 @@ def row(fault: str, outcomes: Sequence[Found | int], corpus: dict[tuple[str, str
     if not found:
         return f"| {fault} | | more than {min(missed):,} | not found | | | |"
     cells = []
-    for invariant in dict.fromkeys(each.invariant for each in found):
-        lengths = [each.length for each in found if each.invariant == invariant]
-        shortest = min(*lengths, corpus.get((fault, invariant), 1 << 30), 1 << 30)
-        cells.append((invariant, max(lengths), shortest, f"{max(lengths) / shortest:.1f}"))
+    for rule in dict.fromkeys(each.rule for each in found):
+        lengths = [each.length for each in found if each.rule == rule]
+        shortest = min(*lengths, corpus.get((fault, rule), 1 << 30), 1 << 30)
+        cells.append((rule, max(lengths), shortest, f"{max(lengths) / shortest:.1f}"))
     modes = " ".join(dict.fromkeys(each.mode for each in found))
     counts = sorted(each.operations for each in found)
     spread = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
@@ -99,7 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     root = Path(__file__).resolve().parent.parent / "cases"
     corpus = corpus_lengths(load(find_cases([root])).cases)
-    print("| fault | mode | operations until found | invariant | shrunk to | shortest known | ratio |")
+    print("| fault | mode | operations until found | rule | shrunk to | shortest known | ratio |")
     print("|---|---|--:|---|--:|--:|--:|")
     for fault in arguments.faults or sorted(FAULTS):
         outcomes = [detect(fault, seed, arguments.operations) for seed in arguments.seeds]

@@ -65,7 +65,7 @@ def test_doctor_lists_the_three(site: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FAULTY)
 def test_the_corpus_finds_the_bug(name: str, site: Path, tmp_path: Path) -> None:
     text = run(site, tmp_path, *QUIESCE, "run", "--backend", name, code=1)
-    assert set(re.findall(r"invariant: (\w+)", text)) == {FAULTY[name]}
+    assert set(re.findall(r"rule: +(\w+)", text)) == {FAULTY[name]}
 
 
 @pytest.mark.parametrize("name", FAULTY)
@@ -81,7 +81,7 @@ def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
     (saved,) = (tmp_path / "found").glob("*.case")
     case = saved.relative_to(tmp_path).as_posix()
     again = run(site, tmp_path, *QUIESCE, "run", case, "--backend", name, code=1)
-    assert re.findall(r"invariant: (\w+)", again) == [broken[1]]
+    assert re.findall(r"rule: +(\w+)", again) == [broken[1]]
     run(site, tmp_path, *QUIESCE, "run", case, "--backend", GOOD)
 
 
@@ -94,10 +94,10 @@ def test_the_correct_one_is_never_accused(site: Path, tmp_path: Path) -> None:
 def test_conformance_says_it_all(site: Path, tmp_path: Path) -> None:
     few = ("conformance", "--operations", "4000")
     assert "example-pool: conforms\n" in run(site, tmp_path, *QUIESCE, *few, "--backend", GOOD)
-    for name, invariant in FAULTY.items():
+    for name, rule in FAULTY.items():
         text = run(site, tmp_path, *QUIESCE, *few, "--backend", name, code=1)
         assert f"{name}: does not conform, " in text
-        assert invariant in (found := set(re.findall(r"invariant: (\w+)", text)))
+        assert rule in (found := set(re.findall(r"rule: +(\w+)", text)))
         assert found <= GENERATED[name]
 
 
@@ -105,9 +105,9 @@ def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -
     quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--quiesce-corpus")
     text = run(site, tmp_path, *quiet, f"--quiesce-backend={GOOD}")
     assert re.search(rf"^{GOOD} +(\d+) +\1 ", text, re.MULTILINE)
-    for name, invariant in FAULTY.items():
+    for name, rule in FAULTY.items():
         text = run(site, tmp_path, *quiet, f"--quiesce-backend={name}", code=1)
-        assert set(re.findall(r"invariant: (\w+)", text)) == {invariant}
+        assert set(re.findall(r"rule: +(\w+)", text)) == {rule}
 
 
 def test_its_own_tests_pass_in_its_own_project(site: Path) -> None:

@@ -118,7 +118,7 @@ def recursing() -> Any:
 
 
 def found(result: Result) -> list[str]:
-    return [finding.invariant for finding in result.findings]
+    return [finding.rule for finding in result.findings]
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_what_a_case_owns_behind_its_last_trim_is_left_for_the_closing_to_give_b
     cached = "title: Something stays cached\nkind: control\n\na = allocate 64\n"
     assert run_case(case_of(cached), forgetful).verdict is Verdict.PASSED
     trimmed = case_of(cached + "trim\n")
-    assert [found.invariant for found in run_case(trimmed, forgetful).findings] == ["nothing_is_left_at_quiescence"]
+    assert [found.rule for found in run_case(trimmed, forgetful).findings] == ["nothing_is_left_at_quiescence"]
     assert run_case(trimmed, reference()).verdict is Verdict.PASSED
 
 

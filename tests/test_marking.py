@@ -64,7 +64,7 @@ def test_growth_is_one_finding_with_its_line_and_whole_numbers(
 ) -> None:
     written(tmp_path, library, prefix)
     (finding,) = findings(tmp_path, flavour, sys.executable, "-c", "import test_train; test_train.test_loop()")
-    assert finding["invariant"] == "retained_does_not_grow"
+    assert finding["rule"] == "retained_does_not_grow"
     assert finding["observed"] == (
         "1,048,576 bytes (1 MiB) in 1 block of device memory more at each of 12 marks 'step' "
         f"from {prefix}Malloc on device 0, allocated at test_train.py:6"

@@ -181,12 +181,12 @@ class Description:
 class BackendFault(Exception):
     """The thing under test crashed, hung or answered nonsense; lockstep turns this into a finding.
 
-    ``invariant`` is the rule it broke, ``observed`` what was seen, ``evidence`` kept output.
+    ``rule`` is the rule it broke, ``observed`` what was seen, ``evidence`` kept output.
     """
 
-    def __init__(self, invariant: str, observed: str, evidence: str = "") -> None:
+    def __init__(self, rule: str, observed: str, evidence: str = "") -> None:
         super().__init__(observed)
-        self.invariant = invariant
+        self.rule = rule
         self.observed = observed
         self.evidence = evidence
 

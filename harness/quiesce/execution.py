@@ -15,7 +15,7 @@ from quiesce.cases.case import Case, CaseKind, Known
 from quiesce.cases.expansion import expand
 from quiesce.errors import BackendUnavailable, CaseError
 from quiesce.lockstep import Trial, finding_of, run_lockstep
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
 from quiesce.reference.museum import FAULTS
 from quiesce.results import Result, Verdict
 from quiesce.versions import parse_versions
@@ -103,9 +103,9 @@ def _result(case: Case, backend: str, verdict: Verdict, *, reason: str = "", tri
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether a case proves itself: green on the reference, red on its fault for exactly the invariant it names.
+    """Whether a case proves itself: green on the reference, red on its fault for exactly the rule it names.
 
-    ``row`` holds, for each fault of the museum, the invariants that the case found broken under it.
+    ``row`` holds, for each fault of the museum, the rules that the case found broken under it.
     """
 
     case: str
@@ -140,7 +140,7 @@ def prove_case(case: Case) -> Proof:
     """Run one case against the reference and every fault of the museum."""
     green = run_case(case, reference_backend())
     reds = {name: run_case(case, faulty(name)) for name in sorted(FAULTS)}
-    row = tuple((name, tuple(sorted({f.invariant for f in result.findings}))) for name, result in reds.items())
+    row = tuple((name, tuple(sorted({f.rule for f in result.findings}))) for name, result in reds.items())
     red = reds.get(case.fault)
     reason = _why_broken(case, green, reds)
     return Proof(case.identifier, case.fault, case.finds, green, red, not reason, reason, row)
@@ -148,7 +148,7 @@ def prove_case(case: Case) -> Proof:
 
 def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
     if green.verdict is not Verdict.PASSED:
-        found = ", ".join(finding.invariant for finding in green.findings)
+        found = ", ".join(finding.rule for finding in green.findings)
         return f"{green.verdict} on the reference: {found or green.reason}"
     if case.kind is CaseKind.CONTROL:
         accused = [name for name, result in reds.items() if result.verdict is not Verdict.PASSED]
@@ -157,7 +157,7 @@ def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
         return ""  # it failed on a backend that is not here
     if case.fault not in FAULTS:
         return f"its fault '{case.fault}' is not in the museum"
-    broken = {finding.invariant for finding in reds[case.fault].findings}
+    broken = {finding.rule for finding in reds[case.fault].findings}
     if broken != {case.finds}:
         return f"its fault breaks {', '.join(sorted(broken)) or 'nothing'}, not exactly {case.finds}"
     return ""

@@ -1,4 +1,4 @@
-"""Findings: what an invariant says was broken, with its evidence."""
+"""Findings: the rule that was broken, and the evidence."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Finding:
     often a program broke the rule from these places; the finding is about the first time.
     """
 
-    invariant: str
+    rule: str
     expected: str
     observed: str
     operation_index: int | None = None

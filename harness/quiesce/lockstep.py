@@ -22,11 +22,11 @@ from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.oracle.growth import grows_as_expected, slope
-from quiesce.oracle.invariants.answers import judge_expectation
-from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH
 from quiesce.oracle.model import Model
 from quiesce.oracle.oracle import Oracle
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
+from quiesce.oracle.rules.answers import judge_expectation
+from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
 from quiesce.request_format import format_request
 from quiesce.results import Sample
@@ -356,7 +356,7 @@ def _matches(expected: ExpectedOutcome, outcome: Outcome) -> bool:
 
 def finding_of(fault: BackendFault) -> Finding:
     """Return what a crashed, hung or nonsensical backend broke."""
-    return replace(found(fault.invariant, "an answer", fault.observed), evidence=fault.evidence)
+    return replace(found(fault.rule, "an answer", fault.observed), evidence=fault.evidence)
 
 
 def run_lockstep(backend: Backend, profile: DeviceProfile, steps: Iterable[Step], *, timeline: bool = True) -> Trial:

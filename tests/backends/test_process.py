@@ -140,7 +140,7 @@ BAD_REPLIES = {
 def test_nonsense_is_a_fault_of_the_driver(written: str) -> None:
     answer, complaint = BAD_REPLIES[written]
     fault = fault_of(driver("canned", "a = allocate", answer) if len(answer) < 20_000 else long_answer(answer))
-    assert fault.invariant == IN_PROTOCOL
+    assert fault.rule == IN_PROTOCOL
     assert complaint in fault.observed
     assert "a = allocate 64" in fault.observed
     assert len(fault.observed) < 500
@@ -165,7 +165,7 @@ def test_nonsense_at_closing_is_a_fault_once(request_: str, answer: str, complai
     context = driver("canned", request_, answer).open(PROFILE)
     with pytest.raises(BackendFault, match=re.escape(complaint)) as fault:
         context.close()
-    assert fault.value.invariant == IN_PROTOCOL
+    assert fault.value.rule == IN_PROTOCOL
     assert isinstance(context.close(), Closing)
 
 
@@ -175,7 +175,7 @@ def test_observations_without_end_are_a_fault(monkeypatch: pytest.MonkeyPatch) -
     context = driver("canned", "free", answer).open(PROFILE)
     with pytest.raises(BackendFault, match="unknown key 'outcome'") as fault:
         context.perform(Free("a"))
-    assert fault.value.invariant == IN_PROTOCOL
+    assert fault.value.rule == IN_PROTOCOL
     assert "'more'" in fault.value.observed
     endless = driver("endless").open(PROFILE)
     with pytest.raises(BackendFault, match="more than 20 observations of 'free a'"):
@@ -186,7 +186,7 @@ def test_observations_without_end_are_a_fault(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
 def test_a_crash_names_its_signal_and_keeps_the_last_words(name: str) -> None:
     fault = fault_of(driver("dying", "a = allocate", name))
-    assert fault.invariant == SURVIVES
+    assert fault.rule == SURVIVES
     number = getattr(signal, name).value
     assert (
         fault.observed
@@ -201,13 +201,13 @@ def test_a_crash_names_its_signal_and_keeps_the_last_words(name: str) -> None:
 @pytest.mark.parametrize("code", ["0", "7"])
 def test_an_early_exit_is_a_fault(code: str) -> None:
     fault = fault_of(driver("dying", "a = allocate", code))
-    assert fault.invariant == SURVIVES
+    assert fault.rule == SURVIVES
     assert fault.observed == f"the driver exited with code {code} instead of answering 'a = allocate 64'"
 
 
 def test_an_exit_in_the_middle_of_a_reply_shows_the_half() -> None:
     fault = fault_of(driver("dying", "a = allocate", "7", '{"outcome":'))
-    assert fault.invariant == SURVIVES
+    assert fault.rule == SURVIVES
     assert """having written '{"outcome":' of its reply""" in fault.observed
 
 
@@ -216,7 +216,7 @@ def test_a_driver_that_answers_and_leaves_is_missed_at_the_next_request() -> Non
     assert context.perform(ALLOCATE).outcome == Allocated(0x10)
     with pytest.raises(BackendFault, match="exited with code 0 instead of answering 'free a'") as fault:
         context.perform(Free("a"))
-    assert fault.value.invariant == SURVIVES
+    assert fault.value.rule == SURVIVES
     assert context.close() == Closing()
 
 
@@ -224,7 +224,7 @@ def test_a_driver_that_answers_and_leaves_is_missed_at_the_next_request() -> Non
 def test_a_driver_that_closes_its_output_but_stays_is_out_of_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quiesce.backends.process.program.EXIT_SECONDS", 0.2)
     fault = fault_of(driver("dying", "a = allocate", "closes"))
-    assert fault.invariant == IN_PROTOCOL
+    assert fault.rule == IN_PROTOCOL
     assert "closed its standard output" in fault.observed
 
 
@@ -234,7 +234,7 @@ def test_a_failing_exit_after_quit_is_a_fault_with_its_report() -> None:
     context = backend.open(PROFILE)
     with pytest.raises(BackendFault, match="exited with code 23 after 'quit'") as fault:
         context.close()
-    assert fault.value.invariant == SURVIVES
+    assert fault.value.rule == SURVIVES
     assert "leaked 64 bytes" in fault.value.evidence
     assert context.close().readings == ZEROES
 
@@ -245,7 +245,7 @@ def test_a_hang_meets_the_watchdog(request_: str, shown: str) -> None:
     backend.describe()
     backend._watchdog_seconds = 0.5
     fault = fault_of(backend)
-    assert fault.invariant == IN_TIME
+    assert fault.rule == IN_TIME
     assert f"did not answer '{shown}" in fault.observed
     assert "within 0.5 s and was killed" in fault.observed
     assert "waiting for a lock" in fault.evidence
@@ -261,7 +261,7 @@ def test_a_hang_after_quit_meets_the_watchdog() -> None:
     context._program._watchdog_seconds = 0.2
     with pytest.raises(BackendFault, match="did not answer 'quit'") as fault:
         context.close()
-    assert fault.value.invariant == IN_TIME
+    assert fault.value.rule == IN_TIME
 
 
 @pytest.mark.parametrize("what", ["line", "lines"])
@@ -269,7 +269,7 @@ def test_a_flood_of_output_is_a_fault(what: str) -> None:
     context = driver("flooding", what).open(PROFILE)
     with pytest.raises(BackendFault) as fault:  # the first lines may arrive one by one and in time
         collections.deque((context.perform(ALLOCATE) for _ in range(100_000)), maxlen=0)
-    assert fault.value.invariant == IN_PROTOCOL
+    assert fault.value.rule == IN_PROTOCOL
     assert context.close() == Closing()
 
 
@@ -305,7 +305,7 @@ def test_a_child_that_keeps_the_pipes_open_delays_nothing(group: str, fifos: tup
     alive, reading, release, releasing = fifos
     fault = fault_of(driver("spawning", group, str(alive), str(release)))
     os.write(releasing, b"x")
-    assert fault.invariant == SURVIVES
+    assert fault.rule == SURVIVES
     assert "exited with code 3" in fault.observed
     # The driver's own session ends with it; a child that left it is beyond reach and was only not waited for.
     assert until_nobody_writes(reading).endswith(b"released") == (group == "own")
@@ -339,7 +339,7 @@ def test_a_hello_that_changes_is_a_fault() -> None:
     changed = backend.open(PROFILE)
     with pytest.raises(BackendFault, match="otherwise than the first time") as fault:
         changed.readings()
-    assert fault.value.invariant == IN_PROTOCOL
+    assert fault.value.rule == IN_PROTOCOL
 
 
 def test_a_profile_that_the_driver_refuses_is_unavailable() -> None:
@@ -359,7 +359,7 @@ def test_a_profile_that_the_driver_refuses_is_unavailable() -> None:
 def test_an_opening_is_done_or_unsupported_and_nothing_else(answer: str) -> None:
     """Any other answer would pass for a profile that cannot be provided, and no case would ever run."""
     fault = fault_of(driver("canned", "open", answer))
-    assert fault.invariant == IN_PROTOCOL
+    assert fault.rule == IN_PROTOCOL
     assert "instead of done" in fault.observed
 
 
@@ -373,7 +373,7 @@ def test_observations_are_of_devices_that_there_are(request_: str) -> None:
         context.perform(ALLOCATE)
     with pytest.raises(BackendFault, match="device 1, where 'open' gave 1") as fault:
         context.close() if request_ == "close" else context.perform(ALLOCATE)
-    assert fault.value.invariant == IN_PROTOCOL
+    assert fault.value.rule == IN_PROTOCOL
     context.close()
     two = driver("canned", request_, rf"{{{outcome},{seen}}}\n").open(DeviceProfile(devices=2))
     two.perform(ALLOCATE)
@@ -472,7 +472,7 @@ def test_what_a_driver_answers_instead_of_serving_again_is_a_fault() -> None:
     context._program._process.kill()
     with pytest.raises(BackendFault) as fault:
         context.close()
-    assert fault.value.invariant == SURVIVES
+    assert fault.value.rule == SURVIVES
     assert not backend._kept
     backend.open(PROFILE).close()
     backend._kept.pop().end()

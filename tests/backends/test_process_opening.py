@@ -73,7 +73,7 @@ def test_where_nothing_was_asked_closing_tells_it() -> None:
 @pytest.mark.parametrize(("size", "found"), [(8, ["blocks_lie_within_upstream_memory"]), (4112, [])])
 def test_a_block_has_to_lie_in_an_arena_that_was_told_at_the_opening(size: int, found: list[str]) -> None:
     result = run_case(parse_text(CASE, "x.case", "topic/x"), arena(size))
-    assert [finding.invariant for finding in result.findings] == found
+    assert [finding.rule for finding in result.findings] == found
     assert result.verdict is (Verdict.FAILED if found else Verdict.PASSED)
 
 
@@ -141,4 +141,4 @@ def test_the_opening_is_not_judged_as_part_of_the_first_request() -> None:
     trial = Lockstep(Refusing(), DeviceProfile(capacity_bytes=64 << 10)).run(
         [PerformStep(Allocate("a", 63 << 10), None, 0)]
     )
-    assert [finding.invariant for finding in trial.findings] == ["pool_falls_back_to_a_smaller_chunk"]
+    assert [finding.rule for finding in trial.findings] == ["pool_falls_back_to_a_smaller_chunk"]

@@ -173,16 +173,16 @@ def test_generated_sequences_find_nothing_on_a_correct_allocator(hostile: bool) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "case", "invariant"),
+    ("kind", "case", "rule"),
     [
         (Hasty, "reuse/reuse_waits_for_the_last_use", "memory_is_reused_only_after_its_last_use"),
         (Hoarder, "pool/trim_returns_large_blocks", "trim_returns_what_nobody_uses"),
         (Miscounting, "counters/reserved_follows_upstream", "claims_agree_with_the_ledger"),
     ],
 )
-def test_a_faulty_allocator_is_found(kind: type[SmallPool], case: str, invariant: str) -> None:
+def test_a_faulty_allocator_is_found(kind: type[SmallPool], case: str, rule: str) -> None:
     (result,) = run(Pool(kind), f"{case}.case")
-    assert {finding.invariant for finding in result.findings} == {invariant}
+    assert {finding.rule for finding in result.findings} == {rule}
 
 
 def test_blocks_come_from_the_allocator_and_are_seen_below_it(context: Context) -> None:

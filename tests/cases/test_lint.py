@@ -6,7 +6,7 @@ from quiesce.cases.case import Case
 from quiesce.cases.lint import BODY_LINES_MAX, lint_cases
 from quiesce.cases.parser import parse_text
 
-INVARIANTS = {"request_fits_but_out_of_memory", "live_blocks_do_not_overlap"}
+RULES = {"request_fits_but_out_of_memory", "live_blocks_do_not_overlap"}
 FAULTS = {"pool.no_squeeze", "tape.orphans"}
 
 
@@ -23,7 +23,7 @@ def _case(
 
 
 def _errors(*cases: Case) -> list[str]:
-    return [str(error) for error in lint_cases(cases, invariants=INVARIANTS, faults=FAULTS)]
+    return [str(error) for error in lint_cases(cases, rules=RULES, faults=FAULTS)]
 
 
 def test_a_good_case_passes() -> None:
@@ -44,8 +44,7 @@ def test_a_good_case_passes() -> None:
         (_case(identifier="a/b/c"), "cases/a/b/c.case:1: 'a/b/c' is not <topic>/<behaviour>"),
         (
             _case(finds="live_blocks_do_overlap"),
-            "cases/pool/squeeze.case:1: 'finds: live_blocks_do_overlap' is no invariant; "
-            "write 'live_blocks_do_not_overlap'",
+            "cases/pool/squeeze.case:1: 'finds: live_blocks_do_overlap' is no rule; write 'live_blocks_do_not_overlap'",
         ),
         (_case(fault="pool.nosqueeze"), "cases/pool/squeeze.case:1: 'fault: pool.nosqueeze' is not in the museum; "),
         (_case(upstream=""), "cases/pool/squeeze.case:1: no upstream number says where the bug was"),
@@ -72,6 +71,6 @@ def test_comments_do_not_count_as_body() -> None:
     assert _errors(_case(body="# why\n\n" * 100 + "trim\n")) == []
 
 
-def test_museum_and_invariants_may_be_empty() -> None:
-    errors = lint_cases([_case()], invariants=set(), faults=set())
+def test_museum_and_rules_may_be_empty() -> None:
+    errors = lint_cases([_case()], rules=set(), faults=set())
     assert [error.instead for error in errors] == ["leave it out: none is known here"] * 2

@@ -109,7 +109,7 @@ def test_reports_hold_every_result_and_the_failing_sequences_replay(
     for path in saved:
         assert path.as_posix() in text
         case = parse_case(path)
-        assert [finding.invariant for finding in run_case(case, BACKENDS["bad"]).findings] == [case.finds]
+        assert [finding.rule for finding in run_case(case, BACKENDS["bad"]).findings] == [case.finds]
 
 
 def test_failing_sequences_are_shown_where_they_are_not_saved(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def test_a_finding_names_the_rule_and_the_call(tmp_path: Path, capsys: pytest.Ca
     main(["exec", "--", str(program)])
     shown = capsys.readouterr().out
     assert f"{program}: call 2 on 'cuda:12': cudaFree" in shown
-    assert "invariant: memory_is_freed_once" in shown
+    assert "rule:      memory_is_freed_once" in shown
 
 
 def test_stacks_say_where_a_block_was_allocated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:
         report = json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8"))
         assert report.pop("run")
         (result,) = report["results"]
-        texts.append([(finding["invariant"], finding.get("seen", 1)) for finding in result["findings"]])
+        texts.append([(finding["rule"], finding.get("seen", 1)) for finding in result["findings"]])
     assert texts[0] == texts[1] == [("only_own_memory_is_freed", 9), ("nothing_is_left_at_quiescence", 1)]
 
 

@@ -83,7 +83,7 @@ def test_reports_are_written_and_the_same_twice(tmp_path: Path) -> None:
     for name in ("first", "second"):
         folder = tmp_path / name
         assert main(["import", "--report", str(folder), LEAKY]) == ExitCode.FINDINGS
-        assert "invariant: nothing_is_left_at_quiescence" in (folder / "junit.xml").read_text(encoding="utf-8")
+        assert "rule:      nothing_is_left_at_quiescence" in (folder / "junit.xml").read_text(encoding="utf-8")
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         report.pop("run")
         texts.append(report)

@@ -18,8 +18,8 @@ from quiesce.results import Result, Verdict
 FITS = "request_fits_but_out_of_memory"
 
 
-def result(case: str, verdict: Verdict, *invariants: str) -> Result:
-    findings = tuple(Finding(invariant, "", "") for invariant in invariants)
+def result(case: str, verdict: Verdict, *rules: str) -> Result:
+    findings = tuple(Finding(rule, "", "") for rule in rules)
     return Result(case=case, title="", path="", backend="reference", verdict=verdict, findings=findings)
 
 

@@ -57,7 +57,7 @@ def test_a_finding_that_nobody_expects_is_a_failure(capsys: pytest.CaptureFixtur
     write("wrong", MANIFEST.replace("request_fits_but_out_of_memory", "another_rule"))
     assert main(["subjects", "wrong"]) == ExitCode.FINDINGS
     text = capsys.readouterr().out
-    assert "invariant: request_fits_but_out_of_memory" in text
+    assert "rule:      request_fits_but_out_of_memory" in text
     assert "another_rule (NVIDIA/cccl#4222)" in text
 
 

@@ -60,8 +60,8 @@ def examine(backend: Backend, cases: tuple[Case, ...], operations: int = OPERATI
 
 
 def broken(conformance: Conformance) -> set[str]:
-    """Return the invariants of everything that was found about the contract."""
-    return {finding.invariant for result in conformance.contract for finding in result.findings}
+    """Return the rules of everything that was found about the contract."""
+    return {finding.rule for result in conformance.contract for finding in result.findings}
 
 
 FAULTY: list[tuple[str, Backend, str, str]] = [
@@ -115,7 +115,7 @@ FAULTY: list[tuple[str, Backend, str, str]] = [
 def test_what_breaks_the_contract_is_found(backend: Backend, rule: str, instead: str, few: tuple[Case, ...]) -> None:
     conformance = examine(backend, few)
     assert conformance.standing is Standing.DOES_NOT_CONFORM
-    found = [finding for finding in conformance.findings if finding.invariant == rule]
+    found = [finding for finding in conformance.findings if finding.rule == rule]
     assert any(instead in finding.expected for finding in found), conformance.text()
     assert all("\n" not in finding.expected for finding in found)
 
@@ -127,7 +127,7 @@ def test_every_rule_has_a_fault_that_breaks_it() -> None:
 def test_names_that_nothing_has_are_refused(few: tuple[Case, ...]) -> None:
     conformance = examine(faults.answering(faults.serving_strangers), few)
     (result,) = [each for each in conformance.contract if each.case == "contract/names_that_nothing_has_are_refused"]
-    assert [finding.invariant for finding in result.findings] == ["invalid_requests_are_refused"]
+    assert [finding.rule for finding in result.findings] == ["invalid_requests_are_refused"]
 
 
 def test_the_small_reference_is_not_accused(few: tuple[Case, ...]) -> None:
@@ -152,7 +152,7 @@ def test_a_fault_of_the_allocator_is_no_breach_of_the_contract(few: tuple[Case, 
     conformance = examine(faulty("pool.no_squeeze"), few, 3000)
     assert conformance.standing is Standing.DOES_NOT_CONFORM
     assert broken(conformance) == set()
-    assert {finding.invariant for finding in conformance.findings} == {"request_fits_but_out_of_memory"}
+    assert {finding.rule for finding in conformance.findings} == {"request_fits_but_out_of_memory"}
     assert len(conformance.found) >= 2
     assert {case.finds for case in conformance.found} == {"request_fits_but_out_of_memory"}
 

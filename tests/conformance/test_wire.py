@@ -60,7 +60,7 @@ def broken(backend: ProcessBackend) -> dict[str, str]:
         if question.rule == ENDS_WITH_INPUT:
             backend._watchdog_seconds = 3.0  # the one that waits for somebody who may never go
         try:
-            said.update({finding.invariant: finding.observed for finding in question.check(backend)})
+            said.update({finding.rule: finding.observed for finding in question.check(backend)})
         except NotExercised:
             assert question.rule == QUITS
     return said
@@ -128,6 +128,6 @@ def test_the_conformance_run_asks_them(one: tuple[Case, ...]) -> None:
 def test_an_error_in_the_protocol_ends_the_run_and_is_told_once(one: tuple[Case, ...]) -> None:
     command = [sys.executable, "-S", "-E", str(DRIVERS / "canned.py"), "gauges", r'{"gauges":{}}\n']
     conformance = run_conformance(ProcessBackend(command), operations=50, cases=one)
-    assert [finding.invariant for finding in conformance.findings] == [IN_PROTOCOL]
+    assert [finding.rule for finding in conformance.findings] == [IN_PROTOCOL]
     assert conformance.text().count("lacks the key 'live'") == 1
     assert [gap.what for gap in conformance.not_exercised] == ["the corpus", "the sweep", "generated sequences"]

@@ -30,16 +30,16 @@ FOUND = (
 )
 
 
-@pytest.mark.parametrize(("fault", "invariants", "operations_max"), FOUND, ids=[fault for fault, _, _ in FOUND])
-def test_a_campaign_finds_a_fault_and_saves_a_short_case(fault: str, invariants: set[str], operations_max: int) -> None:
+@pytest.mark.parametrize(("fault", "rules", "operations_max"), FOUND, ids=[fault for fault, _, _ in FOUND])
+def test_a_campaign_finds_a_fault_and_saves_a_short_case(fault: str, rules: set[str], operations_max: int) -> None:
     result = run_campaign(faulty(fault), seed=7, operations=60_000)
     assert result.discovery is not None
     case = result.discovery.case
-    assert case.finds in invariants
+    assert case.finds in rules
     replayed = parse_text(write_case(case), str(Path("saved.case")), "saved")
     again = run_case(replayed, faulty(fault))
     assert again.verdict is Verdict.FAILED
-    assert again.findings[0].invariant == case.finds
+    assert again.findings[0].rule == case.finds
     assert again.operations <= operations_max
     assert run_case(replayed, reference()).verdict is Verdict.PASSED
 

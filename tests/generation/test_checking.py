@@ -40,12 +40,12 @@ def test_a_failing_test_leaves_a_case_that_becomes_an_explicit_example(tmp_path:
     with pytest.raises(SequenceFailed) as failure:
         run()
     (path,) = tmp_path.glob("*.case")
-    invariant = path.stem.removesuffix("_drawn")
-    assert type(failure.value).__name__ == invariant
+    rule = path.stem.removesuffix("_drawn")
+    assert type(failure.value).__name__ == rule
     assert f"saved as {path.as_posix()}" in str(failure.value)
 
     case = parse_case(path)
-    assert run_case(case, DOUBLE_FREE).findings[0].invariant == invariant
+    assert run_case(case, DOUBLE_FREE).findings[0].rule == rule
     assert run_case(case, reference()).findings == ()
     shrunk = shrink(DOUBLE_FREE, case)
     assert shrunk is not None
@@ -57,7 +57,7 @@ def test_a_failing_test_leaves_a_case_that_becomes_an_explicit_example(tmp_path:
     def explicit(sequence: GeneratedSequence) -> None:
         check_sequence(DOUBLE_FREE, sequence)
 
-    with pytest.raises(SequenceFailed, match=invariant):
+    with pytest.raises(SequenceFailed, match=rule):
         explicit()
 
 

@@ -11,7 +11,7 @@ from quiesce.backends.reference import backend, faulty
 from quiesce.cases.case import Case, CaseKind
 from quiesce.cases.catalogue import find_cases, load
 from quiesce.execution import prove_case, run_case
-from quiesce.oracle.invariants import NAMES
+from quiesce.oracle.rules import NAMES
 from quiesce.reference.museum import FAULTS, Fault
 from quiesce.reference.parts import Parts
 from quiesce.results import Verdict
@@ -59,7 +59,7 @@ def test_every_case_is_red_on_its_fault_for_the_rule_that_it_names(cases: tuple[
     wrong = []
     for case in cases:
         if case.kind is CaseKind.REGRESSION:
-            found = {finding.invariant for finding in run_case(case, faulty(case.fault)).findings}
+            found = {finding.rule for finding in run_case(case, faulty(case.fault)).findings}
             if found != {case.finds}:
                 wrong.append((case.identifier, found))
     assert not wrong

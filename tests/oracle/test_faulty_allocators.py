@@ -18,7 +18,7 @@ from quiesce.generation.bulk import generate_one
 from quiesce.generation.campaign import run_campaign
 from quiesce.generation.sequence import GeneratedSequence
 from quiesce.lockstep import run_lockstep
-from quiesce.oracle.invariants.memory import live_blocks_do_not_overlap
+from quiesce.oracle.rules.memory import live_blocks_do_not_overlap
 from quiesce.outcomes import Allocated
 from quiesce.results import Verdict
 
@@ -44,7 +44,7 @@ def first_failing(backend: Backend, seed: int, *, hostile: bool) -> tuple[Genera
         sequence = generate_one(backend.describe(), seed, number, hostile=hostile)
         trial = run_lockstep(backend, sequence.device, sequence.steps(), timeline=False)
         if trial.findings:
-            return sequence, trial.findings[0].invariant
+            return sequence, trial.findings[0].rule
         performed += trial.operations
         number += 1
     pytest.fail(f"nothing found in {performed} operations")
@@ -52,8 +52,8 @@ def first_failing(backend: Backend, seed: int, *, hostile: bool) -> tuple[Genera
 
 @pytest.mark.parametrize("faulty", [each for each in FAULTY if not each.rare], ids=lambda faulty: faulty.name)
 def test_a_faulty_allocator_is_caught_and_its_correct_sibling_is_not(faulty: Faulty) -> None:
-    sequence, invariant = first_failing(faulty.backend, faulty.seed, hostile=faulty.hostile)
-    assert invariant in faulty.accusations
+    sequence, rule = first_failing(faulty.backend, faulty.seed, hostile=faulty.hostile)
+    assert rule in faulty.accusations
     assert run_lockstep(faulty.correct, sequence.device, sequence.steps(), timeline=False).findings == ()
 
 
@@ -61,7 +61,7 @@ def test_a_block_at_null_is_not_taken_for_one_that_overlaps() -> None:
     null = next(each for each in FAULTY if each.name == "NullWhereThereIsNone")
     steps = [PerformStep(ops.Allocate("a", 1), None, 1), PerformStep(ops.Allocate("b", 1 << 50), None, 2)]
     trial = run_lockstep(null.backend, DeviceProfile(), steps)
-    assert [finding.invariant for finding in trial.findings] == ["blocks_lie_in_the_address_space"]
+    assert [finding.rule for finding in trial.findings] == ["blocks_lie_in_the_address_space"]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_what_is_found_is_saved_short_and_fails_again(faulty: Faulty) -> None:
     saved = parse_text(write_case(result.discovery.case), str(Path("saved.case")), "saved")
     again = run_case(saved, faulty.backend)
     assert again.verdict is Verdict.FAILED
-    assert again.findings[0].invariant == saved.finds
+    assert again.findings[0].rule == saved.finds
     assert sum(isinstance(step, PerformStep) for step in expand(saved)) <= SHRUNK[faulty.name]
     assert run_case(saved, faulty.correct).findings == ()

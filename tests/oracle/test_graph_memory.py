@@ -55,10 +55,10 @@ class Script:
         assert self("z = allocate 1", chunk, place=PLACE + (1 << 19)) == []
 
     def __call__(self, request: str, *seen: Observation, place: int = PLACE, refused: str = "") -> list[str]:
-        """Return the invariants that an answer broke."""
+        """Return the rules that an answer broke."""
         done = Allocated(place) if " = allocate" in request else Done()
         reply = Reply(Rejected(refused) if refused else done, seen)
-        return [found.invariant for found in self._oracle.judge(parse_request(request), reply, {}, {}, request)]
+        return [found.rule for found in self._oracle.judge(parse_request(request), reply, {}, {}, request)]
 
     def make(self, *requests: str) -> None:
         """Go on with requests that break nothing."""

@@ -50,7 +50,7 @@ def block(address: int = 1 << 20, graphs: tuple[GraphMemory, ...] = ()) -> Block
 
 def found(backend: Backend, *, between: str = "", stream: str = "s") -> list[str]:
     text = CASE.format(between=between, stream=stream)
-    return [finding.invariant for finding in run_case(parse_text(text, "x.case", "x"), backend).findings]
+    return [finding.rule for finding in run_case(parse_text(text, "x.case", "x"), backend).findings]
 
 
 def test_a_block_that_was_waited_for_has_to_serve() -> None:

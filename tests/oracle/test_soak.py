@@ -38,7 +38,7 @@ def test_a_campaign_accuses_no_correct_allocator(backend: Backend, hostile: bool
 def test_a_rare_fault_is_caught(faulty: Faulty) -> None:
     result = run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS, hostile=faulty.hostile)
     assert result.discovery is not None
-    assert result.discovery.finding.invariant in faulty.accusations
+    assert result.discovery.finding.rule in faulty.accusations
 
 
 @pytest.mark.skipif(not SOAKING, reason="takes tens of thousands of operations; tox -e soak")
@@ -50,4 +50,4 @@ def test_a_rare_fault_of_a_stranger_is_caught(faulty: FaultyStranger) -> None:
     )
     discovery = next((result.discovery for result in results if result.discovery is not None), None)
     assert discovery is not None
-    assert discovery.finding.invariant in faulty.accusations
+    assert discovery.finding.rule in faulty.accusations

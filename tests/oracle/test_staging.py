@@ -42,7 +42,7 @@ def staged(slot: str, source: str, *before: Observation, at: int = BUFFER, to: i
 def test_a_buffer_is_filled_again_when_the_copy_out_of_it_is_done() -> None:
     first = staged("a", "h", held(PINNED))
     (finding,) = findings(*HOST, first, staged("b", "k"))
-    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert finding.rule == "memory_is_reused_only_after_its_last_use"
     assert "'the staging buffer of k' ordered behind the work on 'the staging buffer of h'" in finding.expected
     assert findings(*HOST, first, staged("b", "k", COMPLETED)) == ()
     assert findings(*HOST, first, ("synchronize stream s", DONE), staged("b", "k")) == ()
@@ -121,7 +121,7 @@ def test_a_copy_on_a_stream_of_the_librarys_own_waits_for_earlier_work() -> None
     copied = CopyEnqueued(BUFFER, 3 << 30, 256, "internal:copy")
     waited = (EventRecorded("internal:2", "s"), EventWaited("internal:2", "internal:copy"))
     (finding,) = findings(*freed, ("b = stage h on s", Allocated(3 << 30), (copied,)))
-    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert finding.rule == "memory_is_reused_only_after_its_last_use"
     assert findings(*freed, ("b = stage h on s", Allocated(3 << 30), (*waited, copied))) == ()
 
 
@@ -137,7 +137,7 @@ JOINED = (EventRecorded("internal:2", "internal:copy"), EventWaited("internal:2"
 def test_work_on_a_block_comes_behind_the_librarys_own_copy_to_it() -> None:
     used: Exchange = ("launch on s writes=a", DONE)
     (finding,) = findings(*HOST, copied_on_its_own(), used)
-    assert finding.invariant == "memory_is_reused_only_after_its_last_use"
+    assert finding.rule == "memory_is_reused_only_after_its_last_use"
     assert "'the copy that made a'" in finding.expected
     assert findings(*HOST, copied_on_its_own(*JOINED), used) == ()
     assert findings(*HOST, copied_on_its_own(), ("synchronize device", DONE), used) == ()

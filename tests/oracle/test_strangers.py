@@ -21,7 +21,7 @@ def first_failing(faulty: Faulty) -> tuple[GeneratedSequence, str]:
         sequence = generate_one(faulty.backend.describe(), faulty.seed, number)
         trial = run_lockstep(faulty.backend, sequence.device, sequence.steps(), timeline=False)
         if trial.findings:
-            return sequence, trial.findings[0].invariant
+            return sequence, trial.findings[0].rule
         performed += trial.operations
         number += 1
     pytest.fail(f"nothing found in {performed} operations")
@@ -29,8 +29,8 @@ def first_failing(faulty: Faulty) -> tuple[GeneratedSequence, str]:
 
 @pytest.mark.parametrize("faulty", [each for each in FAULTY if not each.rare], ids=lambda faulty: faulty.name)
 def test_a_faulty_stranger_is_caught_and_its_correct_sibling_is_not(faulty: Faulty) -> None:
-    sequence, invariant = first_failing(faulty)
-    assert invariant in faulty.accusations
+    sequence, rule = first_failing(faulty)
+    assert rule in faulty.accusations
     assert run_lockstep(faulty.correct, sequence.device, sequence.steps(), timeline=False).findings == ()
 
 

@@ -38,12 +38,12 @@ UNTOLD = Withholding(reference(), "tells no order", ORDER)
 def test_a_case_proves_a_race_where_nobody_tells_the_order(identifier: str, fault: str) -> None:
     case = next(case for case in load(find_cases([])).cases if case.identifier == identifier)
     untold = Withholding(faulty(fault), fault, ORDER)
-    assert [found.invariant for found in run_case(case, untold).findings] == [case.finds]
+    assert [found.rule for found in run_case(case, untold).findings] == [case.finds]
     assert run_case(case, UNTOLD).verdict is Verdict.PASSED
 
 
 @pytest.mark.parametrize(
-    ("fault", "invariants"),
+    ("fault", "rules"),
     [
         ("reuse.ignores_guards", (REUSE,)),
         ("reuse.guards_free_stream_only", (REUSE, IN_FLIGHT)),
@@ -51,14 +51,14 @@ def test_a_case_proves_a_race_where_nobody_tells_the_order(identifier: str, faul
         ("pinned.in_flight_reuse", (REUSE, IN_FLIGHT)),
     ],
 )
-def test_a_race_is_found_where_nobody_tells_the_order(fault: str, invariants: tuple[str, ...]) -> None:
+def test_a_race_is_found_where_nobody_tells_the_order(fault: str, rules: tuple[str, ...]) -> None:
     untold = Withholding(faulty(fault), fault, ORDER)
     performed = number = 0
     while performed < OPERATIONS_MAX:
         sequence = generate_one(untold.describe(), SEED, number)
         trial = run_lockstep(untold, sequence.device, sequence.steps(), timeline=False)
         if trial.findings:
-            assert trial.findings[0].invariant in invariants
+            assert trial.findings[0].rule in rules
             assert run_lockstep(UNTOLD, sequence.device, sequence.steps(), timeline=False).findings == ()
             return
         performed += trial.operations
@@ -71,7 +71,7 @@ def test_a_strangers_race_is_found_where_nobody_tells_the_order(name: str, seed:
     stranger = next(each for each in FAULTY_STRANGERS if each.name == name)
     result = run_campaign(Withholding(stranger.backend, name, ORDER), seed=seed, operations=OPERATIONS_MAX)
     assert result.discovery is not None
-    assert result.discovery.finding.invariant in stranger.accusations
+    assert result.discovery.finding.rule in stranger.accusations
     correct = Withholding(stranger.correct, "correct", ORDER)
     assert run_campaign(correct, seed=seed, operations=result.operations).discovery is None
 
@@ -101,7 +101,7 @@ def ask_who_is_done(*between: str, before: tuple[str, ...] = ()) -> tuple[str, .
     ]
     lockstep = Lockstep(Withholding(stranger.backend, name, ORDER), DeviceProfile())
     trial = lockstep.run(PerformStep(parse_request(line), None, 0) for line in lines)
-    return tuple(finding.invariant for finding in trial.findings)
+    return tuple(finding.rule for finding in trial.findings)
 
 
 def test_a_wait_for_the_freed_block_excuses_nobody() -> None:
@@ -148,7 +148,7 @@ def ask_the_default_stream(
     ]
     backend = Withholding(faulty(fault), fault, ORDER) if fault else UNTOLD
     trial = Lockstep(backend, DeviceProfile()).run(PerformStep(parse_request(line), None, 0) for line in lines)
-    return tuple(finding.invariant for finding in trial.findings)
+    return tuple(finding.rule for finding in trial.findings)
 
 
 def test_the_default_stream_proves_a_race_of_its_own() -> None:

@@ -24,7 +24,7 @@ free b
 
 GOLDEN = """\
 cases/pool/squeeze.case:11: operation 2 on 'reference:pool.no_squeeze': b = allocate 100663296
-  invariant: request_fits_but_out_of_memory (violation)
+  rule:      request_fits_but_out_of_memory (violation)
   expected:  allocated: it takes at most 100663296 bytes and 134217728 are certainly free
   observed:  out of memory
   class:     RETRY
@@ -59,7 +59,7 @@ def test_an_error_in_the_wire_protocol_is_told_whole_once(project: Project) -> N
     result = project.run("-k", "case_", f"--quiesce-backend={backend}")
     result.assert_outcomes(failed=3)
     output = result.stdout.str()
-    assert output.count("  invariant: driver_answers_in_protocol") == 1
+    assert output.count("  rule:      driver_answers_in_protocol") == 1
     assert output.count("error in the wire protocol again, which is shown for cases/pool/case_0.case\n") == 2
 
 

@@ -96,7 +96,7 @@ def test_a_worker_that_dies_in_a_round_is_a_finding_that_names_the_test(project:
     result = project.run_apart("test_it.py", "-n", "1", "--quiesce-report=out")
     result.assert_outcomes(passed=2, failed=1)
     report = json.loads((project.path / "out" / "report.json").read_text(encoding="utf-8"))
-    findings = {each["case"]: [finding["invariant"] for finding in each["findings"]] for each in report["results"]}
+    findings = {each["case"]: [finding["rule"] for finding in each["findings"]] for each in report["results"]}
     assert findings == {
         "test_it.py::test_a": [],
         "test_it.py::test_b": ["process_survives_every_request"],

@@ -58,7 +58,7 @@ def test_what_is_left_is_a_finding_that_names_its_origin(project: Project) -> No
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
         [
-            "*invariant: nothing_is_left_at_quiescence*",
+            "*rule:      nothing_is_left_at_quiescence*",
             "*observed:  2,000 bytes (2.0 KiB) in 20 blocks of device memory *, allocated at test_it.py:6",
             "*allocated by cudaMalloc (call 0):",
             "*/test_it.py:6 in allocate",
@@ -70,12 +70,12 @@ def test_what_is_left_is_a_finding_that_names_its_origin(project: Project) -> No
 
 def test_a_broken_rule_is_a_finding_unless_the_test_took_it(project: Project) -> None:
     taken = TWICE.replace("test_it", "test_taken") + (
-        "    assert [finding.invariant for finding in simulated_device.judge()] == ['memory_is_freed_once']\n"
+        "    assert [finding.rule for finding in simulated_device.judge()] == ['memory_is_freed_once']\n"
     )
     project.write("test_it.py", BEGIN + TWICE + taken)
     result = project.run("test_it.py")
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", "*invariant: memory_is_freed_once*"])
+    result.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", "*rule:      memory_is_freed_once*"])
 
 
 def test_a_test_that_failed_is_not_accused_of_what_it_could_not_give_back(project: Project) -> None:

@@ -71,7 +71,7 @@ def test_a_chosen_backend_on_which_nothing_ran_is_said(project: Project) -> None
     result.stdout.fnmatch_lines(["NOTHING WAS EXECUTED on 'host'*"])
 
 
-def test_junit_holds_verdict_backend_upstream_and_invariants(project: Project) -> None:
+def test_junit_holds_verdict_backend_upstream_and_rules(project: Project) -> None:
     project.write("cases/pool/refused.case", BAD)
     project.run("--quiesce-backend=host", "--junitxml=junit.xml").assert_outcomes(failed=1, passed=1)
     properties = {
@@ -80,7 +80,7 @@ def test_junit_holds_verdict_backend_upstream_and_invariants(project: Project) -
     }
     assert properties["cases.pool.good.case"] == {"quiesce_verdict": "passed", "quiesce_backend": "host"}
     refused = properties["cases.pool.refused.case"]
-    assert refused.pop("quiesce_invariants")
+    assert refused.pop("quiesce_rules")
     assert refused == {
         "quiesce_verdict": "failed",
         "quiesce_backend": "host",

@@ -49,7 +49,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
     result.stdout.fnmatch_lines(
         [
             "unit/test_it.py:8: on 'process'",
-            "  invariant: process_survives_every_request (violation)",
+            "  rule:      process_survives_every_request (violation)",
             "  expected:  the process lives until every round of the test has run",
             "  observed:  worker 'gw[01]' crashed while running 'unit/test_it.py::test_dies[[]a/b::c[]]'",
             "  reproduce: pytest 'unit/test_it.py::test_dies[[]a/b::c[]]'",

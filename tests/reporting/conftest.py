@@ -33,7 +33,7 @@ SQUEEZE = Result(
     verdict=Verdict.FAILED,
     findings=(
         Finding(
-            invariant="request_fits_but_out_of_memory",
+            rule="request_fits_but_out_of_memory",
             expected="allocated: 134217728 of 134217728 bytes are free or cached",
             observed="out of memory",
             operation_index=3,
@@ -62,7 +62,7 @@ LEAK = Result(
     reason="the test is expected to fail: vendor#8",
     findings=(
         Finding(
-            invariant="a_repeated_test_leaves_nothing_behind",
+            rule="a_repeated_test_leaves_nothing_behind",
             expected="the C heap grows by nothing per round",
             observed="the C heap grows by 1008 bytes per round",
             line=4,
@@ -97,7 +97,7 @@ USED_AFTER_FREE = Result(
     operations=9,
     findings=(
         Finding(
-            invariant="freed_memory_is_not_used",
+            rule="freed_memory_is_not_used",
             expected="live memory",
             observed="cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before",
             operation_index=7,

@@ -13,7 +13,7 @@ GOLDEN_CASE = """\
         <property name="backend" value="reference" />
         <property name="verdict" value="failed" />
         <property name="upstream" value="NVIDIA/cccl#4222" />
-        <property name="invariant" value="request_fits_but_out_of_memory" />
+        <property name="rule" value="request_fits_but_out_of_memory" />
         <property name="reproduce" value="quiesce run cases/pool/squeeze_before_oom.case --backend reference" />
       </properties>
       <failure type="failed" message="request_fits_but_out_of_memory">"""
@@ -69,7 +69,7 @@ def test_what_leaves_the_run_without_a_verdict_is_an_error(unresolved: Result) -
 
 def test_any_text_makes_a_well_formed_document(failing: Result, tmp_path: Path) -> None:
     every = "".join(map(chr, [*range(0x3000), 0xD800, 0xDFFF, 0xFFFE, 0xFFFF, 0x1F388, 0x1FFFE, 0x10FFFF]))
-    finding = replace(failing.findings[0], invariant=every, observed=every, evidence=every, request=every)
+    finding = replace(failing.findings[0], rule=every, observed=every, evidence=every, request=every)
     dirty = replace(failing, case=every, path=every, backend=every, reason=every, reproduce=every, findings=(finding,))
     write_junit(Report(seed=0, results=(dirty,)), tmp_path / "junit.xml")
     (case,) = ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")

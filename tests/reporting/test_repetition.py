@@ -9,8 +9,8 @@ from quiesce.reporting.terminal import render_summary
 from quiesce.results import Result, Verdict
 
 
-def failing(number: int, invariant: str = IN_PROTOCOL, backend: str = "process:pool") -> Result:
-    finding = Finding(invariant, "an answer", f"in reply to 'free b{number}': the reply lacks the key 'outcome'")
+def failing(number: int, rule: str = IN_PROTOCOL, backend: str = "process:pool") -> Result:
+    finding = Finding(rule, "an answer", f"in reply to 'free b{number}': the reply lacks the key 'outcome'")
     return Result(f"pool/case_{number:02}", "", f"{number}.case", backend, Verdict.FAILED, findings=(finding,))
 
 

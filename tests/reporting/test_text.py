@@ -10,7 +10,7 @@ from quiesce.results import Result, Verdict
 
 GOLDEN = """\
 cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296
-  invariant: request_fits_but_out_of_memory (violation)
+  rule:      request_fits_but_out_of_memory (violation)
   expected:  allocated: 134217728 of 134217728 bytes are free or cached
   observed:  out of memory
   allocated: operation 1 (line 11): a = allocate 67108864
@@ -23,7 +23,7 @@ def test_failure_reads_as_the_golden_text(failing: Result) -> None:
 
 PROGRAM = """\
 python train.py: call 7 on 'cuda:12': cudaMemsetAsync
-  invariant: freed_memory_is_not_used (violation)
+  rule:      freed_memory_is_not_used (violation)
   expected:  live memory
   observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
   seen:      25 times; the first is shown
@@ -91,7 +91,7 @@ def test_failure_without_anything_says_so(failing: Result) -> None:
 
 def test_several_findings_share_one_reproduce_line(failing: Result) -> None:
     text = failure_text(replace(failing, findings=failing.findings * 3))
-    assert text.count("invariant:") == 3
+    assert text.count("rule:") == 3
     assert text.count("reproduce:") == 1
     assert text.splitlines()[-1].startswith("  reproduce:")
 

@@ -47,7 +47,7 @@ def test_what_a_broken_device_holds_is_not_judged(start: Any) -> None:
     client.make("Malloc", 64)
     launch(client)
     judgement = judge(client.machine.ledger, AtExit.ALL)
-    assert [finding.invariant for finding in judgement.findings] == []
+    assert [finding.rule for finding in judgement.findings] == []
     assert (
         "device 0 became unusable with error 700: memory and handles that were on it are not judged" in judgement.notes
     )

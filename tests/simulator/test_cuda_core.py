@@ -56,7 +56,7 @@ def test_a_buffer_that_is_dropped_in_a_foreign_thread_leaks_before_1_2() -> None
     assert RELEASE is not None
     leaks = RELEASE < (1, 2)
     rules = {"nothing_is_left_at_quiescence"} if leaks else set()
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == rules, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == rules, done.stdout + done.stderr
     assert done.returncode == leaks, done.stderr
     assert bool(re.search(r"3,?145,?728 bytes.* 3 blocks", done.stdout)) is leaks
 

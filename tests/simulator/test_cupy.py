@@ -72,7 +72,7 @@ def run(release: Release, text: str, *options: str) -> subprocess.CompletedProce
 
 def test_a_pinned_source_is_copied_as_this_release_copies_it(release: Release) -> None:
     done = run(release, PINNED)
-    assert ("invariant: pinned_sources_are_copied_directly" in done.stdout) is release.staged_again, done.stderr
+    assert ("rule:      pinned_sources_are_copied_directly" in done.stdout) is release.staged_again, done.stderr
     assert done.returncode == int(release.staged_again), done.stderr
     assert done.stderr.count(" in 1 block of pinned memory from") == release.pinned_blocks  # a line each
 

@@ -64,7 +64,7 @@ class Verdict:
 
     verdict: str
     reason: str
-    invariants: tuple[str, ...]
+    rules: tuple[str, ...]
 
 
 def judged(release: Release, folder: Path, cases: Path, *options: str, backend: str = "cupy") -> dict[str, Verdict]:
@@ -76,9 +76,7 @@ def judged(release: Release, folder: Path, cases: Path, *options: str, backend: 
     assert (folder / "report.json").exists(), done.stdout + done.stderr
     results = json.loads((folder / "report.json").read_text(encoding="utf-8"))["results"]
     return {
-        each["case"]: Verdict(
-            each["verdict"], each["reason"], tuple(finding["invariant"] for finding in each["findings"])
-        )
+        each["case"]: Verdict(each["verdict"], each["reason"], tuple(finding["rule"] for finding in each["findings"]))
         for each in results
     }
 
@@ -117,7 +115,7 @@ def test_a_known_line_that_no_longer_holds_is_an_error(release: Release, tmp_pat
     name = "cupy" if release.flavour.startswith("cuda") else "cupy-rocm"
     text = _without_known(green).replace("\n\n", f"\nknown:    {name} * cupy/cupy#1\n\n", 1)
     (became,) = judged(release, tmp_path / "out", _written(tmp_path, text)).values()
-    assert became.invariants == ("known_defect_is_still_there",)
+    assert became.rules == ("known_defect_is_still_there",)
 
 
 def test_a_defect_that_no_line_names_is_an_error(release: Release, tmp_path: Path) -> None:

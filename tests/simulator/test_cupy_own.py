@@ -48,7 +48,7 @@ def read_list(path: Path) -> OwnTests:
     fails = {test: group["because"] for group in listed["cannot_pass"] for test in group["tests"]}
     count = sum(len(group["tests"]) for group in listed["cannot_pass"])
     assert count == len(fails), f"{path}: a test is listed twice"
-    finds = {each["invariant"]: each["because"] for each in listed.get("finds", [])}
+    finds = {each["rule"]: each["because"] for each in listed.get("finds", [])}
     about = (listed["source"], listed["folder"], tuple(listed["files"]), listed["devices"], listed["passed"])
     return OwnTests(*about, fails, finds)
 
@@ -91,7 +91,7 @@ class Outcome:
     """What became of the tests, by their names for pytest, and the rules that were broken, each once."""
 
     tests: dict[str, str]
-    invariants: set[str]
+    rules: set[str]
 
 
 def run_own_tests(release: Release, own: OwnTests, sources: Path, folder: Path, schedule: str) -> Outcome:
@@ -104,9 +104,9 @@ def run_own_tests(release: Release, own: OwnTests, sources: Path, folder: Path, 
     done = subprocess.run(command, cwd=sources, env=environment, capture_output=True, text=True, check=False)
     assert (folder / "junit.xml").exists(), done.stdout + done.stderr
     results = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))["results"]
-    invariants = {finding["invariant"] for result in results for finding in result["findings"]}
+    rules = {finding["rule"] for result in results for finding in result["findings"]}
     cases = ElementTree.parse(folder / "junit.xml").iter("testcase")
-    return Outcome(dict(_outcome(case, own.folder) for case in cases), invariants)
+    return Outcome(dict(_outcome(case, own.folder) for case in cases), rules)
 
 
 def _outcome(case: Any, folder: str) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def test_every_test_passes_but_for_those_that_are_listed(
     assert sorted(failed - own.fails.keys()) == [], "these should pass: correct the simulated runtime, or list them"
     assert sorted(own.fails.keys() - failed) == [], "these do not fail any more: take them off the list"
     assert Counter(outcome.tests.values())["passed"] == own.passed
-    assert outcome.invariants == own.finds.keys()
+    assert outcome.rules == own.finds.keys()
 
 
 def test_every_list_belongs_to_a_wheel_and_gives_reasons() -> None:

@@ -26,7 +26,7 @@ def test_a_correct_program_accuses_nobody(release: Release, name: str) -> None:
 def test_a_wrong_program_breaks_its_rule(release: Release, name: str) -> None:
     rule, text = GUILTY[name]
     done = run(release, PREPARE + text, *OPTIONS)
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(GUILTY_ON_HIP))
@@ -34,4 +34,4 @@ def test_a_program_that_is_wrong_on_hip_only(release: Release, name: str) -> Non
     rule, text = GUILTY_ON_HIP[name]
     done = run(release, PREPARE + text, *OPTIONS)
     broken = {rule} if release.flavour.startswith("hip") else set()
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == broken, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == broken, done.stdout + done.stderr

@@ -203,7 +203,7 @@ def test_only_an_exit_that_runs_handlers_judges_what_is_held(
     body = f"for (int i = 0; i < 9; i++) {{ void *lost; cudaMalloc(&lost, 64); }} {ending} return 0;"
     found, (judgement,), _ = ended(program(tmp_path, body))
     assert found == status
-    assert [finding.invariant for finding in judgement.findings] == ["nothing_is_left_at_quiescence"] * judged
+    assert [finding.rule for finding in judgement.findings] == ["nothing_is_left_at_quiescence"] * judged
     if not judged:
         assert any(re.match(r"held at its end: .* in 9 blocks of device memory", line) for line in judgement.held)
 

@@ -60,5 +60,5 @@ call(hip.hipEventDestroy(event))
 def test_a_program(text: str, rules: set[str]) -> None:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "hip:6", "--schedule", "lazy", "--"]
     done = subprocess.run([*command, sys.executable, "-c", PREPARE + text], capture_output=True, text=True, check=False)
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == rules, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == rules, done.stdout + done.stderr
     assert done.returncode == bool(rules), done.stderr

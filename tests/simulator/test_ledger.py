@@ -99,7 +99,7 @@ def test_what_was_done_wrong_stays_when_the_ring_has_overwritten_it(start: Any) 
     assert [record.number for record in rest] == list(range(ledger.lost, ledger.observations))
     assert [record.seen for record in ledger.records(3)] == [Seen.ALLOCATED] * 16
     (finding,) = judge(ledger, AtExit.NONE).findings
-    assert finding.invariant == "memory_is_freed_once"
+    assert finding.rule == "memory_is_freed_once"
 
 
 def test_no_more_is_kept_than_there_is_room_for(start: Any) -> None:

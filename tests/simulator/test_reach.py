@@ -78,7 +78,7 @@ def test_a_race_is_found_behind_many_uses_that_nobody_waited_for(tmp_path: Path)
     cudaStreamDestroy(stream), cudaStreamDestroy(other), cudaFree(kept);
     return 0;"""
     (finding,) = judged(tmp_path, body, "lazy")
-    assert finding.invariant == "conflicting_uses_are_ordered"
+    assert finding.rule == "conflicting_uses_are_ordered"
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])

@@ -131,11 +131,11 @@ def test_a_correct_program_accuses_nobody_in_expandable_segments(name: str) -> N
 def test_a_wrong_program_breaks_its_rule(name: str) -> None:
     rule, text = GUILTY[name]
     done = run(IMPORT + PREPARE + text, *PROGRAMS)
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", sorted(OF_TENSORS))
 def test_a_wrong_program_breaks_its_rule_in_expandable_segments(name: str) -> None:
     rule, text = GUILTY[name]
     done = run(IMPORT + PREPARE + text, *PROGRAMS, allocator=SEGMENTS)
-    assert set(re.findall(r"invariant: (\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
+    assert set(re.findall(r"rule: +(\w+)", done.stdout)) == {rule}, done.stdout + done.stderr

@@ -215,7 +215,7 @@ def test_a_reset_takes_mappings_and_memory_along(virtual: Virtual) -> None:
 
 
 def judged(virtual: Virtual) -> list[str]:
-    return [finding.invariant for finding in judge(virtual.client.machine.ledger, AtExit.NONE).findings]
+    return [finding.rule for finding in judge(virtual.client.machine.ledger, AtExit.NONE).findings]
 
 
 @pytest.mark.parametrize(("waits", "expected"), [(True, []), (False, ["conflicting_uses_are_ordered"])])

@@ -58,16 +58,16 @@ def test_it_has_the_name_that_it_gives_itself(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "invariant", "evidence"),
+    ("code", "rule", "evidence"),
     [
         ("import sys; sys.exit('no memory for me')", SURVIVES, "no memory for me"),
         ("input(); print('hello to you'); input()", IN_PROTOCOL, ""),
     ],
 )
-def test_one_that_says_no_hello_is_at_fault(subject: Subject, code: str, invariant: str, evidence: str) -> None:
+def test_one_that_says_no_hello_is_at_fault(subject: Subject, code: str, rule: str, evidence: str) -> None:
     with driver(subject, sys.executable, "-c", code) as opened, pytest.raises(BackendFault) as raised:
         opened.describe()
-    assert raised.value.invariant == invariant
+    assert raised.value.rule == rule
     assert evidence in raised.value.evidence
 
 

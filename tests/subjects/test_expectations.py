@@ -24,7 +24,7 @@ def held(expectations: list[Expectation], *results: Result) -> list[tuple[str, V
 def test_what_is_expected_is_known_with_its_number() -> None:
     (only,) = hold_to([Expectation("pool/a", "rule", NUMBER)], "base", [result("pool/a", "rule")])
     assert (only.verdict, only.reason) == (Verdict.KNOWN_UPSTREAM, NUMBER)
-    assert [finding.invariant for finding in only.findings] == ["rule"]
+    assert [finding.rule for finding in only.findings] == ["rule"]
 
 
 def test_what_nobody_expects_stays_a_failure() -> None:
@@ -37,7 +37,7 @@ def test_what_nobody_expects_stays_a_failure() -> None:
 def test_a_green_that_was_expected_red_is_a_failure() -> None:
     (only,) = hold_to([Expectation("pool/a", "rule", NUMBER)], "base", [result("pool/a")])
     assert only.verdict is Verdict.FAILED
-    assert only.findings[0].invariant == KNOWN_STILL_THERE
+    assert only.findings[0].rule == KNOWN_STILL_THERE
     assert "the result is 'passed'" in only.findings[0].observed
 
 
@@ -50,7 +50,7 @@ def test_a_case_that_did_not_even_run_cannot_meet_an_expectation() -> None:
 def test_another_finding_than_the_expected_one_is_a_failure_that_keeps_it() -> None:
     (only,) = hold_to([Expectation("pool/a", "rule", NUMBER)], "base", [result("pool/a", "other")])
     assert only.verdict is Verdict.FAILED
-    assert [finding.invariant for finding in only.findings] == ["other", KNOWN_STILL_THERE]
+    assert [finding.rule for finding in only.findings] == ["other", KNOWN_STILL_THERE]
 
 
 def test_of_several_results_one_at_least_shows_it() -> None:

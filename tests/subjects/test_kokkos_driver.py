@@ -65,7 +65,7 @@ def test_what_an_exit_leaves_is_found_and_what_it_frees_is_not(leaving: str, pro
     results = {name: run_case(CASES[name], backend) for name in RUNS}
     assert sorted(name for name, result in results.items() if result.verdict is Verdict.FAILED) == REDS[leaving]
     assert all(result.verdict is Verdict.PASSED for name, result in results.items() if name not in REDS[leaving])
-    broken = {finding.invariant for result in results.values() for finding in result.findings}
+    broken = {finding.rule for result in results.values() for finding in result.findings}
     assert broken <= {
         "finalized_runtime_owns_nothing",
         "handles_are_destroyed_at_quiescence",

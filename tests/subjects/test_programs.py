@@ -39,14 +39,14 @@ def test_one_that_fails_is_a_finding_with_its_output(code: str, observed: str) -
     result = python(f"print('before', flush=True)\n{code}")
     (finding,) = result.findings
     assert result.verdict is Verdict.FAILED
-    assert (finding.invariant, finding.observed) == (SUCCEEDS, observed)
+    assert (finding.rule, finding.observed) == (SUCCEEDS, observed)
     assert "before" in finding.evidence
 
 
 def test_one_that_does_not_end_is_ended() -> None:
     result = python("print('here', flush=True); input = None\nwhile True: pass", seconds=1.0)
     (finding,) = result.findings
-    assert finding.invariant == ENDS
+    assert finding.rule == ENDS
     assert finding.observed == "none; it was killed"
 
 
@@ -63,7 +63,7 @@ def compiler() -> None:
 def test_on_the_simulated_runtime_its_ledger_is_judged_too(tmp_path: Path) -> None:
     client = compile_client(tmp_path, "void *p; cudaMalloc(&p, 100); cudaFree(p); cudaFree(p); return 0;")
     result = run(Program("x", (str(client),), simulated=parse_flavour("cuda:12"), capacity_bytes=1 << 20))
-    assert [finding.invariant for finding in result.findings] == ["memory_is_freed_once"]
+    assert [finding.rule for finding in result.findings] == ["memory_is_freed_once"]
     assert result.operations == 3
 
 

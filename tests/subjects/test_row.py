@@ -67,7 +67,7 @@ def test_an_expectation_that_nothing_shows_is_a_failure(write_subject: Write) ->
     manifest = MANIFEST.replace(f'version = "{RED}"', 'version = "reference:pool.ignores_limit"')
     subject = read_manifest(write_subject(manifest) / "subject.toml")
     (failed,) = [each for each in run(subject, "reference:pool.ignores_limit").results if each.verdict.is_failure]
-    assert (failed.case, failed.findings[0].invariant) == (SQUEEZE, KNOWN_STILL_THERE)
+    assert (failed.case, failed.findings[0].rule) == (SQUEEZE, KNOWN_STILL_THERE)
 
 
 def test_what_was_not_asked_for_is_not_missed(write_subject: Write) -> None:

@@ -29,7 +29,7 @@ def swept(backend: Backend) -> list[Swept]:
 def failures(backend: Backend) -> dict[str, str]:
     """Return what was found, by program and kind of failure."""
     return {
-        each.result.case.removeprefix("sweep/"): each.result.findings[0].invariant
+        each.result.case.removeprefix("sweep/"): each.result.findings[0].rule
         for each in swept(backend)
         if each.result.verdict is Verdict.FAILED
     }
@@ -47,7 +47,7 @@ def test_the_reference_survives_every_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "program", "invariant"),
+    ("fault", "program", "rule"),
     [
         ("pool.bookkeeper_orphan", "growth/bookkeeper_out_of_memory", "trim_returns_what_nobody_uses"),
         ("pool.squeezes_on_any_error", "burst/upstream_foreign_error", "invalid_requests_are_refused"),
@@ -57,8 +57,8 @@ def test_the_reference_survives_every_failure() -> None:
         ("pool.managed_survives_trim", "managed/undisturbed", "trim_returns_what_nobody_uses"),
     ],
 )
-def test_a_fault_of_the_museum_is_found(fault: str, program: str, invariant: str) -> None:
-    assert failures(faulty(fault))[program] == invariant
+def test_a_fault_of_the_museum_is_found(fault: str, program: str, rule: str) -> None:
+    assert failures(faulty(fault))[program] == rule
 
 
 def test_what_fails_replays_as_a_case() -> None:
@@ -68,7 +68,7 @@ def test_what_fails_replays_as_a_case() -> None:
             assert each.case is not None
             case = parse_text(write_case(each.case), "found/x.case", "found/x")
             again = run_case(case, backend)
-            assert [finding.invariant for finding in again.findings] == [each.case.finds]
+            assert [finding.rule for finding in again.findings] == [each.case.finds]
             assert run_case(case, reference()).verdict is not Verdict.FAILED
 
 
@@ -111,21 +111,21 @@ class ClumsyContext:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "kind", "invariant"),
+    ("mistake", "kind", "rule"),
     [
         ("wrong word", "upstream_out_of_memory", "errors_are_the_documented_ones"),
         ("gives up", "upstream_foreign_error", "request_fits_but_out_of_memory"),
         ("pretends", "upstream_foreign_error", "blocks_lie_within_upstream_memory"),
     ],
 )
-def test_a_wrong_answer_to_a_failure_is_found(mistake: str, kind: str, invariant: str) -> None:
+def test_a_wrong_answer_to_a_failure_is_found(mistake: str, kind: str, rule: str) -> None:
     backend = Clumsy(mistake)
     found = {each.result.case: each for each in swept(backend) if each.result.verdict is Verdict.FAILED and each.case}
     assert any(kind in case for case in found)
     case, each = next((case, each) for case, each in found.items() if kind in case)
-    assert each.result.findings[0].invariant == invariant, case
+    assert each.result.findings[0].rule == rule, case
     assert each.case is not None
-    assert [finding.invariant for finding in run_case(each.case, backend).findings] == [invariant]
+    assert [finding.rule for finding in run_case(each.case, backend).findings] == [rule]
 
 
 def test_what_cannot_fail_here_is_unsupported() -> None:

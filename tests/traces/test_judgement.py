@@ -123,7 +123,7 @@ def judged(program: Path, at_exit: AtExit = AtExit.LOST, flavour: str = "cuda:12
 
 
 def rules(findings: tuple[Finding, ...]) -> set[str]:
-    return {finding.invariant for finding in findings}
+    return {finding.rule for finding in findings}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

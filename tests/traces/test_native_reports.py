@@ -40,7 +40,7 @@ def test_what_is_lost_is_found_whoever_checked(name: str, tool: str) -> None:
     assert detect(str(REPORTS / name)).tool == tool
     findings = judged(REPORTS / name).findings
     assert amounts(findings) == LOST
-    assert {finding.invariant for finding in findings} == {"nothing_is_left_at_quiescence"}
+    assert {finding.rule for finding in findings} == {"nothing_is_left_at_quiescence"}
     assert {finding.fault_class for finding in findings} == {"LIVE"}
 
 
@@ -79,7 +79,7 @@ def test_what_is_reachable_is_a_finding_where_everything_at_exit_is() -> None:
 
 def test_memory_used_wrongly_is_found_by_its_rule() -> None:
     judgement = judged(REPORTS / "misused.valgrind.xml")
-    assert [finding.invariant for finding in judgement.findings] == [
+    assert [finding.rule for finding in judgement.findings] == [
         "uses_stay_inside_their_block",
         "freed_memory_is_not_used",
         "freed_memory_is_not_used",
@@ -147,7 +147,7 @@ def test_valgrind_is_run_and_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "invariant"),
+    ("number", "rule"),
     [
         (0, "freed_memory_is_not_used"),
         (1, "memory_is_freed_once"),
@@ -156,8 +156,8 @@ def test_valgrind_is_run_and_imported(tmp_path: Path) -> None:
         (4, "only_own_memory_is_freed"),
     ],
 )
-def test_an_error_that_ended_the_program_is_found_by_its_rule(number: int, invariant: str) -> None:
+def test_an_error_that_ended_the_program_is_found_by_its_rule(number: int, rule: str) -> None:
     (finding,) = judged(REPORTS / f"ended-{number}.address-sanitizer.log").findings
-    assert finding.invariant == invariant
+    assert finding.rule == rule
     assert "main (ended.c:" in finding.evidence
     assert finding.line == 2

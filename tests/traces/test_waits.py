@@ -34,4 +34,4 @@ def test_waits(flavour: Flavour, requests: tuple[str, ...], found: bool) -> None
         context.perform(parse_request(request))
     findings = judge(context._machine.ledger, AtExit.NONE).findings
     context.close()
-    assert [finding.invariant for finding in findings] == (["waits_name_live_streams"] if found else [])
+    assert [finding.rule for finding in findings] == (["waits_name_live_streams"] if found else [])

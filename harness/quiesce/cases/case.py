@@ -13,7 +13,7 @@ from quiesce.gauges import Gauge
 class CaseKind(enum.StrEnum):
     """A regression is red on its fault; a control is legal behaviour that stays green under everything.
 
-    A found case is a generated sequence that some backend failed: it names the invariant and no fault.
+    A found case is a generated sequence that some backend failed: it names the rule and no fault.
     """
 
     REGRESSION = "regression"
@@ -110,7 +110,7 @@ class Case:
 
     ``identifier`` is the path below the corpus without its ending (``pool/squeeze_before_oom``); ``path`` is where
     it was read. ``needs`` holds the capabilities written in the file; ``promises`` those that it tests.
-    ``finds`` is the invariant that ``fault`` must break; both are empty for a control, the fault for a found case.
+    ``finds`` is the rule that ``fault`` must break; both are empty for a control, the fault for a found case.
     """
 
     identifier: str

@@ -30,7 +30,7 @@ DEVICES_MAX: Final = 64
 _REPEATABLE_KEYS = frozenset({"upstream", "known"})
 _KEY = re.compile(r"([^\s:]+)\s*:\s*(.*)\Z")
 _FAULT = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*\Z")
-_INVARIANT = re.compile(r"[a-z][a-z0-9_]*\Z")
+_RULE = re.compile(r"[a-z][a-z0-9_]*\Z")
 _NUMBER = re.compile(r"[A-Za-z0-9_./-]*#[0-9]+\Z")
 _Word = TypeVar("_Word", Capability, Promise, CaseKind, Flavour, Initialization)
 
@@ -87,7 +87,7 @@ def parse_header(lines: Sequence[tuple[int, str]], path: str) -> Header:
         kind=kind,
         upstream=tuple(entry.value for entry in entries.get("upstream", ())),
         fault=_name(single.get("fault"), _FAULT, "pool.no_squeeze"),
-        finds=_name(single.get("finds"), _INVARIANT, "request_fits_but_out_of_memory"),
+        finds=_name(single.get("finds"), _RULE, "request_fits_but_out_of_memory"),
         needs=_words(Capability, single.get("needs")),
         promises=_words(Promise, single.get("promise")),
         device=_device(single["device"]) if "device" in single else DeviceProfile(),

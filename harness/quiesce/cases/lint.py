@@ -19,10 +19,10 @@ _IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*/[a-z][a-z0-9]*(?:_[a-z0
 _NUMBER = re.compile(r"#[0-9]+")
 
 
-def lint_cases(cases: Sequence[Case], *, invariants: Collection[str], faults: Collection[str]) -> tuple[CaseError, ...]:
+def lint_cases(cases: Sequence[Case], *, rules: Collection[str], faults: Collection[str]) -> tuple[CaseError, ...]:
     """Return what is wrong with ``cases``, in their order.
 
-    ``invariants`` are the names that a case can find, ``faults`` those that the museum holds. An error about the
+    ``rules`` are the names that a case can find, ``faults`` those that the museum holds. An error about the
     header names line 1.
     """
     errors: list[CaseError] = []
@@ -40,7 +40,7 @@ def lint_cases(cases: Sequence[Case], *, invariants: Collection[str], faults: Co
                     "name folder and file in snake_case: cases/<topic>/<behaviour>.case",
                 )
             )
-        errors += _regression_errors(case, invariants, faults)
+        errors += _regression_errors(case, rules, faults)
         errors += _length_errors(case)
     return tuple(errors)
 
@@ -58,11 +58,11 @@ def _title_errors(case: Case) -> Iterator[CaseError]:
         yield _error(case, "the title ends in a full stop", "leave it out")
 
 
-def _regression_errors(case: Case, invariants: Collection[str], faults: Collection[str]) -> Iterator[CaseError]:
+def _regression_errors(case: Case, rules: Collection[str], faults: Collection[str]) -> Iterator[CaseError]:
     if case.kind is CaseKind.CONTROL:
         return
-    if case.finds not in invariants:
-        yield _error(case, f"'finds: {case.finds}' is no invariant", instead_of(case.finds, sorted(invariants)))
+    if case.finds not in rules:
+        yield _error(case, f"'finds: {case.finds}' is no rule", instead_of(case.finds, sorted(rules)))
     if case.kind is CaseKind.FOUND:
         return
     if case.fault not in faults:

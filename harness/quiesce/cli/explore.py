@@ -125,7 +125,7 @@ def render(result: CampaignResult) -> str:
     if discovery is None:
         return "\n".join([*lines, "nothing found" if result.operations else "nothing could be performed"]) + "\n"
     lines += [
-        f"{discovery.shrunk.invariant} is broken in sequence {discovery.number}",
+        f"{discovery.shrunk.rule} is broken in sequence {discovery.number}",
         f"  expected: {clean_line(discovery.shrunk.expected)}",
         f"  observed: {clean_line(discovery.shrunk.observed)}",
         f"  shrunk to {plural(len(discovery.case.body), 'line')} in {plural(discovery.trials, 'trial')}",

@@ -9,7 +9,7 @@ from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
-from quiesce.oracle.invariants import NAMES
+from quiesce.oracle.rules import NAMES
 from quiesce.reference.museum import FAULTS
 from quiesce.reporting.text import clean_line, plural
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Check and list. Raises :class:`quiesce.errors.ConfigurationError` where there is no case."""
     catalogue = select_cases(arguments.targets)
-    errors = [*catalogue.errors, *lint_cases(catalogue.cases, invariants=NAMES, faults=FAULTS)]
+    errors = [*catalogue.errors, *lint_cases(catalogue.cases, rules=NAMES, faults=FAULTS)]
     errors.sort(key=lambda error: (error.path, error.line, error.what))
     files = len({case.path for case in catalogue.cases} | {error.path for error in errors})
     lines = [clean_line(str(error)) for error in errors]

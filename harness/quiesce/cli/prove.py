@@ -53,7 +53,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
 
 def matrix_record(matrix: ProofMatrix) -> dict[str, Any]:
-    """Return the matrix as JSON values; ``row`` holds the invariants that each fault broke, and no silent fault."""
+    """Return the matrix as JSON values; ``row`` holds the rules that each fault broke, and no silent fault."""
     return {
         "faults": list(matrix.faults),
         "proofs": [
@@ -91,7 +91,7 @@ def _row(proof: Proof) -> list[str]:
     row = [clean_line(proof.case), str(proof.green.verdict), clean_line(proof.fault) or "(control)"]
     if proof.red is None:
         return [*row, "", ""]
-    found = ", ".join(dict.fromkeys(finding.invariant for finding in proof.red.findings)) or "nothing"
+    found = ", ".join(dict.fromkeys(finding.rule for finding in proof.red.findings)) or "nothing"
     return [*row, str(proof.red.verdict), clean_line(found)]
 
 

@@ -1,4 +1,4 @@
-"""``quiesce shrink``: a case that fails on a backend becomes a shorter one that breaks the same invariant there."""
+"""``quiesce shrink``: a case that fails on a backend becomes a shorter one that breaks the same rule there."""
 
 from __future__ import annotations
 

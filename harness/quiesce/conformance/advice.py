@@ -38,7 +38,7 @@ def advised(result: Result) -> Result:
 
 
 def _advise(finding: Finding) -> Finding:
-    if finding.invariant != RAISED:
+    if finding.rule != RAISED:
         return finding
     instead = next((text for start, text in _INSTEAD.items() if finding.observed.startswith(start)), "")
     return replace(finding, expected=instead or finding.expected)

@@ -27,7 +27,7 @@ from quiesce.errors import BackendUnavailable
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.operations import MemoryKind, Operation
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
 from quiesce.outcomes import Allocated, Done, describe
 
 _SIZE_BYTES: Final = 4096
@@ -195,7 +195,7 @@ def closed_contexts_hold_nothing(backend: Backend) -> Iterator[Finding]:
     try:
         outcome = context.perform(make).outcome
     except BackendFault as fault:
-        if fault.invariant != RAISED:
+        if fault.rule != RAISED:
             return  # the subject is gone, which is what a fault is for
         raise
     again = context.close().readings

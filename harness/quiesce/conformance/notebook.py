@@ -9,7 +9,7 @@ from typing import Final
 from quiesce.backend import Capability
 from quiesce.findings import Finding
 from quiesce.operations import Operation
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
 from quiesce.request_format import format_request
 
 NOTES_MAX: Final = 5

@@ -204,7 +204,7 @@ class _Run:
         for number, check in enumerate(checks, 1):
             self._progress(number, len(checks), f"contract: {check.rule}")
             yield (result := self._check(check))
-            if any(finding.invariant == IN_PROTOCOL for finding in result.findings):
+            if any(finding.rule == IN_PROTOCOL for finding in result.findings):
                 return  # told once: whatever else is asked would meet the same
         yield self._meet_strangers(description)
 
@@ -336,4 +336,4 @@ def _is_hopeless(contract: Sequence[Result]) -> bool:
     failed = [result for result in contract if result.verdict is Verdict.FAILED]
     senseless = any(result.case == f"contract/{MAKES_SENSE}" for result in failed)
     ends = (RAISED, IN_PROTOCOL)
-    return senseless or any(finding.invariant in ends for result in failed for finding in result.findings)
+    return senseless or any(finding.rule in ends for result in failed for finding in result.findings)

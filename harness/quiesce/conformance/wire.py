@@ -18,7 +18,7 @@ from quiesce.conformance.checks import ContractCheck, NotExercised
 from quiesce.contract import ENDS_WITH_INPUT, LONGEST_LINE, MISUSE_REFUSED, QUITS, SURVIVES, UNKNOWN_REFUSED
 from quiesce.findings import Finding
 from quiesce.lockstep import finding_of
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
 from quiesce.outcomes import Allocated, Done, Outcome, Rejected, Unsupported, describe
 
 Question: TypeAlias = Callable[[ProcessBackend], Iterator[Finding]]
@@ -127,7 +127,7 @@ def the_end_of_the_input_is_the_end(driver: ProcessBackend) -> Iterator[Finding]
         try:
             context.program.leave()
         except BackendFault as fault:
-            if fault.invariant != ENDS_WITH_INPUT:
+            if fault.rule != ENDS_WITH_INPUT:
                 raise
             yield finding_of(fault)
 
@@ -145,7 +145,7 @@ def quitting_is_possible_after_again(driver: ProcessBackend) -> Iterator[Finding
         try:
             context.program.finish()
         except BackendFault as fault:
-            if fault.invariant != SURVIVES:
+            if fault.rule != SURVIVES:
                 raise
             yield found(QUITS, "exit code 0 after 'again' and 'quit'", fault.observed)
 

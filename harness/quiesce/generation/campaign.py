@@ -99,9 +99,9 @@ def run_campaign(
             progress(done, operations, f"operations, sequence {number}")
         if trial.findings:
             command = reproduce_command(name or description.name, seed, hostile=hostile, operations=done)
-            name_of_case = f"{trial.findings[0].invariant}_seed_{seed}"
+            name_of_case = f"{trial.findings[0].rule}_seed_{seed}"
             maker = _CaseMaker(backend, description, command, name_of_case, trials_max)
-            rivals = partial(_rivals, backend, description, seed, number, hostile, trial.findings[0].invariant)
+            rivals = partial(_rivals, backend, description, seed, number, hostile, trial.findings[0].rule)
             discovery = maker.discover(number, sequence.case(), trial.findings[0], rivals, found, progress)
         number += 1
     shown = name or description.name
@@ -143,7 +143,7 @@ class _CaseMaker:
             for rival in rivals:
                 other = None if shrunk.interrupted else shrink(self.backend, rival, progress=_shrinking(progress))
                 trials += 0 if other is None else other.trials
-                if other is not None and other.finding.invariant == shrunk.finding.invariant:
+                if other is not None and other.finding.rule == shrunk.finding.rule:
                     shrunk = min(shrunk, other, key=lambda each: len(each.case.body))
         except KeyboardInterrupt:
             return replace(shrunk, trials=trials, interrupted=True)
@@ -154,16 +154,16 @@ class _CaseMaker:
 
 
 def _rivals(
-    backend: Backend, description: Description, seed: int, number: int, hostile: bool, invariant: str
+    backend: Backend, description: Description, seed: int, number: int, hostile: bool, rule: str
 ) -> Iterator[Case]:
-    """Yield some of the next sequences that break the same invariant."""
+    """Yield some of the next sequences that break the same rule."""
     yielded = done = 0
     while yielded < RIVALS_MAX and done < RIVAL_OPERATIONS_MAX:
         number += 1
         sequence = generate_one(description, seed, number, hostile=hostile)
         trial = run_lockstep(backend, sequence.device, sequence.steps(), timeline=False)
         done += max(1, trial.operations)
-        if trial.findings and trial.findings[0].invariant == invariant:
+        if trial.findings and trial.findings[0].rule == rule:
             yielded += 1
             yield sequence.case()
 

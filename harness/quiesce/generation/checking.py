@@ -18,16 +18,16 @@ from quiesce.lockstep import Trial, run_lockstep
 
 
 class SequenceFailed(AssertionError):
-    """A generated sequence broke an invariant; the text has the finding and the sequence as a case file.
+    """A generated sequence broke a rule; the text has the finding and the sequence as a case file.
 
-    What is raised is a subclass with the invariant's name: Hypothesis shrinks one kind of failure at a time and does
-    not slip from one invariant to another.
+    What is raised is a subclass with the rule's name: Hypothesis shrinks one kind of failure at a time and does
+    not slip from one rule to another.
     """
 
 
 @lru_cache(maxsize=128)
-def _failure_of(invariant: str) -> type[SequenceFailed]:
-    return type(invariant, (SequenceFailed,), {"__module__": __name__, "__doc__": SequenceFailed.__doc__})
+def _failure_of(rule: str) -> type[SequenceFailed]:
+    return type(rule, (SequenceFailed,), {"__module__": __name__, "__doc__": SequenceFailed.__doc__})
 
 
 def check_sequence(
@@ -35,14 +35,14 @@ def check_sequence(
 ) -> Trial:
     """Run a sequence in lockstep with the oracle and return the trial.
 
-    Raises :class:`SequenceFailed` where an invariant is broken; the sequence is then written to a case file in the
+    Raises :class:`SequenceFailed` where a rule is broken; the sequence is then written to a case file in the
     folder ``save_to``, if one is given. ``name`` is what the command line knows the backend as, where that is not the
     name in its description. Raises :class:`quiesce.errors.BackendUnavailable` where the backend does not open.
     """
     trial = run_lockstep(backend, sequence.device, sequence.steps())
     if trial.findings:
         finding = trial.findings[0]
-        raise _failure_of(finding.invariant)(_text(backend, sequence, finding, save_to, name))
+        raise _failure_of(finding.rule)(_text(backend, sequence, finding, save_to, name))
     return trial
 
 
@@ -50,10 +50,8 @@ def _text(
     backend: Backend, sequence: GeneratedSequence, finding: Finding, save_to: Path | None, name: str | None
 ) -> str:
     description = backend.describe()
-    case = named_case(
-        sequence.case(), finding, description, found_by="a drawn sequence", name=f"{finding.invariant}_drawn"
-    )
-    lines = [f"{finding.invariant} is broken", *write_case(case).splitlines()]
+    case = named_case(sequence.case(), finding, description, found_by="a drawn sequence", name=f"{finding.rule}_drawn")
+    lines = [f"{finding.rule} is broken", *write_case(case).splitlines()]
     if save_to is not None:
         path = save(case, save_to)
         command = shell.join(

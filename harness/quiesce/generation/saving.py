@@ -62,7 +62,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
     "cost_per_iteration_stays_flat": Promise.FLAT_COST,
 }
-"""The promise behind each invariant of policy."""
+"""The promise behind each rule of policy."""
 _MAKE_LEGAL: Final = (Promise.TRACKS_USES, Promise.KEEPS_GRAPH_MEMORY)
 """What a sequence may rely on that would be its own race without."""
 _BEFORE_OOM: Final = {Promise.RECLAIMS_BEFORE_OOM, Promise.REUSES_BLOCKS}
@@ -77,7 +77,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     """
     body = with_short_names(case.body)
     operations = [step.operation for step in expand(replace(case, body=body)) if isinstance(step, PerformStep)]
-    promises = {_PROMISES[finding.invariant]} if finding.invariant in _PROMISES else set()
+    promises = {_PROMISES[finding.rule]} if finding.rule in _PROMISES else set()
     kinds = {type(operation) for operation in operations}
     if promises & _BEFORE_OOM and kinds & _WORK:
         promises.add(Promise.WAITS_BEFORE_OOM)
@@ -85,7 +85,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
         promises.add(Promise.ALLOCATES_IN_CAPTURES)
     promises |= {each for each in _MAKE_LEGAL if _relies_on(each, description, case.device, operations)}
     count = sum(1 for _ in leaves(body))
-    title = f"{finding.invariant} is broken after {count} line{'' if count == 1 else 's'}"
+    title = f"{finding.rule} is broken after {count} line{'' if count == 1 else 's'}"
     named = replace(
         case,
         body=numbered(body),
@@ -93,7 +93,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
         kind=CaseKind.FOUND,
         upstream=(f"found by {found_by}",),
         fault="",
-        finds=finding.invariant,
+        finds=finding.rule,
         needs=needs_of(operations, case.device) & description.capabilities,
         promises=frozenset(promises) & description.promises,
         comments=(),

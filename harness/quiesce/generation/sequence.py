@@ -20,7 +20,7 @@ LOOP_VARIABLE: Final = "i"
 def sequence_of(case: Case, *, hostile: bool = True) -> GeneratedSequence:
     """Return a case as a sequence, for an explicit example beside drawn ones; inverse to ``GeneratedSequence.case``.
 
-    Outcomes and gauges that the case states are left out: a sequence is judged by the invariants alone. Raises
+    Outcomes and gauges that the case states are left out: a sequence is judged by the rules alone. Raises
     :class:`quiesce.errors.CaseError` where the growth over a loop is stated anywhere but at the end.
     """
     body, loop = case.body, None

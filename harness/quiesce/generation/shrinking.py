@@ -1,4 +1,4 @@
-"""Shrinking: a case that breaks an invariant becomes a short one that breaks the same invariant.
+"""Shrinking: a case that breaks a rule becomes a short one that breaks the same rule.
 
 Lines are removed by delta debugging (Zeller and Hildebrandt 2002), then in runs from anywhere and in pairs; what is
 left is simplified, slots are merged, and large blocks, or a small device, are tried in the place of many small blocks.
@@ -133,15 +133,15 @@ class _Shrinker:
     # -- trials ----------------------------------------------------------------------------------------------------
 
     def _find(self, case: Case) -> Finding | None:
-        """Return how a case breaks the invariant in question (the first time: any), or None."""
+        """Return how a case breaks the rule in question (the first time: any), or None."""
         self._left -= 1
         steps = list(expand(case))
         operations = [step.operation for step in steps if isinstance(step, PerformStep)]
         if worst_legality(self._description, case.device, operations) > self._legality:
             return None
         trial = run_lockstep(self._backend, case.device, steps, timeline=False)
-        wanted = self._finding.invariant if self._finding is not None else None
-        return next((found for found in trial.findings if wanted in (None, found.invariant)), None)
+        wanted = self._finding.rule if self._finding is not None else None
+        return next((found for found in trial.findings if wanted in (None, found.rule)), None)
 
     def _accept(self, case: Case) -> bool:
         """Take a candidate if it still fails."""

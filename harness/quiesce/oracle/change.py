@@ -1,4 +1,4 @@
-"""What one operation changed: the facts that invariants read."""
+"""What one operation changed: the facts that rules read."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Change:
 
     @property
     def stands_out(self) -> bool:
-        """Whether there is any fact that an invariant may be about; most operations leave none."""
+        """Whether there is any fact that a rule may be about; most operations leave none."""
         return bool(
             self.made is not None
             or self.asks

@@ -1,7 +1,7 @@
 """The oracle's own model of one context: fed by what was observed, never by what should have happened.
 
 :meth:`Model.apply` takes one operation with its outcome and observations, brings the model up to date and returns a
-:class:`~quiesce.oracle.change.Change`: the facts that invariants read.
+:class:`~quiesce.oracle.change.Change`: the facts that rules read.
 """
 
 from __future__ import annotations

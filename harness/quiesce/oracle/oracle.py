@@ -13,21 +13,21 @@ from quiesce.observations import Observation
 from quiesce.operations import Mark, Operation
 from quiesce.oracle import sightings
 from quiesce.oracle.change import Change
-from quiesce.oracle.invariants import AFTER_THE_ANSWER, BEFORE_THE_ANSWER
-from quiesce.oracle.invariants.answers import judge_answer
-from quiesce.oracle.invariants.closing import judge_closing
 from quiesce.oracle.model import Model
 from quiesce.oracle.permits import permits
 from quiesce.oracle.permitted import Permitted
-from quiesce.oracle.rules import Invariant
+from quiesce.oracle.rule import Rule
+from quiesce.oracle.rules import AFTER_THE_ANSWER, BEFORE_THE_ANSWER
+from quiesce.oracle.rules.answers import judge_answer
+from quiesce.oracle.rules.closing import judge_closing
 from quiesce.outcomes import Done, Unsupported
 
-_Invariants: TypeAlias = tuple[Invariant, ...]
-_ByOperation: TypeAlias = Mapping[type[Operation], _Invariants]
+_Rules: TypeAlias = tuple[Rule, ...]
+_ByOperation: TypeAlias = Mapping[type[Operation], _Rules]
 
 
-def _by_operation(invariants: Iterable[Invariant]) -> _ByOperation:
-    kept = tuple(invariants)
+def _by_operation(rules: Iterable[Rule]) -> _ByOperation:
+    kept = tuple(rules)
     return {operation: tuple(each for each in kept if operation in each.on) for operation in get_args(Operation)}
 
 
@@ -71,13 +71,13 @@ class Oracle:
             return tuple(judge_answer(operation, reply.outcome, permitted))
         return self._first_broken(_AFTER[kind], change)
 
-    def _first_broken(self, invariants: _Invariants, change: Change) -> tuple[Finding, ...]:
-        for invariant in invariants:
-            if invariant.about and not getattr(change, invariant.about):
+    def _first_broken(self, rules: _Rules, change: Change) -> tuple[Finding, ...]:
+        for rule in rules:
+            if rule.about and not getattr(change, rule.about):
                 continue
             # Later rules read the state that this one found broken: what they say then proves nothing.
-            if findings := tuple(invariant.check(self.model, change)):
-                return tuple(replace(finding, fault_class=invariant.fault_class) for finding in findings)
+            if findings := tuple(rule.check(self.model, change)):
+                return tuple(replace(finding, fault_class=rule.fault_class) for finding in findings)
         return ()
 
     def judge_closing(self, closing: Closing) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from quiesce.oracle.facts import RUNTIME
 from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, SUCCESS, Permitted
 
-_RULES: Final = {**permits_memory.RULES, **permits_order.RULES}
+_PERMITS: Final = {**permits_memory.PERMITS, **permits_order.PERMITS}
 """What is not among them is served whenever it is asked for."""
 
 _CALLS_NOTHING_BELOW: Final = (
@@ -81,8 +81,8 @@ def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
     if model.doubtful and not model.doubtful.isdisjoint(_named(operation)):
         return ANYTHING
-    rule = _RULES.get(type(operation))
-    permitted = SUCCESS if rule is None else rule(model, operation)
+    permit = _PERMITS.get(type(operation))
+    permitted = SUCCESS if permit is None else permit(model, operation)
     if model.kinds_used and isinstance(operation, _MAY_NEED_MEMORY):
         # The sequence may have left too little, which may come out before what else is wrong with the request.
         permitted = MEMORY if permitted is SUCCESS else replace(permitted, out_of_memory=True)

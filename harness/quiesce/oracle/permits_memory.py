@@ -10,7 +10,7 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Initialization, Promise
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.model import Model
-from quiesce.oracle.permits_order import Rule, beside_captures, enqueue, on_stream, while_capturing
+from quiesce.oracle.permits_order import Permit, beside_captures, enqueue, on_stream, while_capturing
 from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted
 from quiesce.outcomes import CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED
 
@@ -196,7 +196,7 @@ def _select_device(model: Model, operation: ops.SelectDevice) -> Permitted:
     return SUCCESS if 0 <= operation.ordinal < model.profile.devices else REFUSED
 
 
-RULES: Final[Mapping[type[Operation], Rule]] = {
+PERMITS: Final[Mapping[type[Operation], Permit]] = {
     ops.Allocate: _allocate,
     ops.Stage: _stage,
     ops.Free: _free,

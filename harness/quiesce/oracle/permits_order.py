@@ -14,7 +14,7 @@ from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import ANSWERED, ANY, ANYTHING, REFUSED, SUCCESS, Permitted, only
 from quiesce.outcomes import CAPTURE_IMPLICIT, CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, CAPTURED_EVENT
 
-Rule: TypeAlias = Callable[[Model, Any], Permitted]  # each takes the one operation type it is filed under
+Permit: TypeAlias = Callable[[Model, Any], Permitted]  # each takes the one operation type it is filed under
 
 
 def enqueue(model: Model, stream: StreamState | None) -> Permitted:
@@ -180,7 +180,7 @@ def _destroy_graph(model: Model, operation: ops.DestroyGraph) -> Permitted:
     return SUCCESS if operation.slot in model.graphs else REFUSED
 
 
-RULES: Final[Mapping[type[Operation], Rule]] = {
+PERMITS: Final[Mapping[type[Operation], Permit]] = {
     ops.DestroyStream: _destroy_stream,
     ops.Stall: _stall,
     ops.Release: _release,

@@ -19,7 +19,7 @@ def attach(result: Result, report: pytest.TestReport) -> None:
         "quiesce_verdict": str(result.verdict),
         BACKEND_PROPERTY: result.backend,
         "quiesce_upstream": "; ".join(result.upstream),
-        "quiesce_invariants": ", ".join(dict.fromkeys(finding.invariant for finding in result.findings)),
+        "quiesce_rules": ", ".join(dict.fromkeys(finding.rule for finding in result.findings)),
     }
     others = [each for each in report.user_properties if each[0] not in properties]  # a rerun leaves its own
     report.user_properties = others + [(name, clean_line(value)) for name, value in properties.items() if value]

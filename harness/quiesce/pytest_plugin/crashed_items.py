@@ -15,7 +15,7 @@ from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce
 from quiesce.results import Result, Verdict
 
 SURVIVES: Final = "process_survives_every_request"
-"""The invariant that is broken where the process that runs a case or a test dies."""
+"""The rule that is broken where the process that runs a case or a test dies."""
 
 
 def crashed_case(nodeid: str, observed: str, config: pytest.Config) -> Result:

@@ -18,7 +18,7 @@ from quiesce.shell import pytest_command
 from quiesce.traces.amounts import bytes_in_words
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
-"""The invariant that a leaking test breaks."""
+"""The rule that a leaking test breaks."""
 
 _COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
 """Families whose gauges count blocks; others are measured, and their last digits mean nothing."""

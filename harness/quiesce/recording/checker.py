@@ -81,7 +81,7 @@ def _check(recording: Recording, sequence: RecordedSequence) -> Iterator[Complai
 
 
 def _complaint(name: str, number: int, answer: Answer, finding: Finding) -> Complaint:
-    request = f"operation {number}, '{answer.request}' ({finding.invariant})"
+    request = f"operation {number}, '{answer.request}' ({finding.rule})"
     return Complaint(name, request, finding.expected, finding.observed)
 
 

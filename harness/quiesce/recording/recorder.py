@@ -68,7 +68,7 @@ def record(backend: Backend, program: Program) -> RecordedSequence:
                 break
         context.close()
     except BackendFault as fault:
-        end = f"{fault.invariant}: {fault.observed}"
+        end = f"{fault.rule}: {fault.observed}"
     return RecordedSequence(program.name, program.device, tuple(answers), end)
 
 

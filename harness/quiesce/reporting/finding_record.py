@@ -26,11 +26,11 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         "expected": encodable(finding.expected),
         "fault_class": encodable(finding.fault_class),
         "grade": str(finding.grade),
-        "invariant": encodable(finding.invariant),
         "line": finding.line,
         "observed": encodable(finding.observed),
         "operation_index": finding.operation_index,
         "request": encodable(finding.request),
+        "rule": encodable(finding.rule),
     }
     if finding.readings is not None:
         record["readings"] = _readings_record(finding.readings)
@@ -77,7 +77,7 @@ def finding_from(record: object) -> Finding:
     """Return the finding that :func:`finding_record` wrote. Raises :class:`RecordError` for any other shape."""
     fields = mapping_of(record, "a finding")
     return Finding(
-        invariant=text_of(fields, "invariant"),
+        rule=text_of(fields, "rule"),
         expected=text_of(fields, "expected"),
         observed=text_of(fields, "observed"),
         operation_index=number_or_none_of(fields, "operation_index"),

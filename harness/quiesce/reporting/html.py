@@ -27,7 +27,7 @@ from quiesce.files import write_atomically
 from quiesce.reporting.counts import count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.page.cards import anchors, make_cards
-from quiesce.reporting.page.glossary import VERDICTS, invariants_in_order
+from quiesce.reporting.page.glossary import VERDICTS, rules_in_order
 from quiesce.reporting.page.headline import headline
 from quiesce.reporting.page.matrix import SEVERITY, make_matrix
 from quiesce.reporting.page.plot_library import load_plot_library, script_digest
@@ -89,7 +89,7 @@ def render_html(report: Report) -> str:
         run=[(clean_line(key), clean_line(value)) for key, value in sorted(report.run.items())],
         seed=report.seed,
         verdict_sentences=VERDICTS,
-        invariants=invariants_in_order(finding.invariant for result in results for finding in result.findings),
+        rules=rules_in_order(finding.rule for result in results for finding in result.findings),
         style=_source(environment, "base.css") + _source(environment, "report.css"),
         script=script,
         library=library,

@@ -61,8 +61,8 @@ def _add_case(suite: ET.Element, result: Result) -> None:
     _add_property(properties, "verdict", result.verdict)
     for number in result.upstream:
         _add_property(properties, "upstream", number)
-    for invariant in dict.fromkeys(finding.invariant for finding in result.findings):
-        _add_property(properties, "invariant", invariant)
+    for rule in dict.fromkeys(finding.rule for finding in result.findings):
+        _add_property(properties, "rule", rule)
     if note := attempt_note(result):
         _add_property(properties, "attempt", note)
     if result.reproduce:
@@ -90,7 +90,7 @@ def _add_verdict(case: ET.Element, result: Result) -> None:
 
 def _message(finding: Finding) -> str:
     seen = f" (seen {finding.seen:,} times)" if finding.seen > 1 else ""
-    return clean_line(finding.invariant) + seen
+    return clean_line(finding.rule) + seen
 
 
 def write_junit(report: Report, path: Path) -> None:

@@ -37,9 +37,7 @@ def program_record(program: ProgramRun) -> dict[str, Any]:
     """Return what a process did as JSON values."""
     record: dict[str, Any] = {
         "conditions": _conditions_record(program.conditions),
-        "findings_left_out": [
-            {"count": count, "invariant": encodable(rule)} for rule, count in program.findings_left_out
-        ],
+        "findings_left_out": [{"count": count, "rule": encodable(rule)} for rule, count in program.findings_left_out],
         "first_call": program.first_call,
         "holdings": _holdings_record(program.holdings),
         "launches": program.launches,
@@ -142,7 +140,7 @@ def program_from(record: object) -> ProgramRun:
 
 
 def _left_out_from(fields: Mapping[str, Any]) -> tuple[str, int]:
-    return text_of(fields, "invariant"), number_of(fields, "count")
+    return text_of(fields, "rule"), number_of(fields, "count")
 
 
 def _each(fields: Mapping[str, Any], key: str, make: Callable[[Mapping[str, Any]], Value]) -> tuple[Value, ...]:

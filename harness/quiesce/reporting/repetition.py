@@ -48,4 +48,4 @@ def told_once(results: Iterable[Result]) -> tuple[Failure, ...]:
 
 def is_in_protocol(result: Result) -> bool:
     """Whether a driver broke the wire protocol, rather than what it drives a rule."""
-    return any(finding.invariant == IN_PROTOCOL for finding in result.findings)
+    return any(finding.rule == IN_PROTOCOL for finding in result.findings)

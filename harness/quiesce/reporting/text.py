@@ -108,10 +108,10 @@ def _evidence(finding: Finding) -> list[str]:
 
 
 def finding_text(result: Result, finding: Finding) -> str:
-    """Return one finding of ``result`` as lines: where, which request, the invariant, expected and observed."""
+    """Return one finding of ``result`` as lines: where, which request, the rule, expected and observed."""
     lines = [
         f"{place(result, finding)}: {_what_happened(result, finding)}",
-        f"  invariant: {clean_line(finding.invariant)} ({finding.grade})",
+        f"  rule:      {clean_line(finding.rule)} ({finding.grade})",
         f"  expected:  {clean_line(finding.expected)}",
         f"  observed:  {clean_line(finding.observed)}",
     ]

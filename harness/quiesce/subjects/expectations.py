@@ -37,13 +37,13 @@ def hold_to(expectations: Iterable[Expectation], variant: str, results: Sequence
 def _shown(expectation: Expectation, results: Iterable[Result]) -> Iterator[str]:
     for result in results:
         if expectation.covers(result.case):
-            yield from (finding.invariant for finding in result.findings)
+            yield from (finding.rule for finding in result.findings)
 
 
 def _judge(result: Result, expectations: Sequence[Expectation]) -> Result:
     """Return a result whose every finding is expected as known, any other as it is."""
     expected = {each.finds: each.upstream for each in expectations}
-    names = {finding.invariant for finding in result.findings}
+    names = {finding.rule for finding in result.findings}
     if not names or result.verdict is Verdict.BROKEN_CASE:
         return result
     if names <= expected.keys():

@@ -125,7 +125,7 @@ def _red_cases(rows: Sequence[RowResult]) -> list[list[str]]:
     for case in sorted(red):
         seen = [(row, results.get(case)) for row, results in by_release]
         results = [result for _, result in seen if result is not None]
-        findings = dict.fromkeys(finding.invariant for result in results for finding in result.findings)
+        findings = dict.fromkeys(finding.rule for result in results for finding in result.findings)
         numbers = dict.fromkeys(each.reason for each in results if each.verdict is Verdict.KNOWN_UPSTREAM)
         lines.append([case, *(_cell(row, result) for row, result in seen), ", ".join(findings), "; ".join(numbers)])
     return lines

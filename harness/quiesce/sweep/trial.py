@@ -29,7 +29,7 @@ from quiesce.generation.sequence import GeneratedSequence
 from quiesce.lockstep import Lockstep, Trial
 from quiesce.observations import UpstreamAllocated, UpstreamRefused
 from quiesce.operations import FailurePoint, InjectedError, Operation
-from quiesce.oracle.invariants.answers import judge_expectation
+from quiesce.oracle.rules.answers import judge_expectation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected
 from quiesce.request_format import format_request
 

@@ -17,7 +17,7 @@ _NO_MORE: Final[Mapping[str, int]] = {}
 
 def left_out(findings: Iterable[Finding], beyond: Mapping[str, int] = _NO_MORE) -> tuple[tuple[str, int], ...]:
     """Return the rules of which :func:`bounded` leaves findings out, each with how many more there are."""
-    totals = Counter(finding.invariant for finding in findings) + Counter(beyond)
+    totals = Counter(finding.rule for finding in findings) + Counter(beyond)
     return tuple((rule, total - SHOWN_MAX) for rule, total in sorted(totals.items()) if total > SHOWN_MAX)
 
 
@@ -30,15 +30,15 @@ def bounded(findings: Iterable[Finding], beyond: Mapping[str, int] = _NO_MORE) -
     reached: Counter[str] = Counter()
     kept: list[Finding] = []
     for finding in findings:
-        totals[finding.invariant] += 1
-        reached[finding.invariant] += 1
-        if reached[finding.invariant] <= SHOWN_MAX:
+        totals[finding.rule] += 1
+        reached[finding.rule] += 1
+        if reached[finding.rule] <= SHOWN_MAX:
             kept.append(finding)
     shown: Counter[str] = Counter()
     for finding in kept:
-        shown[finding.invariant] += 1
-        more = totals[finding.invariant] - SHOWN_MAX
-        if more > 0 and shown[finding.invariant] == SHOWN_MAX:
+        shown[finding.rule] += 1
+        more = totals[finding.rule] - SHOWN_MAX
+        if more > 0 and shown[finding.rule] == SHOWN_MAX:
             verb = "is" if more == 1 else "are"
             note = f"{counted(more, 'more finding')} of this rule {verb} not shown"
             yield replace(finding, evidence=f"{finding.evidence}\n{note}" if finding.evidence else note)

@@ -42,10 +42,10 @@ class Causes:
             key = self._key(finding)
             cause = self._causes.get(key)
             if cause is None:
-                if self._kept[finding.invariant] == CAUSES_MAX:
-                    self.beyond[finding.invariant] += 1
+                if self._kept[finding.rule] == CAUSES_MAX:
+                    self.beyond[finding.rule] += 1
                     continue
-                self._kept[finding.invariant] += 1
+                self._kept[finding.rule] += 1
                 cause = self._causes[key] = _Cause(finding)
             cause.seen += 1
 
@@ -71,4 +71,4 @@ class Causes:
 
 
 def _what(finding: Finding) -> tuple[str, ...]:
-    return finding.invariant, finding.fault_class, finding.request
+    return finding.rule, finding.fault_class, finding.request

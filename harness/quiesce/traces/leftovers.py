@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce.findings import Finding, Grade
-from quiesce.oracle.invariants.closing import HANDLES_GONE, NOTHING_LEFT
+from quiesce.oracle.rules.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.simulator.ledger import LiveThing, Reach
 from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.origins import Origins

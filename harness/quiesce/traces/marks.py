@@ -14,7 +14,7 @@ from typing import Final
 
 from quiesce.findings import Finding, Grade
 from quiesce.oracle.growth import grows_as_expected
-from quiesce.oracle.invariants.closing import GROWTH
+from quiesce.oracle.rules.closing import GROWTH
 from quiesce.simulator.ledger import Record
 from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.live_set import LiveSet, Maker

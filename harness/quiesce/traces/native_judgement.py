@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce.findings import Finding, Grade
-from quiesce.oracle.invariants.closing import NOTHING_LEFT
+from quiesce.oracle.rules.closing import NOTHING_LEFT
 from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
@@ -71,7 +71,7 @@ def _leak_finding(leak: NativeLeak) -> Finding:
 
 def _misuse_finding(misuse: NativeMisuse) -> Finding:
     return Finding(
-        misuse.invariant,
+        misuse.rule,
         misuse.expected,
         misuse.text,
         line=misuse.line,

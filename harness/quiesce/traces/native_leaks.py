@@ -51,9 +51,9 @@ class NativeLeak:
 
 @dataclass(frozen=True, slots=True)
 class NativeMisuse:
-    """Memory that was used or freed as it may not be; ``invariant`` is the rule that says so."""
+    """Memory that was used or freed as it may not be; ``rule`` is the rule that says so."""
 
-    invariant: str
+    rule: str
     fault_class: str
     expected: str
     line: int

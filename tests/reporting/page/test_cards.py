@@ -38,7 +38,7 @@ def test_anchors_point_at_their_results(report: Report) -> None:
 def test_a_finding_is_told_in_full(failing: Result) -> None:
     (card,) = make_cards([failing])
     (finding,) = card.findings
-    assert (finding.invariant, finding.sentence != "") == ("request_fits_but_out_of_memory", True)
+    assert (finding.rule, finding.sentence != "") == ("request_fits_but_out_of_memory", True)
     assert (finding.where, finding.moment) == ("cases/pool/squeeze_before_oom.case:14", "operation 3")
     assert (finding.observed, finding.allocated_by) == ("out of memory", "operation 1 (line 11): a = allocate 67108864")
     assert card.reproduce == "quiesce run cases/pool/squeeze_before_oom.case --backend reference"
@@ -79,9 +79,9 @@ def test_a_script_element_cannot_be_ended_by_a_request(failing: Result) -> None:
     assert unpacked(card.timeline)["texts"]["50"] == "operation 50 (line 1): </script><!--<script> → a b"
 
 
-def test_an_invariant_that_is_broken_twice_is_named_once(failing: Result) -> None:
+def test_a_rule_that_is_broken_twice_is_named_once(failing: Result) -> None:
     (card,) = make_cards([replace(failing, findings=failing.findings * 2 + (Finding("other", "this", "that"),))])
-    assert card.invariants == (("request_fits_but_out_of_memory", 2), ("other", 1))
+    assert card.rules == (("request_fits_but_out_of_memory", 2), ("other", 1))
 
 
 @pytest.mark.parametrize(("operations", "moment", "note"), [(3, "at the end", "None was recorded."), (0, "", "")])

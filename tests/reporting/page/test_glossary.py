@@ -8,12 +8,12 @@ import pytest
 
 from quiesce.backends.cupy_context import SURVIVES
 from quiesce.execution import KNOWN_STILL_THERE
-from quiesce.oracle.invariants import NAMES
+from quiesce.oracle.rules import NAMES
 from quiesce.reporting.page.glossary import (
-    INVARIANTS,
-    INVARIANTS_BY_SUBJECT,
+    RULES,
+    RULES_BY_SUBJECT,
     VERDICTS,
-    invariants_in_order,
+    rules_in_order,
     sentence_of,
 )
 from quiesce.results import Verdict
@@ -23,7 +23,7 @@ PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_every_invariant_of_the_oracle_has_a_sentence(name: str) -> None:
+def test_every_rule_of_the_oracle_has_a_sentence(name: str) -> None:
     assert sentence_of(name).endswith(".")
 
 
@@ -37,7 +37,7 @@ def test_the_page_of_rules_says_what_the_report_says() -> None:
     for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, _, text = section.partition("\n")
         page[title] = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
-    assert page == INVARIANTS_BY_SUBJECT
+    assert page == RULES_BY_SUBJECT
 
 
 def test_every_verdict_has_a_sentence() -> None:
@@ -45,12 +45,12 @@ def test_every_verdict_has_a_sentence() -> None:
     assert all(sentence.endswith(".") for sentence in VERDICTS.values())
 
 
-def test_a_third_partys_invariant_has_none() -> None:
+def test_a_third_partys_rule_has_none() -> None:
     assert sentence_of("somebody_elses_rule") == ""
 
 
-def test_broken_invariants_come_first() -> None:
-    names = invariants_in_order(["valid_requests_are_served", "somebody_elses_rule"])
-    assert len(names) == len(INVARIANTS)
+def test_broken_rules_come_first() -> None:
+    names = rules_in_order(["valid_requests_are_served", "somebody_elses_rule"])
+    assert len(names) == len(RULES)
     assert names[0] == ("valid_requests_are_served", "A request that is valid and fits is served.", True)
     assert not any(is_broken for _, _, is_broken in names[1:])

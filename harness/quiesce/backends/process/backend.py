@@ -134,7 +134,7 @@ class ProcessBackend:
     def _unavailable(self, fault: BackendFault) -> BackendUnavailable:
         evidence = f"; {fault.evidence.strip()}" if fault.evidence else ""
         remedy = "see the section 'Wire protocol' of cases/README.md for what a driver answers"
-        return BackendUnavailable(self.name, f"{fault.observed} ({fault.invariant}){evidence}", remedy)
+        return BackendUnavailable(self.name, f"{fault.observed} ({fault.rule}){evidence}", remedy)
 
 
 def parse_specification(text: str) -> ProcessBackend:

@@ -59,7 +59,7 @@ class Program:
         Raises :class:`~quiesce.backend.BackendFault`; after the first one, that one again.
         """
         if self._fault is not None:
-            raise BackendFault(self._fault.invariant, self._fault.observed, self._fault.evidence)
+            raise BackendFault(self._fault.rule, self._fault.observed, self._fault.evidence)
         if not self._finalizer.alive:
             raise ValueError("the driver program has been ended")
         with suppress(Empty):
@@ -102,10 +102,10 @@ class Program:
             raise self.fault(ENDS_WITH_INPUT, observed)
         self._finalizer()
 
-    def fault(self, invariant: str, observed: str) -> BackendFault:
+    def fault(self, rule: str, observed: str) -> BackendFault:
         """End the program and return the fault to raise, with the end of its standard error as evidence."""
         self._finalizer()
-        self._fault = BackendFault(invariant, observed, self._errors.text(TAIL_SECONDS))
+        self._fault = BackendFault(rule, observed, self._errors.text(TAIL_SECONDS))
         return self._fault
 
     def end(self) -> None:

@@ -34,7 +34,7 @@ class FindingText:
     ``growth`` is what its plot shows, in words, and ``plot`` packed JSON for the page.
     """
 
-    invariant: str
+    rule: str
     sentence: str
     grade: str
     fault_class: str
@@ -51,7 +51,7 @@ class FindingText:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One result. ``invariants`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
+    """One result. ``rules`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
 
     ``gist`` says what grows, where readings show it, and ``note`` why operations or plots are missing.
     """
@@ -70,7 +70,7 @@ class Card:
     operations: int
     skipped: int
     reproduce: str
-    invariants: tuple[tuple[str, int], ...]
+    rules: tuple[tuple[str, int], ...]
     findings: tuple[FindingText, ...]
     excerpt: Excerpt | None
     timeline: str
@@ -134,7 +134,7 @@ def _card(anchor: str, result: Result, is_whole: bool) -> Card:
         operations=result.operations,
         skipped=result.skipped,
         reproduce=clean_line(result.reproduce),
-        invariants=tuple(Counter(clean_line(finding.invariant) for finding in result.findings).items()),
+        rules=tuple(Counter(clean_line(finding.rule) for finding in result.findings).items()),
         findings=tuple(_finding(result, finding, is_whole) for finding in result.findings),
         excerpt=excerpt,
         timeline=timeline,
@@ -158,8 +158,8 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
     if len(evidence) > EVIDENCE_LENGTH_MAX:
         evidence = f"… (report.json holds all of it)\n{evidence[-EVIDENCE_LENGTH_MAX:]}"
     return FindingText(
-        invariant=clean_line(finding.invariant),
-        sentence=sentence_of(finding.invariant),
+        rule=clean_line(finding.rule),
+        sentence=sentence_of(finding.rule),
         grade=str(finding.grade),
         fault_class=clean_line(finding.fault_class),
         where=place(result, finding),

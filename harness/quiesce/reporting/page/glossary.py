@@ -1,4 +1,4 @@
-"""What verdicts and invariants mean, one sentence each."""
+"""What verdicts and rules mean, one sentence each."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from quiesce import contract, program_rules
-from quiesce.oracle.invariants import EVERY_STEP
-from quiesce.oracle.invariants.answers import DOCUMENTED, REFUSED, SERVED
-from quiesce.oracle.invariants.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.oracle.rules import EVERY_STEP
+from quiesce.oracle.rules.answers import DOCUMENTED, REFUSED, SERVED
+from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.results import Verdict
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
-    Verdict.PASSED: "The operations ran and broke no invariant.",
-    Verdict.FAILED: "The operations ran and broke an invariant; the finding says which, where and how.",
+    Verdict.PASSED: "The operations ran and broke no rule.",
+    Verdict.FAILED: "The operations ran and broke a rule; the finding says which, where and how.",
     Verdict.BROKEN_CASE: "The case does not prove itself: it is not red on its fault, or not green without it.",
     Verdict.UNSUPPORTED: "The backend lacks something that the case needs: neither pass nor failure.",
     Verdict.NOT_PROMISED: "The case tests a promise that the backend does not make: neither pass nor failure.",
-    Verdict.KNOWN_UPSTREAM: "It broke an invariant as this release is known to do; the case names the number.",
+    Verdict.KNOWN_UPSTREAM: "It broke a rule as this release is known to do; the case names the number.",
     Verdict.INCONCLUSIVE: "The operations ran, but what was seen has another explanation.",
 }
 
-INVARIANTS_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
+RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "Allocators, with each operation": {
-        **{invariant.name: invariant.sentence for invariant in EVERY_STEP},
+        **{rule.name: rule.sentence for rule in EVERY_STEP},
         SERVED: "A request that is valid and fits is served.",
         REFUSED: "A request is refused that is invalid, or in which a call below failed with a foreign error.",
         DOCUMENTED: "An error is one of those that the runtime documents for it.",
@@ -53,18 +53,18 @@ INVARIANTS_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Every rule whose name a finding can have, by what can break it."""
 
-INVARIANTS: Final[Mapping[str, str]] = {
-    name: sentence for rules in INVARIANTS_BY_SUBJECT.values() for name, sentence in rules.items()
+RULES: Final[Mapping[str, str]] = {
+    name: sentence for rules in RULES_BY_SUBJECT.values() for name, sentence in rules.items()
 }
 
 
-def sentence_of(invariant: str) -> str:
-    """Return the sentence of an invariant, or '' for one that a third party named."""
-    return INVARIANTS.get(invariant, "")
+def sentence_of(rule: str) -> str:
+    """Return the sentence of a rule, or '' for one that a third party named."""
+    return RULES.get(rule, "")
 
 
-def invariants_in_order(broken: Iterable[str]) -> tuple[tuple[str, str, bool], ...]:
+def rules_in_order(broken: Iterable[str]) -> tuple[tuple[str, str, bool], ...]:
     """Return name, sentence and whether it was broken: the broken ones first, then by name."""
     names = set(broken)
-    known = [(name, sentence, name in names) for name, sentence in INVARIANTS.items()]
+    known = [(name, sentence, name in names) for name, sentence in RULES.items()]
     return tuple(sorted(known, key=lambda each: (not each[2], each[0])))

@@ -95,7 +95,7 @@ def _cell(results: Sequence[Result], positions: Iterable[int], cards: Mapping[in
 
 
 def _note(result: Result, count: int) -> str:
-    why = clean_line(result.reason) or ", ".join(dict.fromkeys(clean_line(each.invariant) for each in result.findings))
+    why = clean_line(result.reason) or ", ".join(dict.fromkeys(clean_line(each.rule) for each in result.findings))
     why = "; ".join(filter(None, (why, attempt_note(result))))
     several = f" (the worst of {count} results)" if count > 1 else ""
     return f"{result.verdict}{several}" + (f": {why}" if why else "") if several or why else ""

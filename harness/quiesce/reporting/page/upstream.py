@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.oracle.invariants.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.oracle.rules.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.program_rules import COPIED_DIRECTLY, ORDERED
 
 _NUMBER: Final = re.compile(r"([A-Za-z0-9][\w-]*/[\w.-]+)#(\d+)", re.ASCII)

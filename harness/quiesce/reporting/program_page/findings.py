@@ -86,9 +86,9 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
     return FindingCard(
         number=number,
         anchor=f"{prefix}finding-{number}",
-        title=heading_of(finding.invariant),
-        rule=shorten(finding.invariant),
-        sentence=sentence_of(finding.invariant),
+        title=heading_of(finding.rule),
+        rule=shorten(finding.rule),
+        sentence=sentence_of(finding.rule),
         grade=str(finding.grade),
         call_number=finding.operation_index,
         call=shorten(finding.request),

@@ -86,7 +86,7 @@ def make_program_page(report: Report) -> ProgramPage:
     verdict = _verdict(results)
     programs = [(result, result.program) for result in results if result.program is not None]
     conditions = programs[0][1].conditions
-    broken = Counter(finding.invariant for result in results for finding in result.findings)
+    broken = Counter(finding.rule for result in results for finding in result.findings)
     for result, program in programs:
         if result.findings:
             broken.update(dict(program.findings_left_out))

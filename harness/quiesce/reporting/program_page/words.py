@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quiesce.oracle.invariants.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.oracle.rules.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.program_rules import (
     AFTER_UNCHANGED,
     COPIED_DIRECTLY,

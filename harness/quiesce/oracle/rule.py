@@ -1,4 +1,4 @@
-"""What an invariant is: a named function from the model and one change to findings."""
+"""What a rule is: a named function from the model and one change to findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Check: TypeAlias = Callable[[Model, Change], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Invariant:
+class Rule:
     """One rule: its name, one sentence, and the class of the fault catalogue that it sees.
 
     ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
@@ -34,7 +34,7 @@ class Invariant:
 
 
 def found(
-    invariant: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
+    rule: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
 ) -> Finding:
     """Return a finding; lockstep adds where it happened."""
-    return Finding(invariant, expected, observed, allocated_by=str(allocated_by), grade=grade)
+    return Finding(rule, expected, observed, allocated_by=str(allocated_by), grade=grade)

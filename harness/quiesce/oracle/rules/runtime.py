@@ -1,4 +1,4 @@
-"""Invariants of runtimes and tapes: what must be gone at ``finalize`` and at ``collect``."""
+"""Rules of runtimes and tapes: what must be gone at ``finalize`` and at ``collect``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import Invariant, found
+from quiesce.oracle.rule import Rule, found
 from quiesce.outcomes import Done
 
 
@@ -42,15 +42,15 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
         )
 
 
-INVARIANTS: Final = (
-    Invariant(
+RULES: Final = (
+    Rule(
         "finalized_runtime_owns_nothing",
         "A finalized runtime holds no instances but those that the sequence made.",
         "FIN",
         finalized_runtime_owns_nothing,
         (ops.Finalize,),
     ),
-    Invariant(
+    Rule(
         "unreachable_nodes_are_collected",
         "A tape frees the nodes that nobody can reach.",
         "RES",

@@ -1,4 +1,4 @@
-"""Invariants of order: reuse, return, waits and completion reports, judged by happens-before."""
+"""Rules of order: reuse, return, waits and completion reports, judged by happens-before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from quiesce.findings import Finding
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import ASKING, Invariant, found
+from quiesce.oracle.rule import ASKING, Rule, found
 from quiesce.outcomes import Done
 
 
@@ -68,29 +68,29 @@ def known_completion_is_reported(model: Model, change: Change) -> Iterator[Findi
         yield found("known_completion_is_reported", "done: the host waited for it", "not ready")
 
 
-INVARIANTS: Final = (
-    Invariant(
+RULES: Final = (
+    Rule(
         "memory_is_reused_only_after_its_last_use",
         "Memory serves again only for work that is ordered behind all work on its earlier block.",
         "ORD",
         memory_is_reused_only_after_its_last_use,
         about="conflicts",
     ),
-    Invariant(
+    Rule(
         "memory_in_flight_stays_upstream",
         "Memory goes back upstream only when the work on it is done.",
         "ORD",
         memory_in_flight_stays_upstream,
         about="returned",
     ),
-    Invariant(
+    Rule(
         "waits_name_live_streams",
         "Nobody waits for an event of a stream that was destroyed (HIP).",
         "SID",
         waits_name_live_streams,
         about="needless",
     ),
-    Invariant(
+    Rule(
         "completion_is_not_reported_early",
         "A query does not call work done that is pending.",
         "ORD",
@@ -98,7 +98,7 @@ INVARIANTS: Final = (
         ASKING,
         "early",
     ),
-    Invariant(
+    Rule(
         "known_completion_is_reported",
         "A query calls work done that somebody has waited for.",
         "PEND",

@@ -1,4 +1,4 @@
-"""Invariants of addresses: where blocks may lie, and what may go back upstream."""
+"""Rules of addresses: where blocks may lie, and what may go back upstream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.memory import BlockState, UpstreamRange
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
+from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Allocated
 
 ADDRESS_SPACE_END: Final = 1 << 64
@@ -120,8 +120,8 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
         return
 
 
-INVARIANTS: Final = (
-    Invariant(
+RULES: Final = (
+    Rule(
         "blocks_lie_in_the_address_space",
         "No block begins at address 0 or reaches beyond the end of the address space.",
         "SIZE",
@@ -129,7 +129,7 @@ INVARIANTS: Final = (
         MAKING_BLOCKS,
         "made",
     ),
-    Invariant(
+    Rule(
         "live_blocks_do_not_overlap",
         "Live blocks share no byte.",
         "OVL",
@@ -137,7 +137,7 @@ INVARIANTS: Final = (
         MAKING_BLOCKS,
         "overlapped",
     ),
-    Invariant(
+    Rule(
         "addresses_are_aligned",
         "An address is a multiple of the alignment that was asked for or is guaranteed.",
         "ALN",
@@ -145,7 +145,7 @@ INVARIANTS: Final = (
         MAKING_BLOCKS,
         "made",
     ),
-    Invariant(
+    Rule(
         "blocks_lie_within_upstream_memory",
         "A block lies in memory that was taken from upstream.",
         "OVL",
@@ -153,14 +153,14 @@ INVARIANTS: Final = (
         MAKING_BLOCKS,
         "made",
     ),
-    Invariant(
+    Rule(
         "owned_memory_stays_upstream",
         "Memory in which a block or a graph lives does not go back upstream.",
         "TEAR",
         owned_memory_stays_upstream,
         about="returned",
     ),
-    Invariant(
+    Rule(
         "graph_memory_is_kept",
         "What a graph runs on serves nobody else and stays upstream, until the graph is destroyed.",
         "OVL",

@@ -1,4 +1,4 @@
-"""Invariants of answers: permitted outcomes, and outcomes that a case states."""
+"""Rules of answers: permitted outcomes, and outcomes that a case states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import certain_room, worst_footprint
 from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import Permitted
-from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
+from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, describe
 
 FITS: Final = "request_fits_but_out_of_memory"
@@ -93,15 +93,15 @@ def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[F
         yield found(REFUSED, "the error of the call below", describe(change.outcome))
 
 
-INVARIANTS: Final = (
-    Invariant(
+RULES: Final = (
+    Rule(
         FITS,
         "A request that fits the memory that is certainly free is served.",
         "RETRY",
         request_fits_but_out_of_memory,
         MAKING_BLOCKS,
     ),
-    Invariant(
+    Rule(
         ENFORCED,
         "No more is handed out than a device has or a pool's limit allows.",
         "LIM",
@@ -109,7 +109,7 @@ INVARIANTS: Final = (
         MAKING_BLOCKS,
         "made",
     ),
-    Invariant(
+    Rule(
         REFUSED,
         "A request in which a call below fails with a foreign error is refused.",
         "ROLL",

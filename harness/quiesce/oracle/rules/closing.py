@@ -1,4 +1,4 @@
-"""Invariants of the end: what is left when the sequence has given everything back and the context is closed."""
+"""Rules of the end: what is left when the sequence has given everything back and the context is closed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import found
+from quiesce.oracle.rule import found
 
 NOTHING_LEFT: Final = "nothing_is_left_at_quiescence"
 HANDLES_GONE: Final = "handles_are_destroyed_at_quiescence"

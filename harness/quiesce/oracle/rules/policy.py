@@ -1,4 +1,4 @@
-"""Invariants of policy: each applies only where the backend made the promise that it reads."""
+"""Rules of policy: each applies only where the backend made the promise that it reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
 from quiesce.oracle.memory import SOME_POOL, UpstreamRange
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import MAKING_BLOCKS, Invariant, found
+from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Done, OutOfMemory
 
 _KINDS: Final = {
@@ -224,22 +224,22 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
         yield found("destroyed_pools_own_nothing", "0 bytes held", f"{held} bytes held", grade=Grade.LIVE_LEAK)
 
 
-INVARIANTS: Final = (
-    Invariant(
+RULES: Final = (
+    Rule(
         "destroyed_pools_own_nothing",
         "A destroyed pool holds nothing.",
         "UP",
         destroyed_pools_own_nothing,
         (ops.DestroyPool,),
     ),
-    Invariant(
+    Rule(
         "freed_block_serves_its_size",
         "A freed block serves the next request of its size, alignment, pool and stream.",
         "RETRY",
         freed_block_serves_its_size,
         (ops.Allocate,),
     ),
-    Invariant(
+    Rule(
         "growth_starts_over_after_squeeze",
         "Once everything went back upstream, a pool grows from its first chunk size again.",
         "RETRY",
@@ -247,7 +247,7 @@ INVARIANTS: Final = (
         (ops.Allocate,),
         "asks",
     ),
-    Invariant(
+    Rule(
         "pool_falls_back_to_a_smaller_chunk",
         "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
         "RETRY",
@@ -255,21 +255,21 @@ INVARIANTS: Final = (
         (ops.Allocate,),
         "asks",
     ),
-    Invariant(
+    Rule(
         "trim_returns_what_nobody_uses",
         "When a trim answers, nothing is held but what is owned or in flight.",
         "UP",
         trim_returns_what_nobody_uses,
         (ops.Trim,),
     ),
-    Invariant(
+    Rule(
         "pinned_source_is_copied_directly",
         "A source that is pinned already is staged without another pinned buffer.",
         "PEND",
         pinned_source_is_copied_directly,
         (ops.Stage,),
     ),
-    Invariant(
+    Rule(
         "pinned_sizes_are_powers_of_two",
         "Pinned requests are rounded to powers of two.",
         "FRAG",

@@ -1,4 +1,4 @@
-"""Invariants of counters: claims against ledgers, and counters against the sequence."""
+"""Rules of counters: claims against ledgers, and counters against the sequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quiesce.gauges import Gauge, best_reading
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
-from quiesce.oracle.rules import Invariant, found
+from quiesce.oracle.rule import Rule, found
 from quiesce.outcomes import Done
 
 _HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)
@@ -89,21 +89,21 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
     return ()
 
 
-INVARIANTS: Final = (
-    Invariant("gauges_are_not_negative", "No gauge reads below zero.", "CNT", gauges_are_not_negative),
-    Invariant(
+RULES: Final = (
+    Rule("gauges_are_not_negative", "No gauge reads below zero.", "CNT", gauges_are_not_negative),
+    Rule(
         "claims_agree_with_the_ledger",
         "What an allocator says of itself is what an independent ledger counts.",
         "CNT",
         claims_agree_with_the_ledger,
     ),
-    Invariant(
+    Rule(
         "block_count_follows_the_sequence",
         "An allocator counts as many blocks as the sequence owns.",
         "CNT",
         block_count_follows_the_sequence,
     ),
-    Invariant(
+    Rule(
         "live_bytes_return_to_where_they_were",
         "The free of a block takes from the live bytes what its allocation added.",
         "CNT",
