@@ -24,7 +24,7 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract program_rules errors flavour findings program_run results "
+    "operations outcomes observations gauges contract program_rules errors flavour findings kinds program_run results "
     "requests request_format shell versions"
 )
 
@@ -41,6 +41,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms(""),
+    "kinds": _rooms(""),
     "program_run": _rooms("findings"),
     "versions": _rooms(""),
     "observations": _rooms("operations"),

@@ -124,7 +124,8 @@ class Finding:
     ``allocated_by`` says where the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``).
     ``readings`` are those of the gauge that a leak check found growing. ``call_sites`` are the calls of a program that
     it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
-    often a program broke the rule from these places; the finding is about the first time.
+    often a program broke the rule from these places; the finding is about the first time. ``kind`` is the kind of
+    mistake, mostly one of :mod:`quiesce.kinds`.
     """
 
     rule: str
@@ -134,7 +135,7 @@ class Finding:
     line: int | None = None
     request: str = ""
     allocated_by: str = ""
-    fault_class: str = ""
+    kind: str = ""
     grade: Grade = Grade.VIOLATION
     evidence: str = ""
     readings: RoundReadings | None = field(default=None, repr=False)

@@ -136,7 +136,7 @@ def test_a_leak_is_told_without_a_ledger_and_called_coarse(library: str, tmp_pat
     results: dict[str, Any] = {
         record["case"].partition("::")[2]: record for record in map(json.loads, lines) if "case" in record
     }
-    found = {name: [each["fault_class"] for each in record["findings"]] for name, record in results.items()}
+    found = {name: [each["kind"] for each in record["findings"]] for name, record in results.items()}
     assert found == {
         "test_loses_a_block": [f"leak of {FREE_MEMORY}"],
         "test_frees_it": [],
@@ -145,4 +145,4 @@ def test_a_leak_is_told_without_a_ledger_and_called_coarse(library: str, tmp_pat
     (finding,) = results["test_loses_a_block"]["findings"]
     assert "by the driver's coarse figure grows by" in finding["observed"]
     assert "quiesce exec" in finding["allocated_by"]
-    assert C_HEAP not in finding["fault_class"]
+    assert C_HEAP not in finding["kind"]

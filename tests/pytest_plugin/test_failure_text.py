@@ -27,7 +27,7 @@ cases/pool/squeeze.case:11: operation 2 on 'reference:pool.no_squeeze': b = allo
   rule:      request_fits_but_out_of_memory (violation)
   expected:  allocated: it takes at most 100663296 bytes and 134217728 are certainly free
   observed:  out of memory
-  class:     RETRY
+  kind:      missing retry
   reproduce: pytest 'cases/pool/squeeze.case' --quiesce-backend=reference:pool.no_squeeze
 """
 

@@ -79,7 +79,7 @@ def run(folder: Path, source: str, *arguments: str) -> dict[str, list[dict[str, 
 
 def complaint(expected: Expectation, result: dict[str, Any]) -> str:
     """Say what is wrong with a verdict, or return an empty string."""
-    findings = {each["fault_class"]: each for each in result["findings"]}
+    findings = {each["kind"]: each for each in result["findings"]}
     if not expected.family:
         unjudged = re.search("as is expected|the test was skipped: Skipped: CPython", result["reason"])
         is_fine = result["verdict"] == "passed" or unjudged

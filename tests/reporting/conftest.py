@@ -67,7 +67,7 @@ LEAK = Result(
             observed="the C heap grows by 1008 bytes per round",
             line=4,
             allocated_by="native code; run the test under heaptrack or memray --native to see where",
-            fault_class="leak of c-heap",
+            kind="leak of c-heap",
             grade=Grade.GROWTH,
             readings=RoundReadings(
                 gauge="the C heap",
@@ -103,7 +103,7 @@ USED_AFTER_FREE = Result(
             operation_index=7,
             request="cudaMemsetAsync",
             allocated_by="cudaMalloc (call 3) by step (train.py:8) < <module> (train.py:20)",
-            fault_class="TEAR",
+            kind="use after free",
             evidence="freed by cudaFree (call 5) by destroy() (pool.cpp:71) < libpool.so+0x1f40\n"
             "2 more findings of this rule are not shown",
             call_sites=(
@@ -223,7 +223,7 @@ RESULTS = (
                 "events == 0",
                 "events == 1 (größe 字)",
                 evidence="pool: 1 event\n\x1b[31mred\x1b[0m",
-                fault_class="handle leak",
+                kind="handle leak",
                 grade=Grade.LIVE_LEAK,
             ),
         ),

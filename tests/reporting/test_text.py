@@ -27,7 +27,7 @@ python train.py: call 7 on 'cuda:12': cudaMemsetAsync
   expected:  live memory
   observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
   seen:      25 times; the first is shown
-  class:     TEAR
+  kind:      use after free
   allocated by cudaMalloc (call 3):
     train.py:8 in step
     … 2 frames of pytest and pluggy folded

@@ -164,7 +164,7 @@ def test_each_leak_is_told_once_for_what_it_is(release: Release, tmp_path: Path)
     (tmp_path / "test_device.py").write_text(LOW_LEVEL, encoding="utf-8")
     done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
     results = results_in(tmp_path)
-    told = {name: [each["fault_class"] for each in record["findings"]] for name, record in results.items()}
+    told = {name: [each["kind"] for each in record["findings"]] for name, record in results.items()}
     expected = {name: [f"leak of {LOW_LEVEL_LEAKS[name]}"] if name in LOW_LEVEL_LEAKS else [] for name in results}
     assert told == expected, done.stdout
     assert set(LOW_LEVEL_LEAKS) < set(results)
@@ -180,7 +180,7 @@ def test_leaks_of_every_pool_are_told_from_what_comes_back(release: Release, tmp
     for name, (says, line) in leaks.items():
         finding = results[name]["findings"][0]
         assert finding["observed"] == says
-        assert finding["fault_class"] == "leak of cupy"
+        assert finding["kind"] == "leak of cupy"
         assert line in finding["allocated_by"]
 
 

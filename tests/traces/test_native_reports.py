@@ -41,7 +41,7 @@ def test_what_is_lost_is_found_whoever_checked(name: str, tool: str) -> None:
     findings = judged(REPORTS / name).findings
     assert amounts(findings) == LOST
     assert {finding.rule for finding in findings} == {"nothing_is_left_at_quiescence"}
-    assert {finding.fault_class for finding in findings} == {"LIVE"}
+    assert {finding.kind for finding in findings} == {"memory leak"}
 
 
 @pytest.mark.parametrize(

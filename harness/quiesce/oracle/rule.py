@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, get_args
 
 from quiesce.findings import Finding, Grade
+from quiesce.kinds import Kind
 from quiesce.operations import Allocate, Operation, QueryEvent, QueryStream, Stage
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
@@ -19,7 +20,7 @@ Check: TypeAlias = Callable[[Model, Change], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its name, one sentence, and the class of the fault catalogue that it sees.
+    """One rule: its name, one sentence, and the kind of mistake that breaks it.
 
     ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
     has nothing to say; it is not asked about anything else.
@@ -27,7 +28,7 @@ class Rule:
 
     name: str
     sentence: str
-    fault_class: str
+    kind: Kind
     check: Check
     on: tuple[type[Operation], ...] = get_args(Operation)
     about: str = ""

@@ -74,7 +74,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding
         f"{quantity.name} {grows} by {_rate(quantity, readings)}",
         line=line,
         allocated_by=_from_root(growth.origin, root),
-        fault_class=f"leak of {quantity.family}",
+        kind=f"leak of {quantity.family}",
         grade=Grade.GROWTH,
         evidence=_from_root(growth.evidence, root),
         readings=readings,

@@ -119,8 +119,8 @@ def finding_text(result: Result, finding: Finding) -> str:
         lines.append(f"  allocated: {clean_line(finding.allocated_by)}")
     if finding.repetition:
         lines.append(f"  seen:      {finding.repetition}")
-    if finding.fault_class:
-        lines.append(f"  class:     {clean_line(finding.fault_class)}")
+    if finding.kind:
+        lines.append(f"  kind:      {clean_line(finding.kind)}")
     lines.extend(f"  {line}" for site in finding.call_sites for line in call_site_lines(site))
     return "\n".join([*lines, *_evidence(finding)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from quiesce.kinds import Kind
 from quiesce.program_rules import FREED_ONCE, INSIDE, NOT_USED_FREED, OWN_FREED
 from quiesce.traces.native_leaks import FRAMES_MAX, Frame, NativeMisuse, UnreadableReport
 from quiesce.traces.sanitizer_frames import frame_in
@@ -14,15 +15,15 @@ _SUMMARY: Final = "SUMMARY: AddressSanitizer: "
 _ADDRESSES: Final = re.compile(r" (?:on address|at pc|on unknown address) ?.*")
 
 _RULES: Final = {
-    "heap-use-after-free": (NOT_USED_FREED, "TEAR", "live memory"),
-    "heap-buffer-overflow": (INSIDE, "OVL", "a use inside of a live block"),
-    "attempting double-free": (FREED_ONCE, "DBL", "one free of each block"),
+    "heap-use-after-free": (NOT_USED_FREED, Kind.USE_AFTER_FREE, "live memory"),
+    "heap-buffer-overflow": (INSIDE, Kind.OUT_OF_BOUNDS, "a use inside of a live block"),
+    "attempting double-free": (FREED_ONCE, Kind.DOUBLE_FREE, "one free of each block"),
     "attempting free on address which was not malloc()-ed": (
         OWN_FREED,
-        "DBL",
+        Kind.INVALID_FREE,
         "an address that was allocated",
     ),
-    "alloc-dealloc-mismatch": (OWN_FREED, "DBL", "the free that belongs to the allocation"),
+    "alloc-dealloc-mismatch": (OWN_FREED, Kind.INVALID_FREE, "the free that belongs to the allocation"),
 }
 """The errors about blocks of the heap, by their beginnings, and the rules that they break."""
 

@@ -71,4 +71,4 @@ class Causes:
 
 
 def _what(finding: Finding) -> tuple[str, ...]:
-    return finding.rule, finding.fault_class, finding.request
+    return finding.rule, finding.kind, finding.request

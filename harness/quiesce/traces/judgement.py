@@ -10,6 +10,7 @@ from typing import Final
 from quiesce.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.findings import Finding
 from quiesce.flavour import Flavour
+from quiesce.kinds import Kind
 from quiesce.operations import Mark
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import Done
@@ -181,45 +182,48 @@ def _broken_rules_of_order(oracle: Oracle, record: Record, origins: Origins) -> 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     name: str
-    fault_class: str
+    kind: Kind
     expected: str
     observed: str
 
 
 _AT_ONCE: Final = {
     Seen.FREED_TWICE: _Rule(
-        FREED_ONCE, "DBL", "one free of each block", "{function} of {address:#x}, which was freed before"
+        FREED_ONCE, Kind.DOUBLE_FREE, "one free of each block", "{function} of {address:#x}, which was freed before"
     ),
     Seen.FREED_FOREIGN: _Rule(
         OWN_FREED,
-        "DBL",
+        Kind.INVALID_FREE,
         "the first address of a block that the same family of functions allocated",
         "{function} of {address:#x}, where no such block begins",
     ),
     Seen.USED_AFTER_FREE: _Rule(
         NOT_USED_FREED,
-        "TEAR",
+        Kind.USE_AFTER_FREE,
         "live memory",
         "{function} uses {size} at {address:#x}, freed before",
     ),
     Seen.OUT_OF_BOUNDS: _Rule(
         INSIDE,
-        "OVL",
+        Kind.OUT_OF_BOUNDS,
         "a use that stays inside its block",
         "{function} uses {size} at {address:#x}; the block ends at {other:#x}",
     ),
     Seen.DAMAGED: _Rule(
         AFTER_UNCHANGED,
-        "OVL",
+        Kind.OVERFLOW,
         "unchanged bytes after the block at {address:#x}",
         "the byte at {other:#x} was changed; {function} detected it",
     ),
     Seen.DEAD_HANDLE: _Rule(
-        LIVE_HANDLES, "SID", "a live handle", "{function} of {thing} {address:#x}, which was destroyed before"
+        LIVE_HANDLES,
+        Kind.DEAD_HANDLE,
+        "a live handle",
+        "{function} of {thing} {address:#x}, which was destroyed before",
     ),
     Seen.STAGED_AGAIN: _Rule(
         COPIED_DIRECTLY,
-        "PRIM",
+        Kind.NEEDLESS_COPY,
         "a direct copy from the pinned block at {other:#x}, which the program asked about",
         "{function} copies the same {size} from another pinned block, at {address:#x}",
     ),
@@ -227,7 +231,7 @@ _AT_ONCE: Final = {
 
 _NOT_MAPPED: Final = _Rule(
     NOT_USED_FREED,
-    "TEAR",
+    Kind.USE_AFTER_FREE,
     "host memory that stays mapped until the copy is complete",
     "a copy still has {size} to go at {address:#x}, where no memory is mapped; {function} detected it",
 )
@@ -251,7 +255,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         rule.observed.format(**words),
         operation_index=record.number,
         request=record.function,
-        fault_class=rule.fault_class,
+        kind=rule.kind,
     )
 
 
@@ -262,7 +266,7 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
         f"nothing orders the two, and both use {bytes_in_words(race.size_bytes)} at {race.address:#x}",
         operation_index=race.later.number,
         request=race.later.function,
-        fault_class="ORD",
+        kind=Kind.RACE,
         call_sites=(origins.site("earlier use", race.earlier), origins.site("later use", race.later)),
     )
 

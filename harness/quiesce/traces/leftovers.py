@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce.findings import Finding, Grade
+from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.simulator.ledger import LiveThing, Reach
 from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
@@ -27,7 +28,7 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
             NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
             f"everything {'freed' if first.thing.is_memory else 'destroyed'} before {moment}",
             f"{_amount(group)}{_lost(group) if looked else ''}{made}",
-            fault_class="LIVE" if first.thing.is_memory else "HND",
+            kind=Kind.MEMORY_LEAK if first.thing.is_memory else Kind.HANDLE_LEAK,
             grade=Grade.LIVE_LEAK,
             call_sites=(origins.site("allocated by" if first.thing.is_memory else "created by", first),),
         )

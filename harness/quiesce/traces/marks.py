@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from quiesce.findings import Finding, Grade
+from quiesce.kinds import Kind
 from quiesce.oracle.growth import grows_as_expected
 from quiesce.oracle.rules.closing import GROWTH
 from quiesce.simulator.ledger import Record
@@ -115,7 +116,7 @@ class Marks:
             GROWTH,
             f"no more at each mark '{name}' than at the one before",
             f"{_growth(name, part)} from {maker.function} on device {maker.device}{where}{hint}",
-            fault_class="LIVE" if is_memory else "HND",
+            kind=Kind.MEMORY_LEAK if is_memory else Kind.HANDLE_LEAK,
             grade=Grade.GROWTH,
             call_sites=(self._origins.site("allocated by" if is_memory else "created by", part.latest),),
         )
@@ -167,4 +168,4 @@ def _unplaced(name: str, marks: Sequence[Record]) -> Finding:
         f"{counted(first.address, 'block')} and {counted(first.other, 'handle')}"
     )
     expected = f"no more at each mark '{name}' than at the one before"
-    return Finding(GROWTH, expected, now, fault_class="LIVE", grade=Grade.GROWTH)
+    return Finding(GROWTH, expected, now, kind=Kind.MEMORY_LEAK, grade=Grade.GROWTH)

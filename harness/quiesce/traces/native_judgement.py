@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce.findings import Finding, Grade
+from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import NOTHING_LEFT
 from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
@@ -63,7 +64,7 @@ def _leak_finding(leak: NativeLeak) -> Finding:
         f"{_amount(leak.size_bytes, leak.blocks)}, {leak.reach.value}",
         line=leak.line,
         allocated_by=_allocated_by(leak.stack),
-        fault_class="LIVE",
+        kind=Kind.MEMORY_LEAK,
         grade=Grade.INCONCLUSIVE if leak.reach is Reach.DOUBTFUL else Grade.LIVE_LEAK,
         evidence=_evidence(leak.text, leak.stack),
     )
@@ -75,7 +76,7 @@ def _misuse_finding(misuse: NativeMisuse) -> Finding:
         misuse.expected,
         misuse.text,
         line=misuse.line,
-        fault_class=misuse.fault_class,
+        kind=misuse.kind,
         evidence=_evidence("", misuse.stack),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.errors import QuiesceError
+from quiesce.kinds import Kind
 
 FRAMES_MAX: Final = 32
 """How many frames of a stack are kept, the innermost first."""
@@ -54,7 +55,7 @@ class NativeMisuse:
     """Memory that was used or freed as it may not be; ``rule`` is the rule that says so."""
 
     rule: str
-    fault_class: str
+    kind: Kind
     expected: str
     line: int
     text: str

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Final
 from xml.parsers import expat
 
+from quiesce.kinds import Kind
 from quiesce.program_rules import FREED_ONCE, INSIDE, NOT_USED_FREED, OWN_FREED
 from quiesce.traces.native_leaks import (
     FRAMES_MAX,
@@ -39,8 +40,8 @@ _REACHES: Final = {
     "Leak_PossiblyLost": Reach.DOUBTFUL,
     "Leak_StillReachable": Reach.REACHABLE,
 }
-_FOREIGN: Final = (OWN_FREED, "DBL", "an address that the same family of functions allocated")
-_OUTSIDE: Final = (INSIDE, "OVL", "a use inside of a live block")
+_FOREIGN: Final = (OWN_FREED, Kind.INVALID_FREE, "an address that the same family of functions allocated")
+_OUTSIDE: Final = (INSIDE, Kind.OUT_OF_BOUNDS, "a use inside of a live block")
 _MISUSES: Final = {
     "InvalidFree": _FOREIGN,
     "MismatchedFree": _FOREIGN,
@@ -48,9 +49,9 @@ _MISUSES: Final = {
     "InvalidWrite": _OUTSIDE,
 }
 _DEAD: Final = {
-    "InvalidFree": (FREED_ONCE, "DBL", "one free of each block"),
-    "InvalidRead": (NOT_USED_FREED, "TEAR", "live memory"),
-    "InvalidWrite": (NOT_USED_FREED, "TEAR", "live memory"),
+    "InvalidFree": (FREED_ONCE, Kind.DOUBLE_FREE, "one free of each block"),
+    "InvalidRead": (NOT_USED_FREED, Kind.USE_AFTER_FREE, "live memory"),
+    "InvalidWrite": (NOT_USED_FREED, Kind.USE_AFTER_FREE, "live memory"),
 }
 """What a misuse is where the address lies in a block that was freed before."""
 _DIRECT: Final = re.compile(r"[\d,]+ \(([\d,]{1,26}) direct, ")

@@ -43,7 +43,7 @@ class Faulty:
     """A faulty allocator, the correct one that it is a variant of, and what is a right accusation."""
 
     name: str
-    fault_class: str
+    kind: str
     backend: Trial
     correct: Trial
     accusations: frozenset[str]
@@ -60,81 +60,79 @@ class Faulty:
         return self.name in _RARE
 
 
-def _policy(sibling: str, policy: type, fault_class: str, *accusations: str, hostile: bool = False) -> Faulty:
+def _policy(sibling: str, policy: type, kind: str, *accusations: str, hostile: bool = False) -> Faulty:
     correct = _BY_NAME[sibling]
     backend = replace(correct, name=policy.__name__, policy=policy)
-    return Faulty(policy.__name__, fault_class, backend, correct, frozenset(accusations), hostile)
+    return Faulty(policy.__name__, kind, backend, correct, frozenset(accusations), hostile)
 
 
 def _bench(
     sibling: str,
     bench: Callable[[Trial, DeviceProfile], Bench],
-    fault_class: str,
+    kind: str,
     *accusations: str,
     hostile: bool = False,
 ) -> Faulty:
     correct = _BY_NAME[sibling]
     name = bench.__name__
-    return Faulty(
-        name, fault_class, replace(correct, name=name, context=bench), correct, frozenset(accusations), hostile
-    )
+    return Faulty(name, kind, replace(correct, name=name, context=bench), correct, frozenset(accusations), hostile)
 
 
 FAULTY: Final[tuple[Faulty, ...]] = (
-    _policy("coarse chunks", ordering.TwoDependencies, "ORD", REUSE, IN_FLIGHT),
-    _policy("coarse chunks", ordering.BareRemainder, "ORD", REUSE, IN_FLIGHT),
-    _policy("powers of two", ordering.SameStreamNeedsNothing, "ORD", REUSE),
-    _policy("polled events", ordering.LastEventDecides, "ORD", REUSE, IN_FLIGHT),
-    _policy("powers of two", ordering.HandlesAreStreams, "SID", REUSE),
-    _policy("powers of two", ordering.SqueezesInFlight, "ORD", IN_FLIGHT),
-    _policy("bump with reset", ordering.StartsOverEarly, "ORD", REUSE),
-    _policy("buddies", ordering.HastyBuddies, "ORD", REUSE, IN_FLIGHT),
-    _policy("powers of two", ordering.DefaultStreamWaitsForAll, "SID", REUSE),
-    _policy("polled events", ordering.DeadStreamsAreDone, "SID", REUSE, IN_FLIGHT),
-    _policy("huge pages", ordering.HostWaitsLikeAStream, "ORD", REUSE),
-    _policy("powers of two", ordering.ReleasesAtOnce, "TEAR", IN_FLIGHT),
-    _policy("powers of two", ordering.RecordsOnTheDefaultStream, "DEV", REUSE, IN_FLIGHT),
-    _policy("coarse chunks", returning.KeepsOneOfSixteen, "UP", TRIM, FITS),
-    _policy("coarse chunks", returning.LosesTheTail, "LOST", TRIM),
-    _policy("coarse chunks", returning.MergesAcrossChunks, "LOST", OWNED, TRIM),
-    _policy("coarse chunks", returning.ReleasesUsualChunks, "UP", POOLS, LEFT),
-    _policy("powers of two", returning.ReleasesItsOwnStream, "UP", POOLS, LEFT),
-    _policy("powers of two", returning.PinnedNeverShrinks, "UP", TRIM, FITS),
-    _policy("polled events", returning.StopsAtTheFirstPending, "PEND", TRIM),
-    _policy("best fit, addresses never again", returning.NeverSqueezes, "RETRY", FITS),
-    _policy("powers of two", returning.SqueezesTheLargeOnly, "RETRY", FITS),
-    _policy("powers of two", returning.SqueezesTheIdleOnly, "RETRY", FITS),
-    _policy("powers of two", returning.CachedCountsAgainstTheLimit, "LIM", FITS),
-    _policy("exact sizes from the top down", returning.LimitIsCheckedBehind, "LIM", LIMIT),
-    _policy("coarse chunks", returning.NeverASmallerChunk, "RETRY", SMALLER, FITS),
-    _policy("doubling chunks", returning.NeverStartsOver, "FRAG", GROWTH),
-    _policy("exact sizes from the top down", returning.TakesWithoutNoting, "ROLL", FITS),
-    _policy("exact sizes from the top down", returning.SqueezesSmallFirst, "RETRY", FITS),
-    _policy("powers of two", placing.SizesWrap, "SIZE", OVERLAP, SPACE, WITHIN, LIMIT, hostile=True),
-    _policy("powers of two", placing.NullWhereThereIsNone, "SIZE", SPACE, hostile=True),
-    _policy("huge pages", placing.SizesHave32Bits, "SIZE", OVERLAP, WITHIN, LIMIT, hostile=True),
-    _policy("coarse chunks", placing.OddSizesMoveTheRest, "ALN", ALIGNED),
-    _policy("powers of two", placing.CachedAlignmentIsAnybodys, "ALN", ALIGNED),
-    _policy("slabs", placing.OneCellTooMany, "OVL", OVERLAP, WITHIN),
-    _policy("bump with reset", placing.PaddingIsForgotten, "ALN", OVERLAP, WITHIN),
-    _policy("coarse chunks", placing.SumsTheWrongSize, "FRAG", OVERLAP, WITHIN, TRIM, FITS),
-    _policy("coarse chunks", placing.SplitsWithoutUnlinking, "OVL", OVERLAP, OWNED, REUSE),
-    _bench("powers of two", ordering.BuffersAreReadAtOnce, "ORD", REUSE, IN_FLIGHT),
-    _bench("powers of two", placing.NothingIsSomebody, "ZERO", OVERLAP, hostile=True),
-    _bench("polled events", placing.FreesTwice, "DBL", REFUSED, OVERLAP, hostile=True),
-    _bench("powers of two", placing.DefaultPoolsShareADevice, "DEV", WITHIN),
-    _bench("powers of two", placing.PoolsShareADevice, "DEV", WITHIN),
-    _bench("polled events", placing.LargeBlocksLeaveTheirPool, "PRIM", POOLS, LIMIT, TRIM),
-    _policy("huge pages", placing.MovesTheOwned, "UP", OWNED, OVERLAP),
-    _policy("polled events", counting.EventsAreForgotten, "HND", HANDLES),
-    _bench("coarse chunks", counting.SubtractsTheMergedSize, "CNT", LIVE, NEGATIVE),
-    _bench("powers of two", counting.CountsBeforeItKnows, "CNT", LIVE),
-    _bench("buddies", counting.ResettingThePeakResetsAll, "PEAK", LIVE, NEGATIVE),
-    _bench("polled events, upstream ledger alone", counting.StagingKeepsTheDestination, "ROLL", TRIM),
-    _bench("exact sizes from the top down", counting.ManagedIsNobodys, "FIN", TRIM, FITS),
-    _bench("slabs", counting.BusyStreamsAreKept, "HND", HANDLES),
-    _policy("counted steps", counting.SearchesAllItEverMade, "HIST", COST),
-    _policy("counted steps", counting.SwallowsForeignErrors, "ROLL", REFUSED),
+    _policy("coarse chunks", ordering.TwoDependencies, "race", REUSE, IN_FLIGHT),
+    _policy("coarse chunks", ordering.BareRemainder, "race", REUSE, IN_FLIGHT),
+    _policy("powers of two", ordering.SameStreamNeedsNothing, "race", REUSE),
+    _policy("polled events", ordering.LastEventDecides, "race", REUSE, IN_FLIGHT),
+    _policy("powers of two", ordering.HandlesAreStreams, "stream identity", REUSE),
+    _policy("powers of two", ordering.SqueezesInFlight, "race", IN_FLIGHT),
+    _policy("bump with reset", ordering.StartsOverEarly, "race", REUSE),
+    _policy("buddies", ordering.HastyBuddies, "race", REUSE, IN_FLIGHT),
+    _policy("powers of two", ordering.DefaultStreamWaitsForAll, "stream identity", REUSE),
+    _policy("polled events", ordering.DeadStreamsAreDone, "stream identity", REUSE, IN_FLIGHT),
+    _policy("huge pages", ordering.HostWaitsLikeAStream, "race", REUSE),
+    _policy("powers of two", ordering.ReleasesAtOnce, "early release", IN_FLIGHT),
+    _policy("powers of two", ordering.RecordsOnTheDefaultStream, "wrong device", REUSE, IN_FLIGHT),
+    _policy("coarse chunks", returning.KeepsOneOfSixteen, "memory not released", TRIM, FITS),
+    _policy("coarse chunks", returning.LosesTheTail, "lost block", TRIM),
+    _policy("coarse chunks", returning.MergesAcrossChunks, "lost block", OWNED, TRIM),
+    _policy("coarse chunks", returning.ReleasesUsualChunks, "memory not released", POOLS, LEFT),
+    _policy("powers of two", returning.ReleasesItsOwnStream, "memory not released", POOLS, LEFT),
+    _policy("powers of two", returning.PinnedNeverShrinks, "memory not released", TRIM, FITS),
+    _policy("polled events", returning.StopsAtTheFirstPending, "missed completion", TRIM),
+    _policy("best fit, addresses never again", returning.NeverSqueezes, "missing retry", FITS),
+    _policy("powers of two", returning.SqueezesTheLargeOnly, "missing retry", FITS),
+    _policy("powers of two", returning.SqueezesTheIdleOnly, "missing retry", FITS),
+    _policy("powers of two", returning.CachedCountsAgainstTheLimit, "wrong limit", FITS),
+    _policy("exact sizes from the top down", returning.LimitIsCheckedBehind, "wrong limit", LIMIT),
+    _policy("coarse chunks", returning.NeverASmallerChunk, "missing retry", SMALLER, FITS),
+    _policy("doubling chunks", returning.NeverStartsOver, "fragmentation", GROWTH),
+    _policy("exact sizes from the top down", returning.TakesWithoutNoting, "missing rollback", FITS),
+    _policy("exact sizes from the top down", returning.SqueezesSmallFirst, "missing retry", FITS),
+    _policy("powers of two", placing.SizesWrap, "size overflow", OVERLAP, SPACE, WITHIN, LIMIT, hostile=True),
+    _policy("powers of two", placing.NullWhereThereIsNone, "size overflow", SPACE, hostile=True),
+    _policy("huge pages", placing.SizesHave32Bits, "size overflow", OVERLAP, WITHIN, LIMIT, hostile=True),
+    _policy("coarse chunks", placing.OddSizesMoveTheRest, "misaligned address", ALIGNED),
+    _policy("powers of two", placing.CachedAlignmentIsAnybodys, "misaligned address", ALIGNED),
+    _policy("slabs", placing.OneCellTooMany, "overlapping blocks", OVERLAP, WITHIN),
+    _policy("bump with reset", placing.PaddingIsForgotten, "misaligned address", OVERLAP, WITHIN),
+    _policy("coarse chunks", placing.SumsTheWrongSize, "fragmentation", OVERLAP, WITHIN, TRIM, FITS),
+    _policy("coarse chunks", placing.SplitsWithoutUnlinking, "overlapping blocks", OVERLAP, OWNED, REUSE),
+    _bench("powers of two", ordering.BuffersAreReadAtOnce, "race", REUSE, IN_FLIGHT),
+    _bench("powers of two", placing.NothingIsSomebody, "zero size", OVERLAP, hostile=True),
+    _bench("polled events", placing.FreesTwice, "double free", REFUSED, OVERLAP, hostile=True),
+    _bench("powers of two", placing.DefaultPoolsShareADevice, "wrong device", WITHIN),
+    _bench("powers of two", placing.PoolsShareADevice, "wrong device", WITHIN),
+    _bench("polled events", placing.LargeBlocksLeaveTheirPool, "wrong pool", POOLS, LIMIT, TRIM),
+    _policy("huge pages", placing.MovesTheOwned, "memory not released", OWNED, OVERLAP),
+    _policy("polled events", counting.EventsAreForgotten, "handle leak", HANDLES),
+    _bench("coarse chunks", counting.SubtractsTheMergedSize, "wrong counter", LIVE, NEGATIVE),
+    _bench("powers of two", counting.CountsBeforeItKnows, "wrong counter", LIVE),
+    _bench("buddies", counting.ResettingThePeakResetsAll, "wrong peak", LIVE, NEGATIVE),
+    _bench("polled events, upstream ledger alone", counting.StagingKeepsTheDestination, "missing rollback", TRIM),
+    _bench("exact sizes from the top down", counting.ManagedIsNobodys, "missing finalizer", TRIM, FITS),
+    _bench("slabs", counting.BusyStreamsAreKept, "handle leak", HANDLES),
+    _policy("counted steps", counting.SearchesAllItEverMade, "cost grows with history", COST),
+    _policy("counted steps", counting.SwallowsForeignErrors, "missing rollback", REFUSED),
 )
 
 _SEEDS: Final = {

@@ -45,6 +45,14 @@ def test_a_finding_is_told_in_full(failing: Result) -> None:
     assert unpacked(card.timeline)["offending"] == [3]
 
 
+def test_a_kind_is_explained_unless_a_third_party_named_it(failing: Result) -> None:
+    (found,) = failing.findings
+    (card,) = make_cards(
+        [replace(failing, findings=(replace(found, kind="double free"), replace(found, kind="odd\nbug")))]
+    )
+    assert [finding.kind for finding in card.findings] == ["double free. A block is freed a second time.", "odd bug"]
+
+
 def test_each_gauge_that_grows_has_its_plot(leaking: Result) -> None:
     (found,) = leaking.findings
     assert found.readings is not None

@@ -8,6 +8,7 @@ from typing import Final
 from quiesce.backend import Promise
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, best_reading
+from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
@@ -90,23 +91,23 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
 
 
 RULES: Final = (
-    Rule("gauges_are_not_negative", "No gauge reads below zero.", "CNT", gauges_are_not_negative),
+    Rule("gauges_are_not_negative", "No gauge reads below zero.", Kind.WRONG_COUNTER, gauges_are_not_negative),
     Rule(
         "claims_agree_with_the_ledger",
         "What an allocator says of itself is what an independent ledger counts.",
-        "CNT",
+        Kind.WRONG_COUNTER,
         claims_agree_with_the_ledger,
     ),
     Rule(
         "block_count_follows_the_sequence",
         "An allocator counts as many blocks as the sequence owns.",
-        "CNT",
+        Kind.WRONG_COUNTER,
         block_count_follows_the_sequence,
     ),
     Rule(
         "live_bytes_return_to_where_they_were",
         "The free of a block takes from the live bytes what its allocation added.",
-        "CNT",
+        Kind.WRONG_COUNTER,
         live_bytes_return_to_where_they_were,
     ),
 )

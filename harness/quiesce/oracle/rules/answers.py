@@ -8,6 +8,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import certain_room, worst_footprint
@@ -97,14 +98,14 @@ RULES: Final = (
     Rule(
         FITS,
         "A request that fits the memory that is certainly free is served.",
-        "RETRY",
+        Kind.MISSING_RETRY,
         request_fits_but_out_of_memory,
         MAKING_BLOCKS,
     ),
     Rule(
         ENFORCED,
         "No more is handed out than a device has or a pool's limit allows.",
-        "LIM",
+        Kind.LIMIT,
         capacity_is_enforced,
         MAKING_BLOCKS,
         "made",
@@ -112,7 +113,7 @@ RULES: Final = (
     Rule(
         REFUSED,
         "A request in which a call below fails with a foreign error is refused.",
-        "ROLL",
+        Kind.SWALLOWED_ERROR,
         foreign_errors_are_not_swallowed,
         about="swallowed",
     ),

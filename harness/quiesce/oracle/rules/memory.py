@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.memory import BlockState, UpstreamRange
@@ -124,7 +125,7 @@ RULES: Final = (
     Rule(
         "blocks_lie_in_the_address_space",
         "No block begins at address 0 or reaches beyond the end of the address space.",
-        "SIZE",
+        Kind.SIZE_OVERFLOW,
         blocks_lie_in_the_address_space,
         MAKING_BLOCKS,
         "made",
@@ -132,7 +133,7 @@ RULES: Final = (
     Rule(
         "live_blocks_do_not_overlap",
         "Live blocks share no byte.",
-        "OVL",
+        Kind.OVERLAP,
         live_blocks_do_not_overlap,
         MAKING_BLOCKS,
         "overlapped",
@@ -140,7 +141,7 @@ RULES: Final = (
     Rule(
         "addresses_are_aligned",
         "An address is a multiple of the alignment that was asked for or is guaranteed.",
-        "ALN",
+        Kind.MISALIGNED,
         addresses_are_aligned,
         MAKING_BLOCKS,
         "made",
@@ -148,7 +149,7 @@ RULES: Final = (
     Rule(
         "blocks_lie_within_upstream_memory",
         "A block lies in memory that was taken from upstream.",
-        "OVL",
+        Kind.FOREIGN_MEMORY,
         blocks_lie_within_upstream_memory,
         MAKING_BLOCKS,
         "made",
@@ -156,14 +157,14 @@ RULES: Final = (
     Rule(
         "owned_memory_stays_upstream",
         "Memory in which a block or a graph lives does not go back upstream.",
-        "TEAR",
+        Kind.EARLY_RELEASE,
         owned_memory_stays_upstream,
         about="returned",
     ),
     Rule(
         "graph_memory_is_kept",
         "What a graph runs on serves nobody else and stays upstream, until the graph is destroyed.",
-        "OVL",
+        Kind.EARLY_RELEASE,
         graph_memory_is_kept,
         about="taken_from_graphs",
     ),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import ASKING, Rule, found
@@ -72,28 +73,28 @@ RULES: Final = (
     Rule(
         "memory_is_reused_only_after_its_last_use",
         "Memory serves again only for work that is ordered behind all work on its earlier block.",
-        "ORD",
+        Kind.RACE,
         memory_is_reused_only_after_its_last_use,
         about="conflicts",
     ),
     Rule(
         "memory_in_flight_stays_upstream",
         "Memory goes back upstream only when the work on it is done.",
-        "ORD",
+        Kind.EARLY_RELEASE,
         memory_in_flight_stays_upstream,
         about="returned",
     ),
     Rule(
         "waits_name_live_streams",
         "Nobody waits for an event of a stream that was destroyed (HIP).",
-        "SID",
+        Kind.DEAD_STREAM,
         waits_name_live_streams,
         about="needless",
     ),
     Rule(
         "completion_is_not_reported_early",
         "A query does not call work done that is pending.",
-        "ORD",
+        Kind.EARLY_COMPLETION,
         completion_is_not_reported_early,
         ASKING,
         "early",
@@ -101,7 +102,7 @@ RULES: Final = (
     Rule(
         "known_completion_is_reported",
         "A query calls work done that somebody has waited for.",
-        "PEND",
+        Kind.MISSED_COMPLETION,
         known_completion_is_reported,
         ASKING,
         "certain_completion",

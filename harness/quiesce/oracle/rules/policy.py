@@ -9,6 +9,7 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
+from quiesce.kinds import Kind
 from quiesce.observations import CopyEnqueued, UpstreamRefused
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.change import Change
@@ -228,21 +229,21 @@ RULES: Final = (
     Rule(
         "destroyed_pools_own_nothing",
         "A destroyed pool holds nothing.",
-        "UP",
+        Kind.MEMORY_LEAK,
         destroyed_pools_own_nothing,
         (ops.DestroyPool,),
     ),
     Rule(
         "freed_block_serves_its_size",
         "A freed block serves the next request of its size, alignment, pool and stream.",
-        "RETRY",
+        Kind.NOT_REUSED,
         freed_block_serves_its_size,
         (ops.Allocate,),
     ),
     Rule(
         "growth_starts_over_after_squeeze",
         "Once everything went back upstream, a pool grows from its first chunk size again.",
-        "RETRY",
+        Kind.NOT_REUSED,
         growth_starts_over_after_squeeze,
         (ops.Allocate,),
         "asks",
@@ -250,7 +251,7 @@ RULES: Final = (
     Rule(
         "pool_falls_back_to_a_smaller_chunk",
         "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
-        "RETRY",
+        Kind.MISSING_RETRY,
         pool_falls_back_to_a_smaller_chunk,
         (ops.Allocate,),
         "asks",
@@ -258,21 +259,21 @@ RULES: Final = (
     Rule(
         "trim_returns_what_nobody_uses",
         "When a trim answers, nothing is held but what is owned or in flight.",
-        "UP",
+        Kind.NOT_RELEASED,
         trim_returns_what_nobody_uses,
         (ops.Trim,),
     ),
     Rule(
         "pinned_source_is_copied_directly",
         "A source that is pinned already is staged without another pinned buffer.",
-        "PEND",
+        Kind.NEEDLESS_COPY,
         pinned_source_is_copied_directly,
         (ops.Stage,),
     ),
     Rule(
         "pinned_sizes_are_powers_of_two",
         "Pinned requests are rounded to powers of two.",
-        "FRAG",
+        Kind.FRAGMENTATION,
         pinned_sizes_are_powers_of_two,
         MAKING_BLOCKS,
         "made",

@@ -9,6 +9,7 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
+from quiesce.kinds import Kind
 from quiesce.oracle.change import Change
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import Rule, found
@@ -46,14 +47,14 @@ RULES: Final = (
     Rule(
         "finalized_runtime_owns_nothing",
         "A finalized runtime holds no instances but those that the sequence made.",
-        "FIN",
+        Kind.HANDLE_LEAK,
         finalized_runtime_owns_nothing,
         (ops.Finalize,),
     ),
     Rule(
         "unreachable_nodes_are_collected",
         "A tape frees the nodes that nobody can reach.",
-        "RES",
+        Kind.MEMORY_LEAK,
         unreachable_nodes_are_collected,
         (ops.Collect,),
     ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quiesce.findings import Finding
+from quiesce.kinds import SENTENCES
 from quiesce.reporting.attempts import attempt_note
 from quiesce.reporting.names import split_case
 from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
@@ -37,7 +38,7 @@ class FindingText:
     rule: str
     sentence: str
     grade: str
-    fault_class: str
+    kind: str
     where: str
     moment: str
     request: str
@@ -152,6 +153,12 @@ def _packed(plot: Mapping[str, Any]) -> str:
     return pack(json.dumps(plot, sort_keys=True, separators=(",", ":")))
 
 
+def _kind(kind: str) -> str:
+    """Return a kind with its sentence; a kind that a third party named is shown alone."""
+    sentence = SENTENCES.get(kind)
+    return clean_line(kind) if sentence is None else f"{kind}. {sentence}"
+
+
 def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
     index, readings = finding.operation_index, finding.readings
     evidence = clean(finding.evidence).strip("\n")
@@ -161,7 +168,7 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         rule=clean_line(finding.rule),
         sentence=sentence_of(finding.rule),
         grade=str(finding.grade),
-        fault_class=clean_line(finding.fault_class),
+        kind=_kind(finding.kind),
         where=place(result, finding),
         moment=f"operation {index}" if index is not None else "at the end" if result.operations else "",
         request=clean_line(finding.request),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.program_rules import (
     AFTER_UNCHANGED,
@@ -20,18 +21,18 @@ from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.page.sizes import format_bytes
 
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    FREED_ONCE: ("double free", "double frees"),
-    OWN_FREED: ("invalid free", "invalid frees"),
-    NOT_USED_FREED: ("use after free", "uses after free"),
-    INSIDE: ("out-of-bounds use", "out-of-bounds uses"),
-    AFTER_UNCHANGED: ("buffer overflow", "buffer overflows"),
-    LIVE_HANDLES: ("use of a destroyed handle", "uses of destroyed handles"),
-    COPIED_DIRECTLY: ("needless copy of pinned memory", "needless copies of pinned memory"),
-    ORDERED: ("race", "races"),
-    NOTHING_LEFT: ("memory leak", "memory leaks"),
-    HANDLES_GONE: ("handle leak", "handle leaks"),
+    FREED_ONCE: (Kind.DOUBLE_FREE, "double frees"),
+    OWN_FREED: (Kind.INVALID_FREE, "invalid frees"),
+    NOT_USED_FREED: (Kind.USE_AFTER_FREE, "uses after free"),
+    INSIDE: (Kind.OUT_OF_BOUNDS, "out-of-bounds uses"),
+    AFTER_UNCHANGED: (Kind.OVERFLOW, "buffer overflows"),
+    LIVE_HANDLES: (Kind.DEAD_HANDLE, "uses of destroyed handles"),
+    COPIED_DIRECTLY: (Kind.NEEDLESS_COPY, "needless copies of pinned memory"),
+    ORDERED: (Kind.RACE, "races"),
+    NOTHING_LEFT: (Kind.MEMORY_LEAK, "memory leaks"),
+    HANDLES_GONE: (Kind.HANDLE_LEAK, "handle leaks"),
     GROWTH: ("growth between marks", "growths between marks"),
-    "waits_name_live_streams": ("wait for a destroyed stream", "waits for destroyed streams"),
+    "waits_name_live_streams": (Kind.DEAD_STREAM, "waits for destroyed streams"),
 }
 
 

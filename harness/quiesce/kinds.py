@@ -1,0 +1,67 @@
+"""The kinds of mistakes that findings show, in the words that an engineer searches for."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+
+class Kind(enum.StrEnum):
+    """The kind of a mistake. A rule says what must hold; its kind says what usually went wrong."""
+
+    RACE = "race"
+    EARLY_RELEASE = "early release"
+    EARLY_COMPLETION = "early completion"
+    MISSED_COMPLETION = "missed completion"
+    DEAD_STREAM = "wait for a destroyed stream"
+    DEAD_HANDLE = "use of a destroyed handle"
+    USE_AFTER_FREE = "use after free"
+    DOUBLE_FREE = "double free"
+    INVALID_FREE = "invalid free"
+    OUT_OF_BOUNDS = "out-of-bounds use"
+    OVERFLOW = "buffer overflow"
+    OVERLAP = "overlapping blocks"
+    FOREIGN_MEMORY = "block outside its pool"
+    SIZE_OVERFLOW = "size overflow"
+    MISALIGNED = "misaligned address"
+    MEMORY_LEAK = "memory leak"
+    HANDLE_LEAK = "handle leak"
+    NOT_RELEASED = "memory not released"
+    MISSING_RETRY = "missing retry"
+    NOT_REUSED = "memory not reused"
+    FRAGMENTATION = "fragmentation"
+    LIMIT = "limit exceeded"
+    SWALLOWED_ERROR = "swallowed error"
+    WRONG_COUNTER = "wrong counter"
+    NEEDLESS_COPY = "needless copy of pinned memory"
+
+
+SENTENCES: Final[Mapping[str, str]] = {
+    Kind.RACE: "Two uses of the same memory have no order.",
+    Kind.EARLY_RELEASE: "Memory is released while it is owned or in use.",
+    Kind.EARLY_COMPLETION: "Work is reported complete while it is pending.",
+    Kind.MISSED_COMPLETION: "Work is reported pending after it is complete.",
+    Kind.DEAD_STREAM: "A wait names an event of a stream that was destroyed.",
+    Kind.DEAD_HANDLE: "A stream, an event or a graph is used after it was destroyed.",
+    Kind.USE_AFTER_FREE: "Memory is used after it was freed.",
+    Kind.DOUBLE_FREE: "A block is freed a second time.",
+    Kind.INVALID_FREE: "A free gets an address that no matching allocation returned.",
+    Kind.OUT_OF_BOUNDS: "A use begins or ends outside its block.",
+    Kind.OVERFLOW: "Bytes after a block are overwritten.",
+    Kind.OVERLAP: "The same bytes are handed out twice.",
+    Kind.FOREIGN_MEMORY: "A block lies in memory that its pool did not take.",
+    Kind.SIZE_OVERFLOW: "A size or an address wraps around.",
+    Kind.MISALIGNED: "An address is not a multiple of its alignment.",
+    Kind.MEMORY_LEAK: "Memory that nobody owns is never freed.",
+    Kind.HANDLE_LEAK: "A stream, an event, a graph or an instance is never destroyed.",
+    Kind.NOT_RELEASED: "A pool keeps memory that it was told to release.",
+    Kind.MISSING_RETRY: "A request fails although memory could be reclaimed for it.",
+    Kind.NOT_REUSED: "A pool takes new memory although memory that was freed would do.",
+    Kind.FRAGMENTATION: "Blocks of odd sizes keep memory from being reused.",
+    Kind.LIMIT: "More memory is handed out than the limit allows.",
+    Kind.SWALLOWED_ERROR: "An error of a call below is not reported.",
+    Kind.WRONG_COUNTER: "A counter disagrees with the requests that were made.",
+    Kind.NEEDLESS_COPY: "Pinned memory is copied through another pinned block.",
+}
+"""Each kind in a sentence."""
