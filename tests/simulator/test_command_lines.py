@@ -110,8 +110,8 @@ def test_scripts_that_start_each_other_end(place: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("/usr/bin/env", "-i", "A=1", "python3"), "take env -u NAME"),
-        (("env", "-u", "A", "B=1", "-", "python3"), "take env -u NAME"),
+        (("/usr/bin/env", "-i", "A=1", "python3"), "use env -u NAME"),
+        (("env", "-u", "A", "B=1", "-", "python3"), "use env -u NAME"),
         (("sudo", "-E", "python3"), "write sudo before quiesce exec"),
     ],
 )

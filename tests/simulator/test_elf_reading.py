@@ -155,7 +155,7 @@ def test_a_damaged_file_is_read_or_refused(source: str, tmp_path: Path) -> None:
     [
         (b"", "it is empty"),
         (b"#!/bin/sh\n", "does not begin as ELF files do"),
-        (b"\x7fELF", "the file header ends behind the end of the file"),
+        (b"\x7fELF", "the file header ends after the end of the file"),
         (b"\x7fELF\x01\x01\x01".ljust(64, b"\0"), "it is not for x86-64"),
         (b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + b"\x03\0\xb7\0".ljust(48, b"\0"), "it is not for x86-64"),
         (b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + b"\x01\0\x3e\0".ljust(48, b"\0"), "neither an executable nor"),
@@ -208,5 +208,5 @@ def test_more_symbols_than_the_file_has_room_for_are_refused(tmp_path: Path) -> 
     struct.pack_into("<II", content, table, 1, 0xFFFFFFFF)
     path = tmp_path / "many.so"
     path.write_bytes(content)
-    with pytest.raises(UnreadableObject, match="the table of symbols ends behind the end of the file"):
+    with pytest.raises(UnreadableObject, match="the table of symbols ends after the end of the file"):
         read_symbols(path)

@@ -90,15 +90,15 @@ def test_memory_used_wrongly_is_found_by_its_rule() -> None:
     ]
     assert judgement.findings[0].line == 35
     assert "main (misused.c:6)" in judgement.findings[0].evidence
-    assert judgement.notes == ("1 of kind UninitCondition: not about the life of memory, and no finding",)
+    assert judgement.notes == ("1 of kind UninitCondition: not about freeing memory, and so no finding",)
 
 
 def test_the_dump_of_a_c_runtime() -> None:
     judgement = judged(REPORTS / "singleton.msvc.log")
     assert [(finding.line, finding.observed, finding.allocated_by) for finding in judgement.findings] == [
-        (4, "216 bytes in 1 block, whether anybody can reach it is not known", "Kokkos_Serial.cpp:82"),
-        (6, "64 bytes in 1 block, whether anybody can reach it is not known", ""),
-        (8, "80 bytes in 2 blocks, whether anybody can reach it is not known", ""),
+        (4, "216 bytes in 1 block, not freed", "Kokkos_Serial.cpp:82"),
+        (6, "64 bytes in 1 block, not freed", ""),
+        (8, "80 bytes in 2 blocks, not freed", ""),
     ]
     assert judgement.notes == ("1 block that the C runtime keeps for itself is no leak",)
 
@@ -119,7 +119,7 @@ def test_reports_of_two_processes_in_one_log(tmp_path: Path) -> None:
 def test_leaks_without_a_stack_are_noted(tmp_path: Path) -> None:
     path, text = tmp_path / "log", (REPORTS / "leaky.leak-sanitizer.log").read_text(encoding="ascii")
     path.write_text(text.replace("SUMMARY: LeakSanitizer: 713", "SUMMARY: LeakSanitizer: 1713"), encoding="ascii")
-    assert judged(path).notes == ("1,000 bytes more leaked, of which the report shows no stack",)
+    assert judged(path).notes == ("1,000 bytes more leaked; the report shows no stack of them",)
 
 
 def test_programs_are_compiled_run_and_imported(tmp_path: Path) -> None:

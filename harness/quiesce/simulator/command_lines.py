@@ -66,7 +66,7 @@ def read_command(words: Sequence[str], environment: Mapping[str, str]) -> Comman
 def _require_environment(words: Sequence[str]) -> None:
     name = Path(words[0]).name
     if name == "env" and not _EMPTYING.isdisjoint(_options_of_env(words[1:])):
-        dropped, instead = f"{name} with an empty environment", "take env -u NAME for each variable to drop"
+        dropped, instead = f"{name} with an empty environment", "use env -u NAME for each variable to drop"
     elif name in _OTHER_USERS:
         dropped, instead = f"{name}, which starts a program as another user,", f"write {name} before quiesce exec"
     else:

@@ -171,7 +171,7 @@ class _Image:
 
     def _at(self, offset: int, size_bytes: int, what: str) -> bytes:
         if offset < 0 or size_bytes < 0 or offset + size_bytes > self._size_bytes:
-            raise self._wrong(f"{what} ends behind the end of the file ({self._size_bytes} bytes)")
+            raise self._wrong(f"{what} ends after the end of the file ({self._size_bytes} bytes)")
         return self._content[offset : offset + size_bytes]
 
     def _file_header(self) -> tuple[int, ...]:

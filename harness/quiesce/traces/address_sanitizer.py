@@ -61,5 +61,5 @@ class ErrorSection:
         rule = next((rule for kind, rule in _RULES.items() if self._text.startswith(kind)), None)
         if rule is None:
             what = f"the program ended with AddressSanitizer's '{_ADDRESSES.sub('', self._text)[:80]}'"
-            raise UnreadableReport(self._path, self._number, what, "repair that first: nobody looked for leaks")
+            raise UnreadableReport(self._path, self._number, what, "fix that first: leaks were not checked")
         return NativeMisuse(*rule, self._number, self._text, tuple(self._frames))

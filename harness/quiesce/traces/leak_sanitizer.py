@@ -120,7 +120,7 @@ def records(path: str) -> Iterator[Record]:
     if section.begun is not None:
         raise section.unfinished()
     if section.hidden_bytes:
-        yield Note(f"{bytes_in_words(section.hidden_bytes)} more leaked, of which the report shows no stack")
+        yield Note(f"{bytes_in_words(section.hidden_bytes)} more leaked; the report shows no stack of them")
 
 
 def _read(section: _Section, number: int, line: str) -> Iterator[Record]:

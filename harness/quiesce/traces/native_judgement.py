@@ -60,7 +60,7 @@ def _is_accused(reach: Reach, at_exit: AtExit) -> bool:
 def _leak_finding(leak: NativeLeak) -> Finding:
     return Finding(
         NOTHING_LEFT,
-        "everything given back before the exit",
+        "everything freed before the program exits",
         f"{_amount(leak.size_bytes, leak.blocks)}, {leak.reach.value}",
         line=leak.line,
         allocated_by=_allocated_by(leak.stack),

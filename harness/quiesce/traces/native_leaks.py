@@ -17,12 +17,12 @@ RECORDS_MAX: Final = 1_000_000
 
 
 class Reach(enum.Enum):
-    """What a checker knows of who can still reach a block when the program exits."""
+    """What a checker knows of the pointers to a block when the program exits."""
 
-    LOST = "which nobody can reach any more"
-    DOUBTFUL = "which only a pointer into its middle reaches"
-    REACHABLE = "which the program can still reach"
-    UNKNOWN = "whether anybody can reach it is not known"
+    LOST = "no pointer left"
+    DOUBTFUL = "only a pointer into the middle left"
+    REACHABLE = "still reachable"
+    UNKNOWN = "not freed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def records(path: str) -> Iterator[Record]:
             if not piece:
                 break
     for kind, count in sorted(reader.other_kinds.items()):
-        yield Note(f"{count} of kind {kind}: not about the life of memory, and no finding")
+        yield Note(f"{count} of kind {kind}: not about freeing memory, and so no finding")
 
 
 def _broken(reader: _Reader, error: expat.ExpatError, *, ended: bool) -> UnreadableReport:
