@@ -1,0 +1,66 @@
+"""The pages about ``quiesce exec`` name each option and its values, and the reasons that it gives."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from quiesce import program_rules
+from quiesce.cli.exec import add_arguments
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.simulator.flavours import KNOWN
+from quiesce.simulator.launch import RECYCLING
+from quiesce.simulator.ledger import CALL_KINDS
+from quiesce.traces.at_exit import AtExit
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+REFERENCE: Final = (ROOT / "docs" / "reference" / "exec.md").read_text(encoding="utf-8")
+REASONS: Final = (ROOT / "docs" / "how-to" / "resolve_exit_code_2.md").read_text(encoding="utf-8")
+SOURCES: Final = "".join(
+    path.read_text(encoding="utf-8")
+    for folder in ("traces", "cli")
+    for path in sorted((ROOT / "harness" / "quiesce" / folder).glob("*.py"))
+)
+
+
+def _options() -> list[str]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    return [action.option_strings[-1] for action in parser._actions if action.option_strings]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *CALL_KINDS,
+        *RECYCLING,
+        *AtExit,
+        *program_rules.RULES,
+        *(name for known in KNOWN for name in (str(known), *known.sonames)),
+        *("eager", "lazy", "seeded"),
+    ],
+)
+def test_the_reference_names_each_value(name: str) -> None:
+    assert f"`{name}`" in REFERENCE
+
+
+@pytest.mark.parametrize("option", _options())
+def test_the_reference_names_each_option(option: str) -> None:
+    assert re.search(rf"^\| `{option}[ `]", REFERENCE, re.MULTILINE)
+
+
+def test_the_reference_names_each_exit_code() -> None:
+    table = REFERENCE.partition("## Exit codes")[2].partition("## ")[0]
+    used = (ExitCode.NOTHING_FOUND, ExitCode.FINDINGS, ExitCode.COULD_NOT_RUN)
+    assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == [str(int(code)) for code in used]
+
+
+def test_explained_reasons_are_those_that_are_given() -> None:
+    reasons = re.findall(r"^\| `([^|]+)` [^|`]*\|", REASONS, re.MULTILINE)
+    assert len(reasons) > 10
+    parts = [part.strip() for reason in reasons for part in reason.split("…")]
+    assert [part for part in parts if part not in SOURCES] == []
