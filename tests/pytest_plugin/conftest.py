@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from quiesce.simulator.cache import cache_folder
+
 # Loaded once: pytester forgets what a run loaded, and each run would load it anew.
 for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
     importlib.import_module(_module)
@@ -146,9 +148,16 @@ def declare(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]]) ->
     (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@pytest.fixture(scope="session")
+def simulator_cache() -> Path:
+    """The folder above what is compiled of the simulated runtime; pytester's runs have a home without any."""
+    return cache_folder().parents[1]
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with one good case, beside quiesce (installed or not) and a third party's backends."""
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, simulator_cache: Path) -> Project:
+    """A project with one good case, next to quiesce (installed or not) and a third party's backends."""
+    monkeypatch.setenv("QUIESCE_CACHE", str(simulator_cache))
     site = pytester.path / "site"
     site.mkdir()
     (site / "lent.py").write_text(LENT, encoding="utf-8")

@@ -31,13 +31,11 @@ TWICE = CLEAN.replace(
 
 
 @pytest.fixture(autouse=True)
-def _built(monkeypatch: pytest.MonkeyPatch) -> None:
+def _built() -> None:
     try:
-        library = build_library()
+        build_library()
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    cache = library.parents[3]  # projects have a home of their own, where each would compile and load another copy
-    monkeypatch.setenv("QUIESCE_CACHE", str(cache))
 
 
 def run_under_exec(project: Project, *options: str) -> subprocess.CompletedProcess[str]:
