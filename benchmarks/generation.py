@@ -1,12 +1,12 @@
 """How fast operations are generated and checked: Hypothesis' state machines against decoded bytes.
 
-All draw from the same rules, drive the same lockstep and check everything; they differ only in how a step is drawn.
+All draw from the same actions, drive the same lockstep and check everything; they differ only in how a step is drawn.
 There are three state machines, for it matters how one is written:
 
-- each rule stands in it as often as it weighs, so that it draws what the generator draws: a state machine draws its
+- each action stands in it as often as it weighs, so that it draws what the generator draws: a state machine draws its
   rules evenly;
-- each rule stands in it once: fewer rules are quicker to choose from, and those that write twenty operations then make
-  half of all, which hides what a draw costs;
+- each action stands in it once: fewer are quicker to choose from, and those that write twenty operations then make half
+  of all, which hides what a draw costs;
 - one rule draws an opcode and looks it up as the generator does: the least that a step can cost in Hypothesis, and no
   longer a machine of rules.
 
@@ -36,15 +36,15 @@ from quiesce.cases.expansion import PerformStep, Step
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.sequence import GeneratedSequence
 from quiesce.generation.strategies import allocation_sequences
-from quiesce.generation.weights import LEGAL_RULES, Rule, RuleFunction, tables
+from quiesce.generation.weights import LEGAL_ACTIONS, Action, ActionFunction, tables
 from quiesce.generation.writer import Writer
 from quiesce.lockstep import Lockstep, run_lockstep
 
 STEPS: Final = 50
 """Steps of one run of the state machine: Hypothesis' default."""
 TARGET: Final = 8.0
-AS_OFTEN_AS_IT_WEIGHS: Final = "state machine, rules by weight"
-EACH_ONCE: Final = "state machine, each rule once"
+AS_OFTEN_AS_IT_WEIGHS: Final = "state machine, actions by weight"
+EACH_ONCE: Final = "state machine, each action once"
 ONE_FOR_ALL: Final = "state machine, one rule"
 STRATEGY: Final = "allocation_sequences"
 _SIZES: Final = (1024, 4096, 1 << 20, 3 << 20)
@@ -94,8 +94,8 @@ class Machine(RuleBasedStateMachine):
         self.writer = Writer(self.backend.describe(), device, _SIZES)
         self.lockstep = Lockstep(self.backend, device, timeline=False)
 
-    def perform(self, function: RuleFunction, drawn: int) -> None:
-        """Let a rule of the generator write, with three bytes of what was drawn, and perform that."""
+    def perform(self, function: ActionFunction, drawn: int) -> None:
+        """Let an action of the generator write, with three bytes of what was drawn, and perform that."""
         function(self.writer, drawn & 255, drawn >> 8 & 255, drawn >> 16 & 255)
         for operation in self.writer.written:
             assert self.lockstep.step(PerformStep(operation, None, 0))
@@ -116,7 +116,7 @@ def make_state_machine(way: str, backend_: Backend, counter_: _Counter) -> type[
         counter = counter_
 
     if way == ONE_FOR_ALL:
-        outside, inside = tables(LEGAL_RULES, "", 0)
+        outside, inside = tables(LEGAL_ACTIONS, "", 0)
 
         def decode(self: Machine, drawn: int) -> None:
             table = inside if self.writer.state.captures else outside
@@ -125,7 +125,7 @@ def make_state_machine(way: str, backend_: Backend, counter_: _Counter) -> type[
 
         Made.decode = rule(drawn=st.integers(0, (1 << 32) - 1))(decode)
         return Made
-    for each in LEGAL_RULES:
+    for each in LEGAL_ACTIONS:
         if not each.weight and not each.in_capture:
             continue  # a theme draws it, and a machine has none
         bound = rule(drawn=st.integers(0, (1 << 24) - 1))(_method(each))
@@ -138,7 +138,7 @@ def make_state_machine(way: str, backend_: Backend, counter_: _Counter) -> type[
     return Made
 
 
-def _method(each: Rule) -> Callable[[Any, int], None]:
+def _method(each: Action) -> Callable[[Any, int], None]:
     def method(self: Any, drawn: int) -> None:
         self.perform(each.function, drawn)
 

@@ -1,4 +1,4 @@
-"""Campaigns reach the deep states: which rule met which state, with a fixed seed."""
+"""Campaigns reach the deep states: which action met which state, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from quiesce.backends.reference import backend as reference
 from quiesce.generation.campaign import run_campaign
-from quiesce.generation.coverage import RULES, STATES, Coverage
+from quiesce.generation.coverage import ACTIONS, STATES, Coverage
 
 DEEP = ("full", "holes", "pending", "busy", "merged", "capture", "freed")
 WITH_MEMORY = ("Allocate", "Free", "Launch", "Copy", "Trim", "DestroyStream", "RecordEvent", "WaitEvent")
@@ -21,14 +21,14 @@ def reached(hostile: bool) -> Coverage:
 
 
 @pytest.mark.parametrize("hostile", [False, True], ids=["valid", "hostile"])
-def test_every_rule_is_exercised(hostile: bool) -> None:
-    assert reached(hostile).rules() == RULES
+def test_every_action_is_exercised(hostile: bool) -> None:
+    assert reached(hostile).actions() == ACTIONS
 
 
 @pytest.mark.parametrize("state", DEEP)
 def test_whatever_touches_memory_meets_each_deep_state(state: str) -> None:
     coverage = reached(hostile=True)
-    assert [rule for rule in WITH_MEMORY if not coverage.pairs[rule, state]] == []
+    assert [action for action in WITH_MEMORY if not coverage.pairs[action, state]] == []
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_deep_states_are_no_accident(state: str, share: float) -> None:
 
 
 def test_nearly_every_pair_is_reached() -> None:
-    assert len(reached(hostile=True).pairs) >= 0.95 * len(RULES) * len(STATES)
+    assert len(reached(hostile=True).pairs) >= 0.95 * len(ACTIONS) * len(STATES)
 
 
 def test_the_table_says_what_was_not_reached() -> None:
@@ -49,7 +49,7 @@ def test_the_table_says_what_was_not_reached() -> None:
     coverage.pairs["Allocate", "empty"] = 12
     lines = coverage.table().splitlines()
     assert lines[1].split() == ["Allocate", "12", *["."] * (len(STATES) - 1)]
-    assert lines[-1] == f"1 of {len(STATES)} pairs of 1 rules and {len(STATES)} states reached"
+    assert lines[-1] == f"1 of {len(STATES)} pairs of 1 actions and {len(STATES)} states reached"
 
 
 def test_counts_are_plain_data() -> None:

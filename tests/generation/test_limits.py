@@ -9,9 +9,9 @@ import pytest
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Description, DeviceProfile
-from quiesce.generation import rules_pressure
+from quiesce.generation import actions_pressure
 from quiesce.generation.bulk import generate_one
-from quiesce.generation.weights import RuleFunction
+from quiesce.generation.weights import ActionFunction
 from quiesce.generation.writer import Writer
 from quiesce.operations import Operation
 
@@ -80,13 +80,15 @@ def test_a_node_may_lie_below_one_parent_twice_as_below_two() -> None:
     assert {len(set(parents)) for parents in pairs} == {1, 2}
 
 
-@pytest.mark.parametrize("rule", [rules_pressure.exhaust, rules_pressure.churn], ids=lambda rule: rule.__name__)
-def test_a_tiny_limit_is_exhausted_by_blocks_that_have_bytes(rule: RuleFunction) -> None:
+@pytest.mark.parametrize(
+    "action", [actions_pressure.exhaust, actions_pressure.churn], ids=lambda action: action.__name__
+)
+def test_a_tiny_limit_is_exhausted_by_blocks_that_have_bytes(action: ActionFunction) -> None:
     description = Description("any", "1", CAN | {Capability.POOLS, Capability.POOL_LIMIT})
     for a, c in itertools.product((1, 0xE3, 0xFF), range(256)):
         writer = Writer(description, DeviceProfile(), (1,))
         writer.write(ops.CreatePool("p", 2))
-        rule(writer, a, 0, c)
+        action(writer, a, 0, c)
         asked = [operation.size_bytes for operation in writer.written if isinstance(operation, ops.Allocate)]
         assert asked
         assert min(asked) > 0

@@ -27,7 +27,7 @@ def summarize(conformance: Conformance) -> str:
         lines.append(
             f"  generated:  {campaign.operations:,} operation{'' if campaign.operations == 1 else 's'} in "
             f"{campaign.sequences:,} {kind} sequence{'' if campaign.sequences == 1 else 's'}, "
-            f"{plural(len(campaign.coverage.rules()), 'kind')} of request in {plural(reached, 'situation')}"
+            f"{plural(len(campaign.coverage.actions()), 'kind')} of request in {plural(reached, 'situation')}"
         )
     if conformance.not_exercised:
         lines.append("not exercised:")

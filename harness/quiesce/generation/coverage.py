@@ -1,4 +1,4 @@
-"""Which rules were exercised in which states: a campaign that never frees during a capture proves nothing about it.
+"""Which actions were exercised in which states: a campaign that never frees during a capture proves nothing about it.
 
 States are told from the requests that were served, by a context that passes everything on and looks.
 """
@@ -36,36 +36,36 @@ STATES: Final[Mapping[str, str]] = {
 }
 """The states, each with what it means. Several hold at once."""
 
-RULES: Final = tuple(operation.__name__ for operation in get_args(ops.Operation) if operation is not ops.Mark)
+ACTIONS: Final = tuple(operation.__name__ for operation in get_args(ops.Operation) if operation is not ops.Mark)
 MANY_BLOCKS: Final = 8
 BUSY_STREAMS: Final = 3
 
 
 class Coverage:
-    """Counts pairs of rule and state, over any number of sequences."""
+    """Counts pairs of action and state, over any number of sequences."""
 
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, str]] = Counter()
 
-    def rules(self) -> tuple[str, ...]:
-        """Return the rules that were exercised at all, in the order of the operations."""
-        seen = {rule for rule, _ in self.pairs}
-        return tuple(rule for rule in RULES if rule in seen)
+    def actions(self) -> tuple[str, ...]:
+        """Return the actions that were exercised at all, in the order of the operations."""
+        seen = {action for action, _ in self.pairs}
+        return tuple(action for action in ACTIONS if action in seen)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return how often each rule met each state, with 0 for a pair that was never reached."""
-        return {rule: {state: self.pairs[rule, state] for state in STATES} for rule in self.rules()}
+        """Return how often each action met each state, with 0 for a pair that was never reached."""
+        return {action: {state: self.pairs[action, state] for state in STATES} for action in self.actions()}
 
     def table(self) -> str:
-        """Return a table of rules by states; a dot is a pair that was never reached."""
-        width = max((len(rule) for rule in self.rules()), default=0)
+        """Return a table of actions by states; a dot is a pair that was never reached."""
+        width = max((len(action) for action in self.actions()), default=0)
         columns = {state: max(len(state), len(str(self._largest(state)))) for state in STATES}
         lines = [" " * width + "".join(f"  {state:>{size}}" for state, size in columns.items())]
-        for rule in self.rules():
-            counts = (f"  {self.pairs[rule, state] or '.':>{size}}" for state, size in columns.items())
-            lines.append(f"{rule:<{width}}{''.join(counts)}")
-        reached, possible = len(self.pairs), len(self.rules()) * len(STATES)
-        lines.append(f"{reached} of {possible} pairs of {len(self.rules())} rules and {len(STATES)} states reached")
+        for action in self.actions():
+            counts = (f"  {self.pairs[action, state] or '.':>{size}}" for state, size in columns.items())
+            lines.append(f"{action:<{width}}{''.join(counts)}")
+        reached, possible = len(self.pairs), len(self.actions()) * len(STATES)
+        lines.append(f"{reached} of {possible} pairs of {len(self.actions())} actions and {len(STATES)} states reached")
         return "\n".join(lines) + "\n"
 
     def _largest(self, state: str) -> int:
@@ -96,9 +96,9 @@ class _WatchedContext:
         self._context = context
 
     def perform(self, operation: Operation) -> Reply:
-        rule = type(operation).__name__
+        action = type(operation).__name__
         for state in self._watch.states():
-            self._pairs[rule, state] += 1
+            self._pairs[action, state] += 1
         reply = self._context.perform(operation)
         self._watch.follow(operation, reply)
         return reply

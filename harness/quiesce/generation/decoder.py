@@ -14,7 +14,7 @@ from typing import Final
 from quiesce.backend import Capability, Description, DeviceProfile, Flavour, Initialization, Promise
 from quiesce.gauges import Gauge
 from quiesce.generation.sequence import GeneratedSequence, Loop
-from quiesce.generation.weights import Rule, rules_for, tables, themes_for
+from quiesce.generation.weights import Action, actions_for, tables, themes_for
 from quiesce.generation.writer import Writer
 
 HEADER_BYTES: Final = 32
@@ -38,7 +38,7 @@ _LOOPS: Final = 8
 def decode(data: bytes, description: Description, *, hostile: bool = False) -> GeneratedSequence:
     """Return the sequence that ``data`` stands for on a backend that ``description`` describes."""
     header = data[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
-    rules, themes = _choices(description.capabilities, description.promises, hostile)
+    actions, themes = _choices(description.capabilities, description.promises, hostile)
     device = _device(header, description)
     loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
     if loop is not None:
@@ -46,7 +46,7 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     writer = Writer(description, device, _sizes(header, device, description))
     swarm, half = header[8 : 8 + SWARM_BYTES], header[8 + SWARM_BYTES : 8 + 2 * SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
-    outside, inside = tables(rules, themes[header[0] % len(themes)], switched_off)
+    outside, inside = tables(actions, themes[header[0] % len(themes)], switched_off)
     captures = writer.state.captures
     for start in range(HEADER_BYTES, len(data) - RECORD_BYTES + 1, RECORD_BYTES):
         opcode, a, b, c = data[start : start + RECORD_BYTES]
@@ -59,9 +59,9 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
 @lru_cache(maxsize=16)
 def _choices(
     capabilities: frozenset[Capability], promises: frozenset[Promise], hostile: bool
-) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    rules = rules_for(capabilities | promises, hostile=hostile)
-    return rules, themes_for(rules)
+) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    actions = actions_for(capabilities | promises, hostile=hostile)
+    return actions, themes_for(actions)
 
 
 def _capacity(choice: int, description: Description) -> int:

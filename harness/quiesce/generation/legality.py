@@ -40,8 +40,8 @@ def worst_legality(description: Description, device: DeviceProfile, operations: 
 
 def judge(state: State, operation: Operation) -> Legality:
     """Return how legal the next operation is."""
-    rule = _RULES.get(type(operation))
-    return Legality.LEGAL if rule is None else rule(state, operation)
+    judge = _JUDGES.get(type(operation))
+    return Legality.LEGAL if judge is None else judge(state, operation)
 
 
 def may_use(state: State, block: Block, stream: Stream) -> bool:
@@ -262,9 +262,9 @@ def _partition(state: State, operation: ops.Partition) -> Legality:
     return _verdict(known and state.initialized and not state.captures)
 
 
-_Rule = Callable[[State, Any], Legality]  # each takes the one operation type that it is filed under
+_Judge = Callable[[State, Any], Legality]  # each takes the one operation type that it is filed under
 
-_RULES: Final[Mapping[type[Operation], _Rule]] = {
+_JUDGES: Final[Mapping[type[Operation], _Judge]] = {
     ops.Allocate: _allocate,
     ops.Free: _free,
     ops.Trim: _trim,

@@ -1,4 +1,4 @@
-"""The steps that rules which reach a deep state in one record have in common."""
+"""The steps that actions which reach a deep state in one record have in common."""
 
 from __future__ import annotations
 

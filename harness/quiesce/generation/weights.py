@@ -1,6 +1,6 @@
-"""Which rules a sequence draws from, and how often: a theme, a swarm and the backend's capabilities decide.
+"""Which actions a sequence draws from, and how often: a theme, a swarm and the backend's capabilities decide.
 
-A *theme* weights the rules so that some deep state is likely. The *swarm* switches rules off for a whole sequence
+A *theme* weights the actions so that some deep state is likely. The *swarm* switches actions off for a whole sequence
 (Groce et al. 2012): what never happens lets other things pile up. Outside and inside a capture the tables differ.
 """
 
@@ -12,31 +12,31 @@ from typing import Final, TypeAlias
 
 from quiesce.backend import Capability, Promise
 from quiesce.generation import (
-    rules_deep,
-    rules_devices,
-    rules_failures,
-    rules_graph_memory,
-    rules_hostile,
-    rules_memory,
-    rules_order,
-    rules_pressure,
-    rules_runtime,
-    rules_untold,
+    actions_deep,
+    actions_devices,
+    actions_failures,
+    actions_graph_memory,
+    actions_hostile,
+    actions_memory,
+    actions_order,
+    actions_pressure,
+    actions_runtime,
+    actions_untold,
 )
 from quiesce.generation.writer import Writer
 
-RuleFunction: TypeAlias = Callable[[Writer, int, int, int], None]
-Table: TypeAlias = tuple[RuleFunction, ...]
+ActionFunction: TypeAlias = Callable[[Writer, int, int, int], None]
+Table: TypeAlias = tuple[ActionFunction, ...]
 
 OPCODES: Final = 256
-"""A record's first byte chooses its rule; 0 is a record that does nothing."""
+"""A record's first byte chooses its action; 0 is a record that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule: what a backend has to claim for it, and its weight in every theme and in its own."""
+class Action:
+    """An action: what a backend has to claim for it, and its weight in every theme and in its own."""
 
-    function: RuleFunction
+    function: ActionFunction
     needs: frozenset[Capability | Promise]
     theme: str
     weight: int
@@ -48,124 +48,126 @@ class Rule:
     """The capabilities that make it needless."""
 
 
-def _rule(
-    function: RuleFunction,
+def _action(
+    function: ActionFunction,
     theme: str,
     weights: tuple[int, int],
     *needs: Capability | Promise,
     capture: bool = False,
     keeps: bool = False,
     unless: frozenset[Capability] = frozenset(),
-) -> Rule:
-    return Rule(function, frozenset(needs), theme, *weights, in_capture=capture, keeps=keeps, unless=unless)
+) -> Action:
+    return Action(function, frozenset(needs), theme, *weights, in_capture=capture, keeps=keeps, unless=unless)
 
 
 _C = Capability
 _ORDER_TOLD: Final = frozenset({_C.ORDER_LEDGER})
 _HOLDS_DEFAULT: Final = (_C.MEMORY, _C.STREAMS, _C.STALL, _C.EVENTS, _C.LAUNCH)
 _RUNS_GRAPHS: Final = (_C.MEMORY, _C.STREAMS, _C.CAPTURE, _C.LAUNCH)
-_D, _F, _G, _M, _O = rules_deep, rules_failures, rules_graph_memory, rules_memory, rules_order
-_P, _R, _U, _V = rules_pressure, rules_runtime, rules_untold, rules_devices
+_D, _F, _G, _M, _O = actions_deep, actions_failures, actions_graph_memory, actions_memory, actions_order
+_P, _R, _U, _V = actions_pressure, actions_runtime, actions_untold, actions_devices
 
-LEGAL_RULES: Final = (
-    _rule(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
-    _rule(_M.free, "memory", (22, 22), _C.MEMORY, capture=True, keeps=True),
-    _rule(_M.allocate_burst, "memory", (2, 6), _C.MEMORY),
-    _rule(_M.free_alternate, "memory", (1, 4), _C.MEMORY),
-    _rule(_M.free_all, "memory", (1, 3), _C.MEMORY),
-    _rule(_M.free_part, "memory", (0, 2), _C.MEMORY),
-    _rule(_M.allocate_aligned, "memory", (1, 8), _C.MEMORY, _C.ALIGNMENT, capture=True),
-    _rule(_M.trim, "memory", (3, 8), _C.POOL),
-    _rule(_M.create_pool, "pools", (1, 6), _C.MEMORY, _C.POOLS),
-    _rule(_M.destroy_pool, "pools", (1, 4), _C.MEMORY, _C.POOLS),
-    _rule(_F.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
-    _rule(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
-    _rule(_P.churn, "pressure", (1, 10), _C.MEMORY),
-    _rule(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
-    _rule(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
-    _rule(_U.hand_over_of_default, "flight", (3, 12), *_HOLDS_DEFAULT, unless=_ORDER_TOLD),
-    _rule(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
-    _rule(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
-    _rule(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
-    _rule(_D.settle_partly, "flight", (2, 10), _C.MEMORY, _C.STREAMS),
-    _rule(_D.wait_too_early, "flight", (1, 8), _C.MEMORY, _C.STREAMS, _C.EVENTS, _C.LAUNCH),
-    _rule(_M.allocate_pinned, "host", (2, 14), _C.PINNED, capture=True),
-    _rule(_M.allocate_pageable, "host", (1, 6), _C.PAGEABLE),
-    _rule(_M.allocate_managed, "host", (1, 8), _C.MANAGED, capture=True),
-    _rule(_M.stage, "host", (2, 12), _C.STAGING),
-    _rule(_D.stage_on_brief_stream, "host", (1, 6), _C.STAGING, _C.STREAMS),
-    _rule(_M.copy, "host", (3, 8), _C.MEMORY, _C.COPY, capture=True),
-    _rule(_M.fill, "order", (3, 4), _C.FILL, capture=True),
-    _rule(_M.launch, "order", (10, 16), _C.LAUNCH, capture=True),
-    _rule(_O.create_stream, "order", (4, 8), _C.STREAMS),
-    _rule(_O.destroy_stream, "order", (2, 4), _C.STREAMS),
-    _rule(_O.synchronize_stream, "order", (2, 3), _C.STREAMS),
-    _rule(_O.synchronize_device, "order", (1, 2), _C.STREAMS),
-    _rule(_O.query_stream, "order", (3, 8), _C.STREAMS),
-    _rule(_O.stall, "order", (4, 12), _C.STREAMS, _C.STALL),
-    _rule(_O.release, "order", (2, 4), _C.STREAMS, _C.STALL),
-    _rule(_O.create_event, "events", (1, 3), _C.EVENTS),
-    _rule(_O.destroy_event, "events", (1, 4), _C.EVENTS),
-    _rule(_O.record_event, "events", (3, 10), _C.EVENTS, capture=True),
-    _rule(_O.wait_event, "events", (2, 8), _C.STREAMS, _C.EVENTS, capture=True),
-    _rule(_O.query_event, "events", (2, 10), _C.EVENTS),
-    _rule(_O.synchronize_event, "events", (1, 4), _C.EVENTS),
-    _rule(_O.merge, "events", (2, 8), _C.STREAMS, _C.EVENTS, _C.LAUNCH),
-    _rule(_O.begin_capture, "capture", (2, 24), _C.STREAMS, _C.CAPTURE),
-    _rule(_O.end_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True, keeps=True),
-    _rule(_O.fork_capture, "capture", (0, 0), _C.STREAMS, _C.EVENTS, _C.CAPTURE, capture=True),
-    _rule(_O.launch_graph, "capture", (2, 14), _C.STREAMS, _C.CAPTURE),
-    _rule(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE, capture=True),
-    _rule(_D.run_graph_twice, "capture", (1, 12), *_RUNS_GRAPHS),
-    _rule(_V.select_device, "devices", (2, 20), _C.DEVICES),
-    _rule(_V.work_from_afar, "devices", (1, 14), _C.MEMORY, _C.STREAMS, _C.DEVICES),
-    _rule(_R.initialize, "runtime", (1, 10), _C.LIFECYCLE),
-    _rule(_R.finalize, "runtime", (1, 6), _C.LIFECYCLE),
-    _rule(_R.create_policy, "runtime", (1, 10), _C.LIFECYCLE),
-    _rule(_R.partition, "runtime", (1, 8), _C.LIFECYCLE, _C.INSTANCES),
-    _rule(_R.create_instance, "runtime", (1, 12), _C.INSTANCES),
-    _rule(_R.destroy_instance, "runtime", (1, 8), _C.INSTANCES),
-    _rule(_R.launch_instance, "runtime", (2, 30), _C.LAUNCH, _C.INSTANCES, capture=True),
-    _rule(_O.create_stream, "runtime", (0, 8), _C.STREAMS, _C.INSTANCES),
-    _rule(_O.destroy_stream, "runtime", (0, 10), _C.STREAMS, _C.INSTANCES),
-    _rule(_R.add_node, "tape", (2, 60), _C.TAPE, capture=True),
-    _rule(_R.hold, "tape", (1, 12), _C.TAPE),
-    _rule(_R.drop, "tape", (1, 50), _C.TAPE),
-    _rule(_R.backward, "tape", (1, 24), _C.TAPE),
-    _rule(_R.collect, "tape", (1, 12), _C.TAPE),
-    _rule(_G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOL, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES),
-    _rule(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
-    _rule(_G.reuse_on_forks, "capture", (1, 10), *_RUNS_GRAPHS, _C.EVENTS, Promise.KEEPS_GRAPH_MEMORY),
-    _rule(_F.fail_runtime, "runtime", (1, 10), _C.LAUNCH, _C.INSTANCES, _C.INJECTION),
-    _rule(_R.work_on_instance, "runtime", (1, 12), _C.MEMORY, _C.STREAMS, _C.LAUNCH, _C.INSTANCES),
+LEGAL_ACTIONS: Final = (
+    _action(_M.allocate, "memory", (24, 24), _C.MEMORY, capture=True, keeps=True),
+    _action(_M.free, "memory", (22, 22), _C.MEMORY, capture=True, keeps=True),
+    _action(_M.allocate_burst, "memory", (2, 6), _C.MEMORY),
+    _action(_M.free_alternate, "memory", (1, 4), _C.MEMORY),
+    _action(_M.free_all, "memory", (1, 3), _C.MEMORY),
+    _action(_M.free_part, "memory", (0, 2), _C.MEMORY),
+    _action(_M.allocate_aligned, "memory", (1, 8), _C.MEMORY, _C.ALIGNMENT, capture=True),
+    _action(_M.trim, "memory", (3, 8), _C.POOL),
+    _action(_M.create_pool, "pools", (1, 6), _C.MEMORY, _C.POOLS),
+    _action(_M.destroy_pool, "pools", (1, 4), _C.MEMORY, _C.POOLS),
+    _action(_F.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
+    _action(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
+    _action(_P.churn, "pressure", (1, 10), _C.MEMORY),
+    _action(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
+    _action(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
+    _action(_U.hand_over_of_default, "flight", (3, 12), *_HOLDS_DEFAULT, unless=_ORDER_TOLD),
+    _action(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
+    _action(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
+    _action(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
+    _action(_D.settle_partly, "flight", (2, 10), _C.MEMORY, _C.STREAMS),
+    _action(_D.wait_too_early, "flight", (1, 8), _C.MEMORY, _C.STREAMS, _C.EVENTS, _C.LAUNCH),
+    _action(_M.allocate_pinned, "host", (2, 14), _C.PINNED, capture=True),
+    _action(_M.allocate_pageable, "host", (1, 6), _C.PAGEABLE),
+    _action(_M.allocate_managed, "host", (1, 8), _C.MANAGED, capture=True),
+    _action(_M.stage, "host", (2, 12), _C.STAGING),
+    _action(_D.stage_on_brief_stream, "host", (1, 6), _C.STAGING, _C.STREAMS),
+    _action(_M.copy, "host", (3, 8), _C.MEMORY, _C.COPY, capture=True),
+    _action(_M.fill, "order", (3, 4), _C.FILL, capture=True),
+    _action(_M.launch, "order", (10, 16), _C.LAUNCH, capture=True),
+    _action(_O.create_stream, "order", (4, 8), _C.STREAMS),
+    _action(_O.destroy_stream, "order", (2, 4), _C.STREAMS),
+    _action(_O.synchronize_stream, "order", (2, 3), _C.STREAMS),
+    _action(_O.synchronize_device, "order", (1, 2), _C.STREAMS),
+    _action(_O.query_stream, "order", (3, 8), _C.STREAMS),
+    _action(_O.stall, "order", (4, 12), _C.STREAMS, _C.STALL),
+    _action(_O.release, "order", (2, 4), _C.STREAMS, _C.STALL),
+    _action(_O.create_event, "events", (1, 3), _C.EVENTS),
+    _action(_O.destroy_event, "events", (1, 4), _C.EVENTS),
+    _action(_O.record_event, "events", (3, 10), _C.EVENTS, capture=True),
+    _action(_O.wait_event, "events", (2, 8), _C.STREAMS, _C.EVENTS, capture=True),
+    _action(_O.query_event, "events", (2, 10), _C.EVENTS),
+    _action(_O.synchronize_event, "events", (1, 4), _C.EVENTS),
+    _action(_O.merge, "events", (2, 8), _C.STREAMS, _C.EVENTS, _C.LAUNCH),
+    _action(_O.begin_capture, "capture", (2, 24), _C.STREAMS, _C.CAPTURE),
+    _action(_O.end_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True, keeps=True),
+    _action(_O.fork_capture, "capture", (0, 0), _C.STREAMS, _C.EVENTS, _C.CAPTURE, capture=True),
+    _action(_O.launch_graph, "capture", (2, 14), _C.STREAMS, _C.CAPTURE),
+    _action(_O.destroy_graph, "capture", (1, 4), _C.CAPTURE, capture=True),
+    _action(_D.run_graph_twice, "capture", (1, 12), *_RUNS_GRAPHS),
+    _action(_V.select_device, "devices", (2, 20), _C.DEVICES),
+    _action(_V.work_from_afar, "devices", (1, 14), _C.MEMORY, _C.STREAMS, _C.DEVICES),
+    _action(_R.initialize, "runtime", (1, 10), _C.LIFECYCLE),
+    _action(_R.finalize, "runtime", (1, 6), _C.LIFECYCLE),
+    _action(_R.create_policy, "runtime", (1, 10), _C.LIFECYCLE),
+    _action(_R.partition, "runtime", (1, 8), _C.LIFECYCLE, _C.INSTANCES),
+    _action(_R.create_instance, "runtime", (1, 12), _C.INSTANCES),
+    _action(_R.destroy_instance, "runtime", (1, 8), _C.INSTANCES),
+    _action(_R.launch_instance, "runtime", (2, 30), _C.LAUNCH, _C.INSTANCES, capture=True),
+    _action(_O.create_stream, "runtime", (0, 8), _C.STREAMS, _C.INSTANCES),
+    _action(_O.destroy_stream, "runtime", (0, 10), _C.STREAMS, _C.INSTANCES),
+    _action(_R.add_node, "tape", (2, 60), _C.TAPE, capture=True),
+    _action(_R.hold, "tape", (1, 12), _C.TAPE),
+    _action(_R.drop, "tape", (1, 50), _C.TAPE),
+    _action(_R.backward, "tape", (1, 24), _C.TAPE),
+    _action(_R.collect, "tape", (1, 12), _C.TAPE),
+    _action(
+        _G.fill_pool_in_capture, "capture", (1, 6), *_RUNS_GRAPHS, _C.POOL, _C.POOLS, Promise.ALLOCATES_IN_CAPTURES
+    ),
+    _action(_G.run_on_own_memory, "capture", (1, 14), *_RUNS_GRAPHS, Promise.KEEPS_GRAPH_MEMORY),
+    _action(_G.reuse_on_forks, "capture", (1, 10), *_RUNS_GRAPHS, _C.EVENTS, Promise.KEEPS_GRAPH_MEMORY),
+    _action(_F.fail_runtime, "runtime", (1, 10), _C.LAUNCH, _C.INSTANCES, _C.INJECTION),
+    _action(_R.work_on_instance, "runtime", (1, 12), _C.MEMORY, _C.STREAMS, _C.LAUNCH, _C.INSTANCES),
 )
 
-_H = rules_hostile
+_H = actions_hostile
 
-HOSTILE_RULES: Final = (
-    _rule(_H.double_free, "memory", (4, 6), _C.MEMORY, capture=True),
-    _rule(_H.use_after_free, "memory", (2, 3), _C.MEMORY),
-    _rule(_H.foreign_pointer, "memory", (2, 3), _C.MEMORY, capture=True),
-    _rule(_H.zero_size, "memory", (3, 4), _C.MEMORY),
-    _rule(_H.huge_size, "memory", (4, 6), _C.MEMORY),
-    _rule(_H.copy_too_long, "host", (2, 4), _C.COPY),
-    _rule(_H.stage_device_memory, "host", (1, 4), _C.STAGING),
-    _rule(_H.free_on_dead_stream, "order", (2, 4), _C.STREAMS),
-    _rule(_H.dead_stream, "order", (3, 6), _C.STREAMS),
-    _rule(_H.orphan_blocks, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
-    _rule(_H.misuse_event, "events", (1, 6), _C.STREAMS, _C.EVENTS),
-    _rule(_H.misuse_pool, "pools", (2, 8), _C.MEMORY, _C.POOLS),
-    _rule(_H.misuse_device, "devices", (1, 8), _C.DEVICES, _C.EVENTS),
-    _rule(_H.misuse_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True),
-    _rule(_H.misuse_captured_event, "capture", (2, 10), _C.EVENTS, _C.CAPTURE),
-    _rule(_H.misuse_runtime, "runtime", (1, 12), _C.LIFECYCLE, _C.INSTANCES),
-    _rule(_H.misuse_tape, "tape", (1, 12), _C.TAPE),
-    _rule(_G.lose_capture, "capture", (1, 6), *_RUNS_GRAPHS, Promise.ALLOCATES_IN_CAPTURES),
+HOSTILE_ACTIONS: Final = (
+    _action(_H.double_free, "memory", (4, 6), _C.MEMORY, capture=True),
+    _action(_H.use_after_free, "memory", (2, 3), _C.MEMORY),
+    _action(_H.foreign_pointer, "memory", (2, 3), _C.MEMORY, capture=True),
+    _action(_H.zero_size, "memory", (3, 4), _C.MEMORY),
+    _action(_H.huge_size, "memory", (4, 6), _C.MEMORY),
+    _action(_H.copy_too_long, "host", (2, 4), _C.COPY),
+    _action(_H.stage_device_memory, "host", (1, 4), _C.STAGING),
+    _action(_H.free_on_dead_stream, "order", (2, 4), _C.STREAMS),
+    _action(_H.dead_stream, "order", (3, 6), _C.STREAMS),
+    _action(_H.orphan_blocks, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
+    _action(_H.misuse_event, "events", (1, 6), _C.STREAMS, _C.EVENTS),
+    _action(_H.misuse_pool, "pools", (2, 8), _C.MEMORY, _C.POOLS),
+    _action(_H.misuse_device, "devices", (1, 8), _C.DEVICES, _C.EVENTS),
+    _action(_H.misuse_capture, "capture", (0, 0), _C.STREAMS, _C.CAPTURE, capture=True),
+    _action(_H.misuse_captured_event, "capture", (2, 10), _C.EVENTS, _C.CAPTURE),
+    _action(_H.misuse_runtime, "runtime", (1, 12), _C.LIFECYCLE, _C.INSTANCES),
+    _action(_H.misuse_tape, "tape", (1, 12), _C.TAPE),
+    _action(_G.lose_capture, "capture", (1, 6), *_RUNS_GRAPHS, Promise.ALLOCATES_IN_CAPTURES),
 )
 
-RULES: Final = (*LEGAL_RULES, *HOSTILE_RULES)
+ACTIONS: Final = (*LEGAL_ACTIONS, *HOSTILE_ACTIONS)
 
-CAPTURE_WEIGHTS: Final[Mapping[RuleFunction, int]] = {
+CAPTURE_WEIGHTS: Final[Mapping[ActionFunction, int]] = {
     _M.allocate: 8,
     _M.allocate_aligned: 1,
     _M.free: 18,
@@ -185,47 +187,47 @@ CAPTURE_WEIGHTS: Final[Mapping[RuleFunction, int]] = {
     _H.foreign_pointer: 1,
     _H.misuse_capture: 16,
 }
-"""Weights while a capture is going on; other rules have to wait for its end."""
+"""Weights while a capture is going on; other actions have to wait for its end."""
 
-THEMES: Final = ("", *dict.fromkeys(rule.theme for rule in LEGAL_RULES))
+THEMES: Final = ("", *dict.fromkeys(action.theme for action in LEGAL_ACTIONS))
 """The themes; the empty one weights nothing in particular."""
 FOREIGN_THEME_DIVISOR: Final = 3
-"""In a theme of its own, a sequence draws less from the other themes' rules."""
+"""In a theme of its own, a sequence draws less from the other themes' actions."""
 
 
-def rules_for(claims: frozenset[Capability | Promise], *, hostile: bool) -> tuple[Rule, ...]:
-    """Return the rules that a backend with these capabilities and promises can follow."""
-    rules = RULES if hostile else LEGAL_RULES
-    return tuple(rule for rule in rules if rule.needs <= claims and not rule.unless & claims)
+def actions_for(claims: frozenset[Capability | Promise], *, hostile: bool) -> tuple[Action, ...]:
+    """Return the actions that a backend with these capabilities and promises can follow."""
+    actions = ACTIONS if hostile else LEGAL_ACTIONS
+    return tuple(action for action in actions if action.needs <= claims and not action.unless & claims)
 
 
-def themes_for(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    """Return the themes that have a rule among ``rules``."""
-    present = {rule.theme for rule in rules}
+def themes_for(actions: tuple[Action, ...]) -> tuple[str, ...]:
+    """Return the themes that have an action among ``actions``."""
+    present = {action.theme for action in actions}
     return tuple(theme for theme in THEMES if not theme or theme in present)
 
 
-def tables(rules: tuple[Rule, ...], theme: str, switched_off: int) -> tuple[Table, Table]:
-    """Return the tables from opcode to rule outside and inside a capture.
+def tables(actions: tuple[Action, ...], theme: str, switched_off: int) -> tuple[Table, Table]:
+    """Return the tables from opcode to action outside and inside a capture.
 
-    Bit n of ``switched_off`` takes the n-th rule out, unless nothing works without it.
+    Bit n of ``switched_off`` takes the n-th action out, unless nothing works without it.
     """
-    outside: list[tuple[RuleFunction, int]] = []
-    inside: list[tuple[RuleFunction, int]] = []
-    for position, rule in enumerate(rules):
-        if switched_off >> position & 1 and not rule.keeps and rule.theme != theme:
+    outside: list[tuple[ActionFunction, int]] = []
+    inside: list[tuple[ActionFunction, int]] = []
+    for position, action in enumerate(actions):
+        if switched_off >> position & 1 and not action.keeps and action.theme != theme:
             continue
-        if rule.in_capture and rule.function in CAPTURE_WEIGHTS:
-            inside.append((rule.function, CAPTURE_WEIGHTS[rule.function]))
-        weight = rule.own_weight * 2 if rule.theme == theme else rule.weight * 2
-        if theme and rule.theme != theme:
-            weight = -(-weight // FOREIGN_THEME_DIVISOR) if rule.weight else 0
-        outside.append((rule.function, weight))
+        if action.in_capture and action.function in CAPTURE_WEIGHTS:
+            inside.append((action.function, CAPTURE_WEIGHTS[action.function]))
+        weight = action.own_weight * 2 if action.theme == theme else action.weight * 2
+        if theme and action.theme != theme:
+            weight = -(-weight // FOREIGN_THEME_DIVISOR) if action.weight else 0
+        outside.append((action.function, weight))
     return _spread(outside), _spread(inside)
 
 
-def _spread(weighted: list[tuple[RuleFunction, int]]) -> Table:
-    """Return the rules over all opcodes but 0, each as often as its weight says and at least once."""
+def _spread(weighted: list[tuple[ActionFunction, int]]) -> Table:
+    """Return the actions over all opcodes but 0, each as often as its weight says and at least once."""
     shares = [(function, weight) for function, weight in weighted if weight]
     if not shares:
         return ()

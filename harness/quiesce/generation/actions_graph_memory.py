@@ -1,10 +1,10 @@
-"""Rules for the memory of captures, and of graphs: what they allocated, used and freed, is theirs or comes back."""
+"""Actions for the memory of captures, and of graphs: what they allocated, used and freed, is theirs or comes back."""
 
 from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import free_block
+from quiesce.generation.actions_memory import free_block
 from quiesce.generation.steps import allocate_block, create_stream, some_streams, work_on
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer

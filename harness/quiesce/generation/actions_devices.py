@@ -1,10 +1,10 @@
-"""Rules about several devices: what is left on one of them while another is current."""
+"""Actions about several devices: what is left on one of them while another is current."""
 
 from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import POOLS_MAX, free_block
+from quiesce.generation.actions_memory import POOLS_MAX, free_block
 from quiesce.generation.steps import allocate_block, some_streams, work_on
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer

@@ -1,4 +1,4 @@
-"""Rules that let a call below the library fail, and ask for something that makes such calls."""
+"""Actions that let a call below the library fail, and ask for something that makes such calls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import allocate, allocate_managed, allocate_pinned, stage, trim
-from quiesce.generation.rules_runtime import create_instance, initialize, launch_instance, partition
+from quiesce.generation.actions_memory import allocate, allocate_managed, allocate_pinned, stage, trim
+from quiesce.generation.actions_runtime import create_instance, initialize, launch_instance, partition
 from quiesce.generation.writer import Writer
 from quiesce.operations import FailurePoint, InjectedError
 
@@ -34,7 +34,7 @@ def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
     """Let a call below the library fail, one of the next three, and ask for something that makes such calls."""
     point, error = _INJECTIONS[a % len(_INJECTIONS)]
     writer.write(ops.InjectFailure(point, (1, 1, 2, 3)[a >> 2 & 3], error))
-    askers = [rule for rule, needs in _ASKERS if writer.can(*needs)]
+    askers = [action for action, needs in _ASKERS if writer.can(*needs)]
     askers[(a >> 4) % len(askers)](writer, b & ~3, c, _POOLS[b & 3])
 
 

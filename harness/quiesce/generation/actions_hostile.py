@@ -1,4 +1,4 @@
-"""Rules that propose misuse: requests that a backend has to refuse, or to survive where their answer is left open.
+"""Actions that propose misuse: requests that a backend has to refuse, or to survive where their answer is left open.
 
 None of them is a race, and nothing that may or may not have happened is relied on afterwards.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Initialization, Promise
 from quiesce.cases.effects import FOREIGN_SLOT
-from quiesce.generation.rules_memory import free_block
+from quiesce.generation.actions_memory import free_block
 from quiesce.generation.steps import allocate_block, create_stream, some_streams, work_on
 from quiesce.generation.things import Block
 from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick

@@ -1,7 +1,7 @@
-"""Rules that reach a deep state in one record: memory freed in flight, reshaped; streams replaced.
+"""Actions that reach a deep state in one record: memory freed in flight, reshaped; streams replaced.
 
 Record by record these states are rare, since each needs several things of the same size or stream to meet. What a
-rule does here is a pattern of many bug reports, over whatever sizes and streams the sequence has.
+action does here is a pattern of many bug reports, over whatever sizes and streams the sequence has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import free_block, free_on, pool_slot
+from quiesce.generation.actions_memory import free_block, free_on, pool_slot
 from quiesce.generation.steps import (
     UNIT_BYTES,
     allocate_block,

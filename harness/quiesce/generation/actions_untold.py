@@ -1,4 +1,4 @@
-"""Rules for backends that tell no order: there only answers prove a race.
+"""Actions for backends that tell no order: there only answers prove a race.
 
 The next owner of some memory says that it is done, and a stalled stream, which still uses that memory, says that it is
 not. A stall ends with whatever a library may have waited for, so nothing but what is asked of it here may come between.
@@ -11,8 +11,8 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import free_on
-from quiesce.generation.rules_pressure import whole_bytes
+from quiesce.generation.actions_memory import free_on
+from quiesce.generation.actions_pressure import whole_bytes
 from quiesce.generation.steps import (
     UNIT_BYTES,
     allocate_block,

@@ -1,11 +1,11 @@
-"""Rules that propose legal operations on streams, events, captures and devices."""
+"""Actions that propose legal operations on streams, events, captures and devices."""
 
 from __future__ import annotations
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
+from quiesce.generation.actions_memory import launch
 from quiesce.generation.legality import may_run
-from quiesce.generation.rules_memory import launch
 from quiesce.generation.things import Stream
 from quiesce.generation.writer import STREAMS_MAX, Writer, newest, pick
 from quiesce.operations import CaptureMode

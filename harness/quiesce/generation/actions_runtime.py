@@ -1,4 +1,4 @@
-"""Rules that propose legal operations on a parallel runtime, its instances, and an autodiff tape."""
+"""Actions that propose legal operations on a parallel runtime, its instances, and an autodiff tape."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
+from quiesce.generation.actions_memory import free_block
 from quiesce.generation.legality import Legality, judge
-from quiesce.generation.rules_memory import free_block
 from quiesce.generation.steps import allocate_block, some_streams, work_on
 from quiesce.generation.writer import Writer, newest, pick
 

@@ -1,4 +1,4 @@
-"""Rules that propose legal operations on memory. Each takes the writer and the three bytes of its record."""
+"""Actions that propose legal operations on memory. Each takes the writer and the three bytes of its record."""
 
 from __future__ import annotations
 

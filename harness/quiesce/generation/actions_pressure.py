@@ -1,4 +1,4 @@
-"""Rules that take all there is, or nearly all, and ask for more: what allocators do then is seldom tried.
+"""Actions that take all there is, or nearly all, and ask for more: what allocators do then is seldom tried.
 
 What an allocator does about a lack of memory begins here: it gives back what it has cached, waits for what is in flight
 and looks again, or asks for less than usual.
@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.backend import Capability
-from quiesce.generation.rules_memory import ALIGNMENTS, free_block, pool_slot, settle_unseen
+from quiesce.generation.actions_memory import ALIGNMENTS, free_block, pool_slot, settle_unseen
 from quiesce.generation.steps import UNIT_BYTES, allocate_block, some_streams, work_on
 from quiesce.generation.things import Block, Stream
 from quiesce.generation.writer import Writer
