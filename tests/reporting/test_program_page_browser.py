@@ -23,7 +23,7 @@ pytestmark = NEEDS_CHROMIUM
 RACE = Finding(
     "conflicting_uses_are_ordered",
     "cudaMemcpyAsync (call 4) on stream 1 before cudaMemsetAsync (call 6) on stream 2",
-    "nothing orders them, and both touch 1,048,576 bytes (1 MiB)",
+    "nothing orders the two, and both use 1,048,576 bytes (1 MiB)",
     operation_index=6,
     request="cudaMemsetAsync",
     call_sites=(

@@ -152,7 +152,7 @@ int cudaMalloc(void **made, long size) {
     int status = ask(made, made);
     return status + !size;
 }"""
-    for name, told in (("libcudart.so.11.0", "name its version with --flavour"), ("libown.so", "(statically)")):
+    for name, told in (("libcudart.so.11.0", "name its version with --flavour"), ("libown.so", "is linked statically")):
         path = compile_c(name, source, *SHARED, f"-Wl,-soname,{name}")
         assert told in run(sys.executable, "-c", OPEN, path, capfd=capfd).complaints
 
