@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings of every test, and the selection that ``--short`` makes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,39 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option of the short run."""
+    parser.addoption(
+        "--short",
+        action="store_true",
+        help="run each test function once, with the first of its parameters, and leave out those that are marked long",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what a short run runs: something of every test module, so that it covers each package."""
+    if not config.getoption("--short"):
+        return
+    kept = list(_short(items))
+    chosen = {id(item) for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
+def _short(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    seen = set()
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            yield item  # a case on a backend takes milliseconds
+            continue
+        parent = "" if item.parent is None else item.parent.nodeid
+        function = (parent, item.originalname)
+        if function not in seen and item.get_closest_marker("long") is None:
+            seen.add(function)
+            yield item
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -68,6 +68,7 @@ def test_the_corpus_finds_the_bug(name: str, site: Path, tmp_path: Path) -> None
     assert set(re.findall(r"rule: +(\w+)", text)) == {FAULTY[name]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAULTY)
 @pytest.mark.parametrize("seed", ["0", "1", "3"])
 def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
@@ -85,12 +86,14 @@ def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
     run(site, tmp_path, *QUIESCE, "run", case, "--backend", GOOD)
 
 
+@pytest.mark.long
 def test_the_correct_one_is_never_accused(site: Path, tmp_path: Path) -> None:
     run(site, tmp_path, *QUIESCE, "run", "--backend", GOOD)
     for words in (["--seed", "5"], ["--seed", "6", "--hostile"]):
         assert "nothing found" in run(site, tmp_path, *QUIESCE, "explore", "--backend", GOOD, *words, *ENOUGH)
 
 
+@pytest.mark.long
 def test_conformance_says_it_all(site: Path, tmp_path: Path) -> None:
     few = ("conformance", "--operations", "4000")
     assert "example-pool: conforms\n" in run(site, tmp_path, *QUIESCE, *few, "--backend", GOOD)
@@ -110,6 +113,7 @@ def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -
         assert set(re.findall(r"rule: +(\w+)", text)) == {rule}
 
 
+@pytest.mark.long
 def test_its_own_tests_pass_in_its_own_project(site: Path) -> None:
     text = run(site, PLUGIN, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert " passed" in text

@@ -103,7 +103,7 @@ def test_untrusted_text_reaches_no_shell(workflow: Workflow) -> None:
 def test_every_step_gets_its_environment_from_tox() -> None:
     ci, gpu = (_load(ROOT / ".github" / "workflows" / f"{name}.yml")["jobs"] for name in ("ci", "gpu"))
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
-    for job in (ci["checks"], ci["simulated"], gpu["cuda"], gpu["rocm"]):
+    for job in (ci["checks"], ci["simulated"], ci["long"], gpu["cuda"], gpu["rocm"]):
         for environment in job["strategy"]["matrix"]["environment"]:
             assert f"[testenv:{environment}]" in tox
 

@@ -177,6 +177,7 @@ def test_a_program_does_not_outlive_its_run(number: signal.Signals, tmp_path: Pa
         os.kill(client, 0)
 
 
+@pytest.mark.long
 def test_a_first_run_without_a_home_says_where_the_library_is_kept_and_that_it_is_compiled(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environment = {**os.environ, "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}

@@ -163,6 +163,7 @@ def test_one_sequence_is_not_several(few: tuple[Case, ...]) -> None:
     assert " in 1 hostile sequence, " in text
 
 
+@pytest.mark.long
 def test_a_seed_reproduces_a_run(few: tuple[Case, ...]) -> None:
     first, second = (examine(faulty("reuse.ignores_guards"), few) for _ in range(2))
     assert first.results == second.results

@@ -51,6 +51,7 @@ def test_what_is_at_rest_from_the_start_is_soon_acquitted(
     assert (judgement.rounds, judgement.growths) == (rounds, ())
 
 
+@pytest.mark.long
 def test_beside_other_threads_one_movement_hides_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third reading hides a leak of every other round, as a chunk does that another thread freed."""
     seen = {2: 1, 3: 1, 4: 2, 5: 2}
@@ -109,6 +110,7 @@ def test_a_leak_is_found_with_its_rate_and_origin(every: int) -> None:
     assert (growth.quantity.family, growth.origin) == (DESCRIPTORS, "origin of descriptors")
 
 
+@pytest.mark.long
 def test_a_leak_is_told_with_the_readings_of_the_rounds_that_decided() -> None:
     code = Code(lambda rounds: 10 * rounds)
     (growth,) = code.judge().growths
@@ -116,6 +118,7 @@ def test_a_leak_is_told_with_the_readings_of_the_rounds_that_decided() -> None:
     assert growth.readings == tuple(10 * number for number in range(7, 7 + ROUNDS))
 
 
+@pytest.mark.long
 def test_of_memory_the_longest_look_decides() -> None:
     """Endurance sees 100 bytes per round, confirmation, after the rounds under traces, what is left of them."""
     rounds = [0]
@@ -133,6 +136,7 @@ def test_of_memory_the_longest_look_decides() -> None:
     assert growth.readings[-1] == meter.tell()
 
 
+@pytest.mark.long
 def test_a_movement_against_a_leak_does_not_hide_it() -> None:
     code = Code(lambda rounds: (rounds + 1) // 2 + (rounds == 2))  # over rounds 2 to 4 it seems to be at rest
     assert code.judge().growths
@@ -179,6 +183,7 @@ def filling(rounds: int) -> int:
     return round(100_000 * (1 - math.exp(-rounds / 60)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("others_ran", [False, True])
 def test_beside_other_threads_a_heap_that_fills_ever_more_slowly_is_no_leak(
     monkeypatch: pytest.MonkeyPatch, others_ran: bool
@@ -198,6 +203,7 @@ def swaying(rounds: int) -> int:
     return 320 * rounds - 960 * (rounds % 3 == 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [90, None], ids=["bound", "leak"])
 def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> None:
     """A table whose entries go at random may rise for as long as is watched once."""
@@ -206,6 +212,7 @@ def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> No
     assert judgement.rounds > 2 * 4 * ROUNDS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seconds", "samples"), [(0, 24), (10, 8), (4, 16)])
 def test_what_is_slow_under_traces_is_traced_for_less(
     monkeypatch: pytest.MonkeyPatch, seconds: int, samples: int
@@ -226,6 +233,7 @@ def test_what_is_slow_under_traces_is_traced_for_less(
     assert next(taken) == samples + 1  # and one when all was let go
 
 
+@pytest.mark.long
 def test_a_native_leak_bears_out_no_trace_of_what_is_replaced() -> None:
     """Small objects take the place of older ones, which have no traces: the C heap, on which none of them is, grows."""
     slots = [bytes([1, number % 256, number // 256]) for number in range(1000)]
@@ -240,6 +248,7 @@ def test_code_that_is_over_is_not_repeated() -> None:
     assert Code(lambda rounds: 0, [Outcome.OVER]).judge() == Judgement(Outcome.OVER, 1)
 
 
+@pytest.mark.long
 def test_code_that_always_fails_is_judged_as_well() -> None:
     judgement = Code(lambda rounds: rounds, [Outcome.FAILED] * 1000).judge()
     assert judgement.outcome is Outcome.FAILED

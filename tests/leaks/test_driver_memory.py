@@ -74,6 +74,7 @@ def readings_of(values: list[int]) -> tuple[Readings, Quantity]:
     return readings, meter.quantity
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("values", "leaks"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, PYTHON, THREADS
 from quiesce.leaks.readings import Readings
@@ -30,6 +32,7 @@ def test_only_what_moves_is_suspected() -> None:
     assert not readings.leaks(still.quantity)
 
 
+@pytest.mark.long
 def test_a_saw_tooth_bears_nothing_out_and_a_leak_below_noise_does() -> None:
     saw_tooth, noisy = ToldMeter(lambda: 1), ToldMeter(lambda: 1, THREADS)
     readings = Readings([saw_tooth, noisy], Plan())

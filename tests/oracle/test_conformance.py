@@ -16,5 +16,5 @@ from .strangers.correct import WITHHOLDING
     "allocator", [*CORRECT, *STRANGERS, *WITHHOLDING], ids=lambda allocator: allocator.describe().name
 )
 def test_a_correct_allocator_conforms(allocator: Backend) -> None:
-    conformance = run_conformance(allocator, operations=500)
+    conformance = run_conformance(allocator, operations=100)
     assert conformance.conforms, conformance.text()

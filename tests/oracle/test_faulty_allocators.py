@@ -78,6 +78,7 @@ def test_what_overlaps_is_counted_in_bytes_or_is_one(size: int, address: int, ob
     assert finding.expected == f"memory outside the {'1 byte' if size == 1 else '2 bytes'} of 'a'"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("faulty", [each for each in FAULTY if each.name in SHRUNK], ids=lambda faulty: faulty.name)
 def test_what_is_found_is_saved_short_and_fails_again(faulty: Faulty) -> None:
     result = run_campaign(faulty.backend, seed=faulty.seed, operations=OPERATIONS_MAX, hostile=faulty.hostile)

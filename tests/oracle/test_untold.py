@@ -66,6 +66,7 @@ def test_a_race_is_found_where_nobody_tells_the_order(fault: str, rules: tuple[s
     pytest.fail(f"nothing found in {performed} operations")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "seed"), [("FreedElsewhereIsAtHome", 2), ("HigherNeighboursAreDone", 2)])
 def test_a_strangers_race_is_found_where_nobody_tells_the_order(name: str, seed: int) -> None:
     stranger = next(each for each in FAULTY_STRANGERS if each.name == name)

@@ -104,6 +104,7 @@ def test_a_worker_that_dies_in_a_round_is_a_finding_that_names_the_test(project:
     }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_kill_in_a_round_leaves_what_was_finished(project: Project) -> None:
     text = "import os, signal, pytest\npytestmark = pytest.mark.leak\nKEPT = []\ndef test_a(): KEPT.append(bytes(50))\n"

@@ -54,12 +54,14 @@ def wrong(expected: Mapping[str, Expectation], results: Mapping[str, dict[str, A
     ]
 
 
+@pytest.mark.long
 def test_each_leak_is_one_finding_and_what_settles_is_none(tmp_path: Path) -> None:
     source = (SUITES / "device.txt").read_text(encoding="utf-8")
     results, said = run(tmp_path, source, "--quiesce-leak-rounds=24", devices=2)
     assert wrong(expectations(source), results) == [], said
 
 
+@pytest.mark.long
 def test_one_device_is_not_numbered_and_few_rounds_show_a_stream(tmp_path: Path) -> None:
     source = (SUITES / "device.txt").read_text(encoding="utf-8")
     chosen = "test_a_stream_is_lost or test_an_object_in_a_cycle or test_a_block_of_a_few_bytes"
@@ -87,6 +89,7 @@ def test_takes_all():
 """
 
 
+@pytest.mark.long
 def test_a_leak_that_uses_up_the_device_is_a_leak(tmp_path: Path) -> None:
     results, said = run(tmp_path, EXHAUSTING, capacity="10GiB")
     (finding,) = results["test_takes_all"]["findings"]

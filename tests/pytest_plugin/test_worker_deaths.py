@@ -42,6 +42,7 @@ def verdicts(project: Project) -> dict[str, str]:
     return {each["case"]: each["verdict"] for each in report_of(project)["results"]}
 
 
+@pytest.mark.long
 def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None:
     project.write("unit/test_it.py", DIES)
     result = project.run_apart("-n", "2", "--quiesce-report=out", "--quiesce-leak-rounds=4", "unit")

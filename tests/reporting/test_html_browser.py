@@ -12,7 +12,7 @@ from quiesce.results import Report, Result, Verdict
 
 from .chromium import CONTRAST, NEEDS_CHROMIUM, Browser, expect, failed, opened, press, scroll_to, visible
 
-pytestmark = NEEDS_CHROMIUM
+pytestmark = [NEEDS_CHROMIUM, pytest.mark.long]
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from quiesce.findings import Finding, RoundReadings
 from quiesce.reporting.names import shorten_middle
 from quiesce.reporting.page.growth import NAME_LENGTH_MAX
@@ -24,7 +26,7 @@ from .chromium import (
     visible,
 )
 
-pytestmark = NEEDS_CHROMIUM
+pytestmark = [NEEDS_CHROMIUM, pytest.mark.long]
 
 ATTACK = "</script></noscript><script>window.hit=1</script><img src=x onerror=window.hit=1>\u202e\x00 \u05d0\u05d1"
 ATTACKS = (

@@ -18,7 +18,7 @@ from .chromium import CONTRAST, NEEDS_CHROMIUM, Browser, Locator, expect, opened
 from .program_page.test_out_of_memory import REFUSED
 from .test_html_plots import ATTACKS
 
-pytestmark = NEEDS_CHROMIUM
+pytestmark = [NEEDS_CHROMIUM, pytest.mark.long]
 
 RACE = Finding(
     "conflicting_uses_are_ordered",

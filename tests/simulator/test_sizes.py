@@ -181,6 +181,7 @@ def test_a_source_that_is_no_memory_at_all_is_refused(start: Any, source: int) -
     assert (seen.address, seen.size_bytes) == (source, 4096)
 
 
+@pytest.mark.long
 def test_a_copy_beyond_2_gib_of_pageable_memory_is_whole(start: Any) -> None:
     """It takes as much memory as it copies: no second copy of the source is made."""
     size = 2 * GIB + (1 << 20)

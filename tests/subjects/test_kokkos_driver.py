@@ -59,6 +59,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leaving", REDS)
 def test_what_an_exit_leaves_is_found_and_what_it_frees_is_not(leaving: str, program: str) -> None:
     backend = ProcessBackend([program], environment={**os.environ, "LEAVES": leaving})

@@ -1,0 +1,32 @@
+"""The environments of tox.ini, and those among them that the workflows run."""
+
+from __future__ import annotations
+
+import configparser
+import itertools
+import re
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TOX: Final = configparser.ConfigParser(interpolation=None)
+TOX.read(ROOT / "tox.ini", encoding="utf-8")
+
+DEFAULT: Final = tuple(TOX["tox"]["env_list"].split())
+"""What ``tox`` runs."""
+
+
+def _expanded(name: str) -> list[str]:
+    """Return the names that braces stand for: ``py{311,312}-short`` is two."""
+    parts = [part.split(",") for part in re.split(r"[{}]", name)]
+    return ["".join(chosen) for chosen in itertools.product(*parts)]
+
+
+SECTIONS: Final = {
+    name: TOX[section]
+    for section in TOX.sections()
+    if section.startswith("testenv:")
+    for name in _expanded(section.removeprefix("testenv:"))
+}
+"""The section of each environment that has one of its own."""
+ENVIRONMENTS: Final = frozenset({*SECTIONS, *DEFAULT})
