@@ -71,8 +71,10 @@ def test_each_cause_is_told_once(case: Case) -> None:
     growths = causes.growths(endured=ROUNDS, untraced=ROUNDS)
     assert tuple(growth.quantity.family for growth in growths) == case.told
     first = growths[0]
-    assert ("with it, Python's memory grows by 100 bytes per round" in first.evidence) == (
+    assert ("at the same time, Python's memory grows by 100 bytes per round" in first.evidence) == (
         bool(case.sites) and "python" not in case.told
     )
-    assert ("with it, told of c-heap grows by" in first.evidence) == (C_HEAP in case.growth and C_HEAP not in case.told)
+    assert ("at the same time, told of c-heap grows by" in first.evidence) == (
+        C_HEAP in case.growth and C_HEAP not in case.told
+    )
     assert any(growth.call_sites for growth in growths) == bool(case.located)

@@ -48,8 +48,8 @@ def test_cuda_is_asked_of_devices_with_a_context_and_left_as_it_was(start: Start
     first = figures(meter)
     client.make("Malloc", 8 * MIB)
     grown = {name: value - first[name] for name, value in figures(meter).items()}
-    assert grown["memory in use of device 0 by the driver's coarse figure"] == 8 * MIB
-    assert grown["memory in use of device 2 by the driver's coarse figure"] == 0
+    assert grown["memory in use on device 0 (the driver's figure)"] == 8 * MIB
+    assert grown["memory in use on device 2 (the driver's figure)"] == 0
     assert client.machine.ledger.made == before + 1
     device = ctypes.c_int(-1)
     client.ok("GetDevice", ctypes.byref(device))
@@ -144,6 +144,6 @@ def test_a_leak_is_told_without_a_ledger_and_called_coarse(library: str, tmp_pat
         "test_fills_a_cache": [],
     }, done.stdout
     (finding,) = results["test_loses_a_block"]["findings"]
-    assert "by the driver's coarse figure grows by" in finding["observed"]
+    assert "(the driver's figure) grows by" in finding["observed"]
     assert "quiesce exec" in finding["allocated_by"]
     assert C_HEAP not in finding["kind"]

@@ -56,7 +56,7 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
         ("@pytest.mark.leak(gauges='x')", "*the marker 'leak': there is no gauge 'x'; write some of *"),
         (
             "@pytest.mark.leak(rounds=5)\n@pytest.mark.leak(rounds=9)",
-            "*there are two markers 'leak' at one place, *; leave one",
+            "*two markers 'leak' stand at one place; remove one",
         ),
     ],
 )

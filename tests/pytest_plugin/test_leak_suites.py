@@ -81,7 +81,7 @@ def complaint(expected: Expectation, result: dict[str, Any]) -> str:
     """Say what is wrong with a verdict, or return an empty string."""
     findings = {each["kind"]: each for each in result["findings"]}
     if not expected.family:
-        unjudged = re.search("as is expected|the test was skipped: Skipped: CPython", result["reason"])
+        unjudged = re.search("and is expected to|the test was skipped: Skipped: CPython", result["reason"])
         is_fine = result["verdict"] == "passed" or unjudged
         return "" if is_fine and not findings else f"accused: {result['verdict']}: {result['reason']} {findings}"
     found = findings.get(f"leak of {expected.family}")

@@ -64,7 +64,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
         **finished,
     }
     (dead,) = [each for each in report_of(project)["results"] if each["verdict"] == "failed"]
-    assert dead["title"] == "test_dies[a/b::c] leaves nothing behind"
+    assert dead["title"] == "test_dies[a/b::c] does not leak"
     assert report_of(project)["run"]["ended"] == "completed"
 
 

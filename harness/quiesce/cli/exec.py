@@ -52,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_conditions(parser)
     parser.add_argument(
-        "--report", type=report_folder, metavar="DIR", help="write report.json, report.html and junit.xml here"
+        "--report",
+        type=report_folder,
+        metavar="DIR",
+        help="write report.html, report.json, junit.xml and results.jsonl here",
     )
 
 

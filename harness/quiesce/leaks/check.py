@@ -168,13 +168,13 @@ class LeakCheck:
                 self._old.freeze()
 
     def _explain(self, outcome: Outcome) -> None:
-        """Find out whether a round went another way only because it was watched, and stop in any case."""
-        first, number = self._outcome, self._rounds
+        """Find out whether only the measurements changed how a round ended, and stop in any case."""
+        first, ended = self._outcome, f"round {self._rounds} {outcome.value}"
         if self._is_disturbed or self._old.are_frozen:
             self._end()
             if self._run() is first:
-                raise _Stopped(f"round {number} {outcome.value} only because it was watched")
-        raise _Stopped(f"round {number} {outcome.value}, those before did not", unstable=True)
+                raise _Stopped(f"{ended} because of the check's own measurements; without them it {first.value}")
+        raise _Stopped(f"{ended}, although the rounds before it {first.value}", unstable=True)
 
     # Stages. No local variable may live through a round that was not there in the one before: it would be counted.
 
@@ -301,7 +301,7 @@ class LeakCheck:
             return True
         self._filling += self._watched
         if self._is_large or is_slow or self._filling > FILLING_ROUNDS_MAX:
-            raise _Stopped("a ring with a bound is still filling")
+            raise _Stopped("a deque(maxlen=…) is still filling, which looks like a leak; fill it in a fixture")
         self._watched = 0
         self._readings.start_over()
         return False

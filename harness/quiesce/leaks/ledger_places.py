@@ -44,7 +44,7 @@ class Place:
 
     def __str__(self) -> str:
         size = f", {self.size_bytes:,} bytes in all" if self.size_bytes else ""
-        return f"{self.site.call}: {self.count:,} still live from {self.rounds} rounds{size}"
+        return f"{self.site.call}: {self.count:,} still live after {self.rounds} rounds{size}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class PythonMeter:
 
     def origin(self, quantity: Quantity) -> str:
         """Know nothing of where they come from."""
-        return "unknown: the test stops tracemalloc"
+        return "unknown, because the test stops tracemalloc"
 
     def evidence(self, quantity: Quantity) -> str:
         """Have nothing to add."""

@@ -33,7 +33,8 @@ class Readings:
 
     def absent_family(self, family: str) -> str:
         """Say why a family is not looked at, or return an empty string."""
-        found = next((meter.absent() for meter in self.meters if meter.family == family), "nobody asked for it")
+        unasked = "it is not among the gauges that were asked for"
+        found = next((meter.absent() for meter in self.meters if meter.family == family), unasked)
         return self._broken.get(family) or found
 
     def start_over(self) -> None:

@@ -40,7 +40,7 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
     expected = "the process lives until every round of the test has run"
     return Result(
         case=nodeid,
-        title=f"{name} leaves nothing behind",
+        title=f"{name} does not leak",
         path=nodeid.partition("::")[0],
         backend=BACKEND,
         verdict=Verdict.FAILED,

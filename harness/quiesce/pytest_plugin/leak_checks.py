@@ -42,8 +42,8 @@ RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "covera
 """What runs tests or measures them; the plugins of pytest come on top."""
 
 DIFFERS: Final = (
-    "It passed before, while it was repeated: the test depends on what an earlier run of it left, "
-    "in a fixture of a wider scope or a variable of the module, or on chance."
+    "A leak check runs a test several times, and not all runs of this one ended alike. The test depends on chance, "
+    "or on state that an earlier run left, such as a variable of the module or a fixture of a wider scope."
 )
 
 
@@ -97,7 +97,7 @@ class LeakChecks:
             raise
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
             # From here it would keep pytest's own setup from running, and spoil the next test as well.
-            why = f"the check could not be done: {type(error).__name__}: {error}"
+            why = f"the leak check itself failed: {type(error).__name__}: {error}"
             judgement = Judgement(Outcome.OVER, 0, inconclusive=why)
         finally:
             self._in_round = False
@@ -126,7 +126,8 @@ class LeakChecks:
             pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
         if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
             self._differs = True
-            pytest.fail(f"the test passes now and failed while it was repeated; its {self._failure}", pytrace=False)
+            differs = f"{DIFFERS} The last run passed. The first that failed did so in its {self._failure}"
+            pytest.fail(differs, pytrace=False)
         return result
 
     def _text(self, item: pytest.Item, judgement: Judgement) -> str:

@@ -32,7 +32,7 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
     line = item.location[1]
     return Result(
         case=item.nodeid,
-        title=f"{item.name} leaves nothing behind",
+        title=f"{item.name} does not leak",
         path=item.nodeid.partition("::")[0],
         backend=BACKEND,
         verdict=verdict,
@@ -54,7 +54,7 @@ def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict
             return Verdict.UNSUPPORTED, f"the test was skipped: {why}"
         if judgement.growths:
             return Verdict.KNOWN_UPSTREAM, f"the test is expected to fail: {expected}"
-        return Verdict.INCONCLUSIVE, f"the test fails, as is expected: {expected}"
+        return Verdict.INCONCLUSIVE, f"the test fails, and is expected to: {expected}"
     if judgement.growths:
         return Verdict.FAILED, ""
     if report.failed or judgement.outcome is Outcome.FAILED:
@@ -67,10 +67,14 @@ def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict
 def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding:
     quantity, readings = growth.quantity, _readings(growth)
     allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
-    grows = "grow" if quantity.unit in quantity.name.split() else "grows"  # threads grow, the C heap grows
+    are_several = quantity.unit in quantity.name.split()  # threads grow, the C heap grows
+    grows = "grow" if are_several else "grows"
+    allowed_growth = f"{grows} by at most {bytes_in_words(allowed)} per round"
+    if not allowed:
+        allowed_growth = "do not grow" if are_several else "does not grow"
     return Finding(
         LEAVES_NOTHING,
-        f"{quantity.name} {grows} by {f'at most {bytes_in_words(allowed)}' if allowed else 'nothing'} per round",
+        f"{quantity.name} {allowed_growth}",
         f"{quantity.name} {grows} by {_rate(quantity, readings)}",
         line=line,
         allocated_by=_from_root(growth.origin, root),

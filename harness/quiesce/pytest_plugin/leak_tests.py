@@ -51,9 +51,7 @@ def plan_of(item: pytest.Item, plan: Plan) -> Plan:
     if not saying:
         return plan
     if len(saying) > 1:
-        raise ConfigurationError(
-            f"{item.nodeid}: there are two markers '{LEAK_MARKER}' at one place, of which only one can count; leave one"
-        )
+        raise ConfigurationError(f"{item.nodeid}: two markers '{LEAK_MARKER}' stand at one place; remove one")
     marker = saying[0]
     if marker.args:
         shown = ", ".join(map(repr, marker.args))
