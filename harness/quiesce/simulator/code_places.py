@@ -28,7 +28,7 @@ SECONDS_MAX: Final = 60
 """How long a tool may read one file: debug information of a few GiB takes this long."""
 _RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _CLONE: Final = re.compile(r" (?:\(\.[\w.]+\)|\[clone [^]]*\])$|\.(?:constprop|isra|part|cold)\.\d+$")
-"""What a compiler puts behind the name of a function of which it made another one."""
+"""The ending that a compiler adds to the name of a function when it makes another version of it."""
 _DISCRIMINATOR: Final = re.compile(r" \(discriminator \d+\)$")
 
 

@@ -19,8 +19,8 @@ _LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
 
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
-"""What a file's name has behind ``.so`` is the release of the kernel's driver then, as in ``libcuda.so.550.54.15``, or
-the library's own, which does not follow the runtime's version."""
+"""The number after ``.so`` in their files' names is the release of the kernel's driver, as in ``libcuda.so.550.54.15``,
+or the library's own, which does not follow the runtime's version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The reader of a ledger: what a run on the simulated runtime left behind, also where it was killed.
+"""The reader of a ledger, which a run on the simulated runtime leaves, also if it was killed.
 
 The layout is that of ``native/ledger.h``; a test compares the two. Reading never needs the library.
 """

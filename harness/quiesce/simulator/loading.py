@@ -1,6 +1,6 @@
 """What loader and linker are told, so that they find the libraries of one run: files in its folder, and variables.
 
-What a user tells it stays: folders behind those of the run, modules before the run's own.
+A user's own settings stay: folders come after those of the run, modules before the run's own.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _clients(programs: Sequence[Path], first: Path, simulator: Simulator, librar
 
 
 class _Kept:
-    """What one command needs, in one file of the cache: a line of JSON, and the libraries behind it."""
+    """What one command needs, in one file of the cache: a line of JSON, and then the libraries."""
 
     def __init__(
         self,

@@ -134,7 +134,7 @@ class CallStacks:
         return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""
 
     def _code(self, address: int) -> tuple[str, int]:
-        inside = address - 1  # an address of return lies behind its call, which may be the last of its function
+        inside = address - 1  # a return address lies after its call, which may be the last of its function
         for mapping in self._mappings:
             if mapping.start <= inside < mapping.end:
                 return mapping.file, inside - mapping.start + mapping.offset

@@ -16,7 +16,7 @@ x86-64 code for the System V calling convention, assembled by hand so that no co
         mov rax, [handler]         # weak: null where no simulator is loaded
         test rax, rax; jz answer
         mov edi, [rbx]; add rdi, r12
-        mov rsi, [rsp+40]          # where the stub returns to: behind three words here and two of the function's
+        mov rsi, [rsp+40]          # where the stub returns to: after three words here and two of the function's
         call rax
     answer:
         mov eax, [rbx+12]; test eax, eax; jz number

@@ -122,7 +122,7 @@ def write_stubs(
 ) -> Stubs:
     """Write into `folder` all that the files of `processes` need to be loaded, and say what that was.
 
-    `library_path` is what LD_LIBRARY_PATH will hold behind `folder`.
+    `library_path` is what LD_LIBRARY_PATH will hold after `folder`.
     Raises :class:`quiesce.errors.UnreadableObject` for a file that is none, and
     :class:`quiesce.errors.ConfigurationError` for a name that is a path or a folder that does not exist.
     """

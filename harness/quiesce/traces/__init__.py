@@ -1,1 +1,1 @@
-"""What programs left behind, and what it says about them."""
+"""Judges the ledgers of programs, and the reports of native leak checkers."""

@@ -16,7 +16,7 @@ from quiesce.traces.origins import Origins
 _OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory."""
 _OF_DEVICES: Final = (Thing.DEVICE, Thing.MANAGED)
-"""Physical memory behind a handle is counted where it is mapped: that is observed, and its creation is not."""
+"""Physical memory with a handle is counted where it is mapped: the mapping is recorded, the creation is not."""
 
 
 @dataclass(frozen=True, slots=True)
