@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -172,6 +172,55 @@ def test_modules_import_what_their_room_may(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     complaints = [f"{path}:{seen.line}: {text}" for seen in _imports(tree) if (text := _complaint(room, seen))]
     assert not complaints, "\n".join(complaints)
+
+
+def _whole_graph() -> dict[str, set[str]]:
+    """Return for each module the modules that it imports anywhere: in functions and for type checkers as well."""
+    graph: dict[str, set[str]] = {f"quiesce.{_module_of(path)}".removesuffix("."): set() for path in MODULES}
+    for path in MODULES:
+        module = f"quiesce.{_module_of(path)}".removesuffix(".")
+        for seen in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+            found = next((name for name in (seen.module, seen.module.rpartition(".")[0]) if name in graph), None)
+            if found is not None:
+                graph[module].add(found)
+    return graph
+
+
+def _circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules of which each reaches every other by imports."""
+    reached = {module: _reached(module, graph) for module in graph}
+    groups = {tuple(sorted(other for other in reached[each] if each in reached[other])) for each in graph}
+    return [list(group) for group in sorted(groups) if group]
+
+
+def _reached(module: str, graph: Mapping[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(graph[module])
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting += graph[other]
+    return reached
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = _whole_graph()
+    assert sum(map(len, graph.values())) > len(graph), "hardly any import was seen"
+    assert _circles(graph) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "circles"),
+    [
+        ({"a": {"b"}, "b": {"a"}, "c": {"a"}}, [["a", "b"]]),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}}, [["a", "b", "c"]]),
+        ({"a": {"a"}}, [["a"]]),
+        ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, []),
+    ],
+)
+def test_a_circle_of_imports_is_seen(graph: dict[str, set[str]], circles: list[list[str]]) -> None:
+    assert _circles(graph) == circles
 
 
 def test_rooms_import_only_rooms_above_them() -> None:

@@ -11,9 +11,9 @@ from quiesce.backends.reference import faulty
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
 from quiesce.operations import MemoryKind
+from quiesce.oracle.blocks import BlockState, GraphMemory
 from quiesce.oracle.clocks import HappensBefore
 from quiesce.oracle.intact import IntactBlocks
-from quiesce.oracle.memory import BlockState, GraphMemory
 
 from .allocators.correct import CORRECT
 from .strangers.withholding import Withholding

@@ -11,7 +11,8 @@ from quiesce.observations import EventWaited, StreamSynchronized
 from quiesce.outcomes import INVALID_VALUE, Rejected
 from quiesce.reference.captures import Captures
 from quiesce.reference.ledger import Ledger
-from quiesce.reference.streams import Event, Stream, Streams
+from quiesce.reference.objects import Event, Stream
+from quiesce.reference.streams import Streams
 
 from .bench import Bench
 from .conftest import MakeBench

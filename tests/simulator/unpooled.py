@@ -11,13 +11,12 @@ from typing import ClassVar, Final
 
 from quiesce.backend import Context, DeviceProfile
 from quiesce.operations import MemoryKind
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import MemoryExhausted
 from quiesce.reference.machine import Machine
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pinned_pool import PinnedPool
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream
 
 _ENOUGH_BYTES: Final = 1 << 40
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from quiesce.operations import CaptureMode
+from quiesce.oracle.blocks import BlockState, GraphMemory
 from quiesce.oracle.clocks import Clock, StreamState, Timeline
-from quiesce.oracle.memory import BlockState, GraphMemory
 
 
 @dataclass(slots=True)

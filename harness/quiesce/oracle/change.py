@@ -8,9 +8,9 @@ from typing import NamedTuple
 from quiesce.gauges import Readings
 from quiesce.observations import CopyEnqueued, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
 from quiesce.operations import InjectedError, Operation
+from quiesce.oracle.blocks import BlockState, Kept
 from quiesce.oracle.clocks import Clock, StreamState
-from quiesce.oracle.graph_memory import Kept
-from quiesce.oracle.memory import BlockState, Returned
+from quiesce.oracle.memory import Returned
 from quiesce.outcomes import Outcome
 
 

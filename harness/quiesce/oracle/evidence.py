@@ -12,9 +12,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.change import Conflict
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState, Timeline
-from quiesce.oracle.memory import BlockState, Returned
+from quiesce.oracle.memory import Returned
 
 _SUSPECTS_MAX: Final = 256
 """So many suspects are remembered for each stream; the oldest are forgotten."""

@@ -11,13 +11,14 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.gauges import Gauge, Source
 from quiesce.observations import DEFAULT_STREAM, HandleKind, default_stream_of
 from quiesce.operations import FailurePoint, MemoryKind, Slot
+from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.oracle.evidence import Evidence
 from quiesce.oracle.failures import ArmedFailure
 from quiesce.oracle.graph_memory import KeptMemory
 from quiesce.oracle.intact import IntactBlocks
-from quiesce.oracle.memory import BlockState, MemoryModel
+from quiesce.oracle.memory import MemoryModel
 from quiesce.oracle.tape import TapeModel
 from quiesce.requests import is_slot
 

@@ -11,9 +11,10 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.intact import IntactBlocks
-from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, BlockState, UpstreamRange
+from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, UpstreamRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20

@@ -5,20 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from quiesce.oracle.blocks import BlockState, GraphMemory, Kept
 from quiesce.oracle.clocks import Clock
 from quiesce.oracle.intervals import IntervalIndex
-from quiesce.oracle.memory import BlockState, GraphMemory
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Memory of ``graph``. ``behind`` is the captured work of ``block``, its last owner, that the next waits for."""
-
-    block: BlockState
-    graph: GraphMemory
-    behind: Clock
 
 
 class KeptMemory:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quiesce import operations as ops
+from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.clocks import Clock, StreamState
-from quiesce.oracle.memory import BlockState
 
 
 @dataclass(frozen=True, slots=True)

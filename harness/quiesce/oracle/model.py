@@ -14,11 +14,12 @@ from quiesce.gauges import Gauge, Readings
 from quiesce.observations import Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
+from quiesce.oracle.blocks import GraphMemory
 from quiesce.oracle.change import Change
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.facts import RUNTIME, Facts
 from quiesce.oracle.failures import rose
-from quiesce.oracle.memory import SOME_POOL, GraphMemory
+from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
 

@@ -8,12 +8,13 @@ from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
 from quiesce.observations import EventRecorded, UpstreamAllocated
 from quiesce.operations import MemoryKind, Slot
+from quiesce.oracle.blocks import BlockState, Freed
 from quiesce.oracle.captures import CaptureState
 from quiesce.oracle.change import Change, Conflict
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
-from quiesce.oracle.memory import ON_THE_DEVICE, BlockState, Freed
+from quiesce.oracle.memory import ON_THE_DEVICE
 from quiesce.outcomes import Allocated
 
 

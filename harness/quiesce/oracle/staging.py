@@ -13,10 +13,10 @@ from quiesce import operations as ops
 from quiesce.backend import Promise
 from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind
+from quiesce.oracle.blocks import BlockState, Freed
 from quiesce.oracle.change import Change, OwnCopy, Piece
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.facts import Facts
-from quiesce.oracle.memory import BlockState, Freed
 from quiesce.oracle.reuse import allocate, is_pageable, meet, use
 from quiesce.oracle.sightings import places_of_copies, without_later
 from quiesce.outcomes import Allocated

@@ -8,10 +8,10 @@ import pytest
 
 if TYPE_CHECKING:
     from quiesce.leaks.contexts import ContextMeter
+    from quiesce.pytest_plugin.chosen_backends import Selection
     from quiesce.pytest_plugin.leak_options import LeakSettings
     from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.options import Settings
-    from quiesce.pytest_plugin.selection import Selection
 
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 """In ``config.stash``: what the user asked for."""

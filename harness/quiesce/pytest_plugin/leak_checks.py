@@ -31,9 +31,10 @@ from quiesce.leaks.quantities import CONTEXTS, Meter
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.keys import CONTEXT_METER, LEAK_SETTINGS, LEAK_TEST
+from quiesce.pytest_plugin.leak_plans import plan_of
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
-from quiesce.pytest_plugin.leak_tests import LeakTest, plan_of
+from quiesce.pytest_plugin.leak_tests import LeakTest
 from quiesce.pytest_plugin.refusing import refuse
 from quiesce.reporting.text import clean_line
 from quiesce.results import Verdict

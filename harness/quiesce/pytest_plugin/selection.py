@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quiesce.backends.registry import Unusable, backend_names, probe_backend
 from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.pytest_plugin.chosen_backends import Selection
 from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
 from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 from quiesce.reporting.text import clean_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from quiesce.backend import Backend
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The chosen backends by name, in the order they run, and why each of the others was left out."""
-
-    backends: Mapping[str, Backend]
-    unavailable: Mapping[str, str]
 
 
 def chosen(config: pytest.Config) -> Selection:

@@ -7,10 +7,8 @@ own descriptions, which HIP repeats ("Stream Capture Errors").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
 
 from quiesce.operations import CaptureMode
 from quiesce.outcomes import (
@@ -25,110 +23,7 @@ from quiesce.outcomes import (
     INVALID_VALUE,
 )
 from quiesce.reference.calls import CallRejected
-
-if TYPE_CHECKING:
-    from quiesce.reference.blocks import Block
-    from quiesce.reference.pool import CachingPool
-    from quiesce.reference.streams import Event, Stream
-
-
-Progress: TypeAlias = "dict[Stream, int]"
-"""How much captured work of each stream something is ordered behind; streams without any are left out."""
-
-
-@dataclass(slots=True, eq=False)
-class KeptBlock:
-    """A block that a capture allocated and freed: whoever has its memory next belongs to the same graph.
-
-    ``behind`` is the captured work that the next owner comes behind.
-    """
-
-    block: Block
-    pool: CachingPool
-    behind: Progress
-
-
-@dataclass(slots=True, eq=False)
-class Capture:
-    """A capture in progress: where it began, the streams that joined, and the work recorded so far."""
-
-    origin: Stream
-    mode: CaptureMode
-    streams: set[Stream] = field(default_factory=set)
-    launches: list[tuple[Block, ...]] = field(default_factory=list)
-    invalid: bool = False
-    is_needed: bool = True
-    """Whether it goes on, or its graph is there."""
-    kept: list[KeptBlock] = field(default_factory=list)
-    _progress: dict[Stream, Progress] = field(default_factory=dict)
-
-    def launch(self, stream: Stream, launches: Iterable[tuple[Block, ...]]) -> None:
-        """Record launches on ``stream``, each with the blocks that it uses."""
-        self.require_valid()
-        for blocks in launches:
-            self.launches.append(blocks)
-            progress = self._progress.setdefault(stream, {})
-            progress[stream] = progress.get(stream, 0) + 1
-
-    def require_valid(self) -> None:
-        """Refuse further use of streams whose capture was invalidated ("… is invalid and will return an error")."""
-        if self.invalid:
-            raise CallRejected(CAPTURE_INVALIDATED)
-
-    def progress_of(self, stream: Stream) -> Progress:
-        """Return what an event recorded on ``stream`` now stands for."""
-        self.require_valid()
-        return dict(self._progress.get(stream, {}))
-
-    def join(self, stream: Stream, progress: Progress) -> None:
-        """Order what ``stream`` captures from now on behind an event that stands for ``progress``."""
-        self.streams.add(stream)
-        stream.capture = self
-        own = self._progress.setdefault(stream, {})
-        for other, number in progress.items():
-            own[other] = max(number, own.get(other, 0))
-
-    def keep(self, block: Block, pool: CachingPool) -> None:
-        """Keep a block that was freed for later allocations of this capture, and for its graph."""
-        behind = dict(block.behind)
-        for stream in block.captured_on:  # perhaps by another capture than this
-            behind[stream] = self._progress.get(stream, {}).get(stream, 0)
-        self.kept.append(KeptBlock(block, pool, behind))
-
-    def take(self, pool: CachingPool, footprint_bytes: int, alignment_bytes: int, stream: Stream) -> KeptBlock | None:
-        """Return the newest kept block of that size that ``stream`` comes behind, or None."""
-        for kept in reversed(self.kept):
-            fits = kept.pool is pool and kept.block.footprint_bytes == footprint_bytes
-            if fits and not kept.block.address % alignment_bytes and self.is_behind(stream, kept.behind):
-                self.kept.remove(kept)
-                return kept
-        return None
-
-    def give_back(self) -> None:
-        """Give memory back to the pools that it came from: no graph runs on it any more."""
-        self.is_needed = False
-        for kept in self.kept:
-            kept.pool.take_back(kept)
-
-    def is_behind(self, stream: Stream, progress: Progress) -> bool:
-        """Whether what ``stream`` captures from now on comes behind captured work."""
-        known = self._progress.get(stream, {})
-        return all(known.get(other, 0) >= number for other, number in progress.items())
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether the origin comes behind all captured work; a fork that did nothing leaves nothing to join."""
-        known = self._progress.get(self.origin, {})
-        return all(known.get(stream, 0) >= own.get(stream, 0) for stream, own in self._progress.items())
-
-
-@dataclass(slots=True, eq=False)
-class Graph:
-    """A captured graph: the blocks that each of its launches uses, in order, and the memory that it runs on."""
-
-    name: str
-    launches: tuple[tuple[Block, ...], ...]
-    capture: Capture
+from quiesce.reference.objects import Capture, Event, Graph, Stream
 
 
 class _Depth:

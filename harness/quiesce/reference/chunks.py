@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from quiesce.reference.free_lists import CachedBlock
+from quiesce.reference.guards import Guard
+from quiesce.reference.objects import Stream
 
 SMALLEST_CLASS_BYTES: Final = 512
 LARGEST_CLASS_BYTES: Final = 1 << 20
@@ -30,6 +30,17 @@ class Chunk:
     def idle(self) -> bool:
         """Whether no block of the chunk is in the sequence's hands."""
         return len(self.cached) == self.carved
+
+
+@dataclass(slots=True, eq=False)
+class CachedBlock:
+    """A free block that the pool keeps. ``stream`` freed it."""
+
+    address: int
+    footprint_bytes: int
+    chunk: Chunk
+    stream: Stream
+    guards: tuple[Guard, ...] = ()
 
 
 def class_of(size_bytes: int, alignment_bytes: int) -> int | None:

@@ -6,31 +6,16 @@ freed it needs no wait for that stream's own work; reuse anywhere else waits for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quiesce.reference.bag import Bag
-from quiesce.reference.guards import Guard
+from quiesce.reference.chunks import CachedBlock
 from quiesce.reference.ledger import Ledger
+from quiesce.reference.objects import Stream
 from quiesce.reference.size_index import SizeIndex
-from quiesce.reference.streams import Stream
-
-if TYPE_CHECKING:
-    from quiesce.reference.chunks import Chunk
 
 OVERSIZED_RATIO_MAX: Final = 16
 """A cached oversized block serves requests down to a sixteenth of its size (Thrust's ``cached_size_cutoff_factor``)."""
-
-
-@dataclass(slots=True, eq=False)
-class CachedBlock:
-    """A free block that the pool keeps. ``stream`` freed it."""
-
-    address: int
-    footprint_bytes: int
-    chunk: Chunk
-    stream: Stream
-    guards: tuple[Guard, ...] = ()
 
 
 class FreeLists:

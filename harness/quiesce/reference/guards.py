@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quiesce.reference.blocks import Block
 from quiesce.reference.ledger import Ledger
-from quiesce.reference.streams import Event, Stream, Streams
+from quiesce.reference.objects import Block, Event, Stream
+from quiesce.reference.streams import Streams
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,8 @@ from typing import Final
 from quiesce.observations import HandleCreated, HandleDestroyed, HandleKind
 from quiesce.reference.captures import Captures
 from quiesce.reference.ledger import Ledger
-from quiesce.reference.streams import Event, Stream, Streams
+from quiesce.reference.objects import Event, Stream
+from quiesce.reference.streams import Streams
 
 CONSTANT_MEMORY_FROM_BYTES: Final = 512
 CONSTANT_MEMORY_BELOW_BYTES: Final = 32 << 10

@@ -9,10 +9,9 @@ from quiesce import operations as ops
 from quiesce.observations import CopyEnqueued
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.staging import use
-from quiesce.reference.streams import Stream
 from quiesce.reference.world import World
 
 _HOST: Final = (MemoryKind.PINNED, MemoryKind.PAGEABLE)

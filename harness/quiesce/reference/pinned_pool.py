@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.outcomes import INVALID_VALUE
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.guards import Guard, record_guards
 from quiesce.reference.ledger import Ledger
-from quiesce.reference.streams import Stream, Streams
+from quiesce.reference.objects import Block, Stream
+from quiesce.reference.streams import Streams
 from quiesce.reference.upstream import Upstream
 
 PINNED_UNIT_BYTES: Final = 512

@@ -12,14 +12,13 @@ from typing import Final, TypeVar
 
 from quiesce.operations import FailurePoint
 from quiesce.outcomes import INVALID_VALUE
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected, MemoryExhausted
-from quiesce.reference.captures import Capture, KeptBlock
-from quiesce.reference.chunks import Chunk, Growth, class_of
-from quiesce.reference.free_lists import CachedBlock, FreeLists
+from quiesce.reference.chunks import CachedBlock, Chunk, Growth, class_of
+from quiesce.reference.free_lists import FreeLists
 from quiesce.reference.guards import Guard, record_guards
 from quiesce.reference.ledger import Ledger
-from quiesce.reference.streams import Stream, Streams
+from quiesce.reference.objects import Block, Capture, KeptBlock, Stream
+from quiesce.reference.streams import Streams
 from quiesce.reference.upstream import FailureInjector, Upstream
 
 _Result = TypeVar("_Result")

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from quiesce.observations import CopyEnqueued
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import CAPTURE_UNSUPPORTED
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallFailed, CallRejected
 from quiesce.reference.ledger import Ledger
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.pinned_pool import PinnedPool
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream, Streams
+from quiesce.reference.streams import Streams
 
 
 def use(blocks: Sequence[Block], streams: Streams, stream: Stream) -> None:

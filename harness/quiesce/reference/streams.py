@@ -7,10 +7,6 @@ The default stream is CUDA's and HIP's legacy one: it and every blocking stream 
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import TypeAlias
-
 from quiesce.backend import Flavour
 from quiesce.observations import (
     DEFAULT_STREAM,
@@ -26,66 +22,9 @@ from quiesce.observations import (
 )
 from quiesce.outcomes import CAPTURE_UNSUPPORTED, INVALID_HANDLE
 from quiesce.reference.calls import CallRejected
-from quiesce.reference.captures import Capture, Captures, Progress
+from quiesce.reference.captures import Captures
 from quiesce.reference.ledger import Ledger
-
-
-@dataclass(slots=True, eq=False)
-class Record:
-    """One recording of an event: a point in a stream's queue that completes once."""
-
-    stream: Stream
-    complete: bool = False
-    waiters: list[Stream] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _Work:
-    pass
-
-
-@dataclass(slots=True, eq=False)
-class _Gate:
-    open: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Wait:
-    record: Record
-
-
-_Item: TypeAlias = _Work | _Gate | _Wait | Record
-
-
-@dataclass(slots=True, eq=False)
-class Stream:
-    """A queue of work on one device."""
-
-    name: str
-    handle: int
-    device: int
-    nonblocking: bool = False
-    alive: bool = True
-    queue: deque[_Item] = field(default_factory=deque)
-    gates: dict[_Gate, None] = field(default_factory=dict)
-    capture: Capture | None = None
-    is_default: bool = False
-    """Whether this is the legacy default stream of its device."""
-
-
-@dataclass(slots=True, eq=False)
-class Event:
-    """An event; ``record`` is its last recording, ``last_stream`` the stream of that, dead or alive."""
-
-    name: str
-    handle: int
-    device: int
-    alive: bool = True
-    record: Record | None = None
-    last_stream: Stream | None = None
-    capture: Capture | None = None
-    captured: Progress = field(default_factory=dict)
-    """What of its capture a recording in one stands for."""
+from quiesce.reference.objects import Event, Gate, Item, Record, Stream, Wait, Work
 
 
 class Streams:
@@ -157,7 +96,7 @@ class Streams:
         """Put work on ``stream``."""
         self.require(stream)
         self.order_with_default(stream)
-        self._push(stream, _Work())
+        self._push(stream, Work())
 
     def runs_work(self, stream: Stream) -> bool:
         """Whether work enqueued on ``stream`` now would be accepted and run, rather than refused or captured."""
@@ -196,7 +135,7 @@ class Streams:
     def _wait_for(self, stream: Stream, record: Record) -> None:
         if not record.complete:
             record.waiters.append(stream)
-            self._push(stream, _Wait(record))
+            self._push(stream, Wait(record))
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -316,7 +255,7 @@ class Streams:
         """Hold ``stream``: what is enqueued from now on stays pending."""
         self.require(stream)
         self.order_with_default(stream)
-        gate = _Gate()
+        gate = Gate()
         stream.gates[gate] = None
         self._push(stream, gate)
 
@@ -337,16 +276,16 @@ class Streams:
                 needed.pop()
                 continue
             match stream.queue[0]:
-                case _Gate() as gate:
+                case Gate() as gate:
                     gate.open = True
                     stream.gates.pop(gate, None)
                     self._advance(stream)
-                case _Wait(awaited) if not awaited.complete:
+                case Wait(awaited) if not awaited.complete:
                     needed.append(awaited)
                 case _:
                     self._advance(stream)
 
-    def _push(self, stream: Stream, item: _Item) -> None:
+    def _push(self, stream: Stream, item: Item) -> None:
         stream.queue.append(item)
         if len(stream.queue) == 1:
             self._busy[stream] = None
@@ -360,9 +299,9 @@ class Streams:
             while current.queue:
                 self._ledger.step()
                 match current.queue[0]:
-                    case _Gate(False):
+                    case Gate(False):
                         break
-                    case _Wait(awaited) if not awaited.complete:
+                    case Wait(awaited) if not awaited.complete:
                         break
                     case Record() as record:
                         current.queue.popleft()

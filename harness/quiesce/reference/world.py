@@ -7,15 +7,13 @@ from typing import Final, TypeVar
 from quiesce.backend import DeviceProfile
 from quiesce.operations import MemoryKind, Slot
 from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected, MemoryExhausted
-from quiesce.reference.captures import Graph
 from quiesce.reference.heap import Heap
 from quiesce.reference.launcher import Instance
 from quiesce.reference.ledger import Ledger
+from quiesce.reference.objects import Block, Event, Graph, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Event, Stream
 from quiesce.reference.upstream import FailureInjector, Upstream
 
 DEVICE_BASE: Final = 0x7E90_0000_0000

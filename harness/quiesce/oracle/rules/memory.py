@@ -8,8 +8,9 @@ from typing import Final
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
+from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.change import Change
-from quiesce.oracle.memory import BlockState, UpstreamRange
+from quiesce.oracle.memory import UpstreamRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Allocated

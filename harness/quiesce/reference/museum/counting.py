@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quiesce.reference.blocks import Block
 from quiesce.reference.chunks import LARGEST_CLASS_BYTES, SMALLEST_CLASS_BYTES, Chunk
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream
 
 _SMALL_BYTES_MAX: Final = 4 << 10
 

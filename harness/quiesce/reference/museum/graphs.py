@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.reference.blocks import Block
-from quiesce.reference.captures import Capture, Captures
+from quiesce.reference.captures import Captures
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Block, Capture, Keeper, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream
 
 
 class _HandsMemoryOut(CachingPool):
@@ -18,7 +17,7 @@ class _HandsMemoryOut(CachingPool):
 
 
 class _OrderedByOrigin(Capture):
-    def keep(self, block: Block, pool: CachingPool) -> None:
+    def keep(self, block: Block, pool: Keeper) -> None:
         block.behind = self.progress_of(self.origin)
         block.captured_on.clear()
         super().keep(block, pool)

@@ -7,8 +7,8 @@ from typing import Final
 from quiesce.observations import HandleDestroyed, HandleKind
 from quiesce.reference.launcher import ConstantMemory, Instance, Launcher
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Stream
 from quiesce.reference.parts import Parts
-from quiesce.reference.streams import Stream
 
 
 class _AlwaysWaits(ConstantMemory):

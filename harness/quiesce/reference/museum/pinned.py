@@ -7,14 +7,13 @@ from typing import Final
 
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import INVALID_VALUE
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallRejected
 from quiesce.reference.guards import Guard
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pinned_pool import PINNED_UNIT_BYTES, InFlight, PinnedPool
 from quiesce.reference.staging import Stager
-from quiesce.reference.streams import Stream
 
 
 class _AlwaysBuffers(Stager):

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from quiesce.operations import FailurePoint, MemoryKind
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import CallFailed, MemoryExhausted
-from quiesce.reference.chunks import LARGEST_CLASS_BYTES, Chunk, Growth
-from quiesce.reference.free_lists import CachedBlock
+from quiesce.reference.chunks import LARGEST_CLASS_BYTES, CachedBlock, Chunk, Growth
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream
 
 
 class _NoSqueeze(CachingPool):

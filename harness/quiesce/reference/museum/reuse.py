@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.reference.blocks import Block
 from quiesce.reference.calls import MemoryExhausted
-from quiesce.reference.chunks import Chunk
-from quiesce.reference.free_lists import CachedBlock
+from quiesce.reference.chunks import CachedBlock, Chunk
 from quiesce.reference.guards import Guard
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Block, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.streams import Stream
 
 
 class _IgnoresGuards(CachingPool):

@@ -7,11 +7,12 @@ from typing import Final
 from quiesce.backend import Flavour
 from quiesce.outcomes import CAPTURE_UNSUPPORTED
 from quiesce.reference.calls import CallRejected
-from quiesce.reference.captures import Capture, Captures
+from quiesce.reference.captures import Captures
 from quiesce.reference.ledger import Ledger
 from quiesce.reference.museum.fault import Fault
+from quiesce.reference.objects import Capture, Event, Stream
 from quiesce.reference.parts import Parts
-from quiesce.reference.streams import Event, Stream, Streams
+from quiesce.reference.streams import Streams
 
 
 class _QueryLies(Streams):
