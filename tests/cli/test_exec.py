@@ -137,7 +137,7 @@ def test_a_wrong_capacity_is_answered_with_a_right_one(
 ) -> None:
     with pytest.raises(SystemExit):
         main(["exec", "--capacity", size, "--", "true"])
-    said = f"argument --capacity: '{size}' is no size of a memory; write {right}; see 'quiesce exec --help'\n"
+    said = f"argument --capacity: '{size}' is not a size; write {right}; see 'quiesce exec --help'\n"
     assert said in capsys.readouterr().err
 
 

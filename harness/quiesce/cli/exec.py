@@ -142,7 +142,7 @@ def _capacity(text: str) -> int:
     except RequestError:
         decimal = _DECIMAL.fullmatch(text)
         instead = f"write {decimal[1]}{decimal[2].upper()}iB" if decimal else "write bytes, such as 64MiB"
-        raise argparse.ArgumentTypeError(f"'{text}' is no size of a memory; {instead}") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; {instead}") from None
     if size_bytes == 0:
         raise argparse.ArgumentTypeError("no program can use a device without memory; write at least 1MiB")
     return size_bytes

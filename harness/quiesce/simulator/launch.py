@@ -188,7 +188,8 @@ def _run(
         )
     except OSError as error:
         raise ConfigurationError(
-            f"{program} can't be started ({error.strerror}); write what its first line needs, or how to run it"
+            f"{program} can't be started ({error.strerror}); if it is a script, correct its first line, or name the "
+            "interpreter"
         ) from None
     with started as process:
         try:
