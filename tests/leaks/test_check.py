@@ -7,11 +7,12 @@ import itertools
 import math
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 
 import pytest
 
-from quiesce.leaks import tracing
+from quiesce.leaks import check, tracing
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
@@ -260,7 +261,27 @@ def test_rounds_that_do_not_go_alike_have_no_verdict() -> None:
     judgement = Code(lambda rounds: rounds, outcomes).judge()
     assert judgement.unstable
     assert judgement.growths == ()
-    assert "round 3 failed" in judgement.inconclusive
+    assert judgement.inconclusive == "round 3 failed, although the rounds before it passed"
+
+
+def test_a_round_that_only_fails_while_it_is_measured_says_so() -> None:
+    outcomes = [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+    judgement = Code(lambda rounds: rounds, outcomes).judge()
+    assert not judgement.unstable
+    assert judgement.inconclusive == "round 3 failed because of the check's own measurements; without them it passed"
+
+
+def test_a_ring_that_is_still_filling_leaves_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "FILLING_ROUNDS_MAX", ROUNDS)
+    ring: deque[object] = deque(maxlen=100_000)
+
+    def state(rounds: int) -> int:
+        ring.append([rounds])
+        return rounds
+
+    judgement = Code(state).judge()
+    assert judgement.growths == ()
+    assert judgement.inconclusive == "a deque(maxlen=…) is still filling, which looks like a leak; fill it in a fixture"
 
 
 def test_an_error_ends_the_check_and_its_meters() -> None:
