@@ -82,6 +82,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
         "answers backend backends.registry cases conformance execution files generation oracle reference "
         "reporting simulator subjects traces"
     ),
+    "__main__": _rooms("cli"),
     "pytest_plugin": VALUES
     | _rooms(
         "backend backends.registry cases execution generation generation.strategies leaks reporting simulator traces"
@@ -233,7 +234,7 @@ def test_rooms_import_only_rooms_above_them() -> None:
 
 def test_nobody_imports_the_surfaces() -> None:
     for surface in ("cli", "pytest_plugin"):
-        assert [room for room, allowed in ROOMS.items() if surface in allowed] == []
+        assert [room for room, allowed in ROOMS.items() if surface in allowed and room != "__main__"] == []
 
 
 def test_no_row_is_stale() -> None:

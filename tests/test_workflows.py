@@ -52,13 +52,35 @@ def workflow(request: pytest.FixtureRequest) -> Workflow:
 
 def test_a_workflow_may_only_read(workflow: Workflow) -> None:
     assert workflow["permissions"] == {"contents": "read"}
-    assert [name for name, job in workflow["jobs"].items() if "permissions" in job] == []
+    assert [name for name, job in workflow["jobs"].items() if "permissions" in job and "environment" not in job] == []
+
+
+def test_what_publishes_runs_nothing_but_the_upload_of_files_that_were_checked() -> None:
+    release = _load(ROOT / ".github" / "workflows" / "release.yml")
+    assert _events(release) == {"push": {"tags": ["v*"]}}
+    jobs = dict(release["jobs"])
+    publish = jobs.pop("publish")
+    assert publish["environment"] == "pypi"
+    assert publish["permissions"] == {"id-token": "write"}
+    assert set(publish["needs"]) == set(jobs) == {"build", "check"}
+    assert [step["uses"].partition("@")[0] for step in publish["steps"]] == [
+        "actions/download-artifact",
+        "pypa/gh-action-pypi-publish",
+    ]
+    assert publish["steps"][-1]["with"] == {"attestations": True}
+    assert "secrets" not in str(release)
+
+
+def test_only_a_release_may_prove_its_identity() -> None:
+    having = [path.name for path in WORKFLOWS if "id-token" in path.read_text(encoding="utf-8")]
+    assert having == ["release.yml"]
 
 
 def test_actions_are_named_with_their_major_version(workflow: Workflow) -> None:
     used = [step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step]
     assert used
-    assert [action for action in used if not re.fullmatch(r"actions/[a-z-]+@v[0-9]+", action)] == []
+    named = re.compile(r"actions/[a-z-]+@v[0-9]+|pypa/gh-action-pypi-publish@release/v[0-9]+")
+    assert [action for action in used if not named.fullmatch(action)] == []
 
 
 def test_runs_of_one_branch_do_not_pile_up(workflow: Workflow) -> None:

@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Final
 
 from .conftest import PLUGIN, Project
 
-WITHOUT_CASES = "import sys\ndef test_it(): assert not {'quiesce.operations', 'quiesce.results'} & sys.modules.keys()\n"
+PACKAGE: Final = "quiesce.pytest_plugin"
+AT_ENTRY: Final = (
+    "quiesce",
+    "quiesce.leaks",
+    "quiesce.leaks.start",
+    "quiesce.marking",
+    PACKAGE,
+    *(f"{PACKAGE}.{module}" for module in ("ini_keys", "keys", "leak_options", "options", "plugin")),
+)
+AT_START: Final = (*AT_ENTRY, *(f"{PACKAGE}.{module}" for module in ("fixtures", "hookspecs", "run_record")))
+"""Ten small modules or so: 20 ms of a start that takes 200 without them (benchmarks/pytest_start.py)."""
+SHOW_LOADED: Final = """\
+import sys
+
+def pytest_unconfigure():
+    print("loaded:", *sorted(name for name in sys.modules if name.partition(".")[0] in ("quiesce", "hypothesis")))
+"""
 
 
 def test_the_entry_module_imports_next_to_nothing() -> None:
     code = f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    package = "quiesce.pytest_plugin"
-    light = ("ini_keys", "keys", "leak_options", "options", "plugin")
-    own = ("quiesce", "quiesce.leaks", "quiesce.leaks.start", "quiesce.marking", package)
-    assert done.stdout.split() == [*own, *(f"{package}.{module}" for module in light)]
+    assert done.stdout.split() == sorted(AT_ENTRY)
 
 
 def test_a_run_without_cases_imports_no_more_and_says_nothing(project: Project) -> None:
     (project.path / "tox.ini").unlink()
-    project.write("plain/test_it.py", WITHOUT_CASES)
+    project.write("plain/conftest.py", SHOW_LOADED)
+    project.write("plain/test_it.py", "def test_it(): pass\n")
     result = project.run_apart("plain")
     result.assert_outcomes(passed=1)
-    plugins = [line for line in result.outlines if line.startswith(("plugins:", "rootdir:"))]
+    (loaded,) = (line for line in result.outlines if line.startswith("loaded: "))
+    assert loaded.split()[1:] == sorted(AT_START)
+    plugins = [line for line in result.outlines if line.startswith(("plugins:", "rootdir:", "loaded:"))]
     assert "quiesce" not in "\n".join(line for line in result.outlines if line not in plugins)
+
+
+def test_a_listing_of_the_options_imports_no_more(project: Project) -> None:
+    (project.path / "tox.ini").unlink()
+    project.write("conftest.py", SHOW_LOADED)
+    result = project.run_apart("--help")
+    (loaded,) = (line for line in result.outlines if line.startswith("loaded: "))
+    assert set(loaded.split()[1:]) <= set(AT_START)

@@ -29,3 +29,11 @@ def test_a_faulty_backend_fails_the_test(project: Project) -> None:
     result = project.run_apart("test_it.py", "--quiesce-backend=reference:pool.accepts_double_free")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*invalid_requests_are_refused is broken*"])
+
+
+def test_without_hypothesis_it_says_what_to_install(project: Project) -> None:
+    project.write("conftest.py", "import sys\nsys.modules['hypothesis'] = None\n")
+    project.write("test_it.py", "def test_drawn(allocation_sequences): pass\n")
+    result = project.run_apart("test_it.py", "--quiesce-backend=reference")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*'allocation_sequences' needs Hypothesis: pip install 'quiesce[[]hypothesis]'"])

@@ -74,8 +74,13 @@ def cupy_backend(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture(scope="session")
 def allocation_sequences(backend: Backend) -> SequenceStrategy:
     """Give the Hypothesis strategy for sequences that the chosen backend can be asked for; it is called for one."""
-    from quiesce.generation.strategies import allocation_sequences as strategy
-
+    try:
+        from quiesce.generation.strategies import allocation_sequences as strategy
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        why = "the fixture 'allocation_sequences' needs Hypothesis: pip install 'quiesce[hypothesis]'"
+        pytest.fail(why, pytrace=False)
     return functools.partial(strategy, backend.describe())
 
 
