@@ -42,7 +42,7 @@ def make(way: Way, folder: Path) -> Path:
 
 def start(way: Way, python: Path, folder: Path) -> None:
     """Start pytest once."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *way.options, "test_it.py"]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *way.options, "test_it.py"]
     before, begun = os.times(), time.perf_counter()
     subprocess.run(command, cwd=folder, capture_output=True, check=True)  # noqa: S603 - a list
     way.seconds.append(time.perf_counter() - begun)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from quiesce.leaks.contexts import ContextMeter
     from quiesce.pytest_plugin.chosen_backends import Selection
     from quiesce.pytest_plugin.leak_options import LeakSettings
@@ -21,6 +23,9 @@ LEAK_SETTINGS: Final[pytest.StashKey[LeakSettings]] = pytest.StashKey()
 
 SELECTION: Final[pytest.StashKey[Selection]] = pytest.StashKey()
 """In ``config.stash``: the backends of the run, once something needed them."""
+
+INSTALLED_CORPUS: Final[pytest.StashKey[Path]] = pytest.StashKey()
+"""In ``config.stash``: the corpus that was asked for, if it is installed in a virtual environment."""
 
 FOREIGN_FILES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 """In ``config.stash``: files named ``*.case`` that were left out because they are no cases of quiesce."""

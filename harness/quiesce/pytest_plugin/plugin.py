@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
 from quiesce.pytest_plugin.ini_keys import reject_unknown_keys
 from quiesce.pytest_plugin.keys import (
     FOREIGN_FILES,
+    INSTALLED_CORPUS,
     LEAK_FIXTURE,
     LEAK_MARKER,
     LEAK_SETTINGS,
@@ -84,9 +86,25 @@ def _add_corpus(config: pytest.Config) -> None:
     from quiesce.errors import ConfigurationError
 
     try:
-        config.args.append(str(corpus_directory()))
+        corpus = corpus_directory()
     except ConfigurationError as error:
         raise pytest.UsageError(f"--quiesce-corpus: {error}") from None
+    config.args.append(str(corpus))
+    if corpus.is_relative_to(sys.prefix) and not config.getoption("collect_in_virtualenv"):
+        config.stash[INSTALLED_CORPUS] = corpus
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Find the corpus in a virtual environment below the folder of a run, and nothing else of that environment.
+
+    pytest drops the corpus from its arguments where another argument contains it.
+    """
+    corpus = config.stash.get(INSTALLED_CORPUS, None)
+    if corpus is None or collection_path.is_relative_to(corpus):
+        return None
+    if corpus.is_relative_to(collection_path):
+        return False
+    return True if collection_path.is_relative_to(sys.prefix) else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
