@@ -104,6 +104,7 @@ def test_conformance_says_it_all(site: Path, tmp_path: Path) -> None:
         assert found <= GENERATED[name]
 
 
+@pytest.mark.long
 def test_the_pytest_plugin_runs_the_corpus_on_them(site: Path, tmp_path: Path) -> None:
     quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--quiesce-corpus")
     text = run(site, tmp_path, *quiet, f"--quiesce-backend={GOOD}")

@@ -108,6 +108,7 @@ def test_bytes_give_a_case_or_a_case_error(data: bytes, tmp_path_factory: pytest
     assert len(loaded.cases) + len(loaded.errors) == 1
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(text=st.text(max_size=200))
 def test_any_text_gives_a_case_or_a_case_error(text: str) -> None:

@@ -200,6 +200,7 @@ class _Layout:
         ]
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(header=_HEADERS, leading=st.sets(st.integers(1, 8)), control=st.booleans(), data=st.data())
 def test_generated_cases_survive_writing_and_parsing(

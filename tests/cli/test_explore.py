@@ -23,6 +23,7 @@ def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_what_is_found_is_saved_and_fails_when_it_is_run(tmp_path: Path) -> None:
     explored = quiesce("explore", "--backend", FAULTY, "--hostile", cwd=tmp_path)
     assert explored.returncode == 1
@@ -89,6 +90,7 @@ def _saved_soon(process: subprocess.Popen[str], folder: Path) -> Path:
     pytest.fail("nothing was saved")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_kill_while_shrinking_leaves_the_whole_sequence(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK]
@@ -99,6 +101,7 @@ def test_a_kill_while_shrinking_leaves_the_whole_sequence(tmp_path: Path) -> Non
     assert quiesce("run", path.as_posix(), "--backend", SLOW_TO_SHRINK, cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_an_interruption_while_shrinking_saves_the_best_so_far(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", SLOW_TO_SHRINK]

@@ -26,6 +26,7 @@ def write(name: str = "example", manifest: str = MANIFEST) -> None:
     (folder / "subject.toml").write_text(manifest, encoding="utf-8")
 
 
+@pytest.mark.long
 def test_all_as_expected_is_success_with_reports(capsys: pytest.CaptureFixture[str]) -> None:
     write()
     assert main(["subjects", "--jobs", "2", "--report", "out"]) == ExitCode.NOTHING_FOUND
@@ -53,6 +54,7 @@ def test_what_one_subject_lacks_or_breaks_the_others_outlive(capsys: pytest.Capt
     assert "2 results from 1 row as expected; 1 row did not run" in text.out
 
 
+@pytest.mark.long
 def test_a_finding_that_nobody_expects_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     write("wrong", MANIFEST.replace("request_fits_but_out_of_memory", "another_rule"))
     assert main(["subjects", "wrong"]) == ExitCode.FINDINGS

@@ -148,6 +148,7 @@ def test_the_reference_conforms_to_all_of_it(few: tuple[Case, ...]) -> None:
     assert conformance.text().endswith("reference: conforms\n")
 
 
+@pytest.mark.long
 def test_a_fault_of_the_allocator_is_no_breach_of_the_contract(few: tuple[Case, ...]) -> None:
     conformance = examine(faulty("pool.no_squeeze"), few, 3000)
     assert conformance.standing is Standing.DOES_NOT_CONFORM
@@ -291,6 +292,7 @@ def test_opencl_keeps_the_contract_and_passes_the_corpus() -> None:
     assert [result.case for result in (*conformance.contract, *conformance.corpus) if result.verdict.is_failure] == []
 
 
+@pytest.mark.long
 def test_a_driver_in_another_language_conforms(example_pool: Path) -> None:
     conformance = run_conformance(ProcessBackend([str(example_pool)]), operations=OPERATIONS)
     assert conformance.conforms, conformance.text()

@@ -30,6 +30,8 @@ from quiesce.contract import (
 from quiesce.execution import run_case
 from quiesce.results import Verdict
 
+pytestmark = pytest.mark.long
+
 DRIVERS = Path(__file__).parents[1] / "backends" / "drivers"
 FAULTS = [
     ("none", None, ""),
@@ -118,7 +120,6 @@ def one() -> tuple[Case, ...]:
     return load(find_cases([Path("pool/double_free_is_refused")])).cases
 
 
-@pytest.mark.long
 def test_the_conformance_run_asks_them(one: tuple[Case, ...]) -> None:
     conformance = run_conformance(driver("ignores options"), operations=50, cases=one)
     failed = [result.case for result in conformance.contract if result.verdict is Verdict.FAILED]

@@ -17,6 +17,8 @@ from quiesce.generation.reshaping import smaller_bodies, staged_bodies
 from quiesce.generation.shrinking import shrink
 from quiesce.generation.tightening import allocations, cases_without
 
+pytestmark = pytest.mark.long
+
 MIB = 1 << 20
 
 HEADER = """\
@@ -72,7 +74,6 @@ def test_a_device_that_holds_few_blocks_is_filled_by_few() -> None:
     assert len(lines_of(faulty("pool.carves_past_the_chunk"), body)) <= 2 + 2  # and what was expected and observed
 
 
-@pytest.mark.long
 def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
     body = "s = create stream\n" + "".join(f"b{n} = allocate 460000\n" for n in range(80))
     body += "stall s\nlaunch on s writes=b7\nfree b7\nc = allocate 460000\n"
@@ -83,7 +84,6 @@ def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
     assert shrunk.trials <= 1000  # it begins with what saves most
 
 
-@pytest.mark.long
 def test_blocks_that_only_pass_the_time_pass_it_where_it_counts() -> None:
     body = "s = create stream\n" + "".join(f"b{n} = allocate 512\n" for n in range(50))
     body += "a = allocate 2MiB on s\nlaunch on s writes=a\nfree a\n"  # given back some 50 requests later

@@ -70,6 +70,7 @@ def test_a_heap_beside_other_threads_must_rest_for_longer(
     assert LeakCheck(lambda: Outcome.PASSED, [ToldHeap(lambda: 5)], plan, Owners([])).judge().rounds == rounds
 
 
+@pytest.mark.long
 def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OtherThreads, "ran", lambda _: 1)
     assert judge_heap(lambda rounds: 320 * max(0, rounds - AT_HAND_COUNT)).growths
@@ -150,6 +151,7 @@ def test_a_warm_up_and_a_saw_tooth_are_acquitted(state: Callable[[int], int]) ->
     assert judgement.rounds > 6
 
 
+@pytest.mark.long
 def test_a_cache_that_is_emptied_at_the_end_takes_no_leak_of_the_heap_with_it() -> None:
     """The cache is filled once, in endurance, and holds more than has leaked by then."""
     rounds = [0]
@@ -193,6 +195,7 @@ def test_beside_other_threads_a_heap_that_fills_ever_more_slowly_is_no_leak(
     assert [growth.quantity for growth in judge_heap(filling).growths] == ([] if others_ran else [HEAP])
 
 
+@pytest.mark.long
 def test_beside_other_threads_a_heap_that_leaks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OtherThreads, "ran", lambda _: 1)
     (growth,) = judge_heap(lambda rounds: 320 * rounds + filling(rounds) // 20).growths

@@ -37,6 +37,7 @@ def test_an_item_can_be_named(project: Project) -> None:
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.long
 def test_the_marker_selects_cases_and_marked_tests(project: Project) -> None:
     project.write(
         "cases/test_ordinary.py",

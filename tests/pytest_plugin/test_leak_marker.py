@@ -97,6 +97,7 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", ["lambda: 1 / 0", "lambda: None"])
 def test_a_gauge_that_cannot_be_read_is_no_pass(project: Project, read: str) -> None:
     project.write("test_it.py", f"def test_it(leak_check): leak_check.gauge('rows', {read})\n")
@@ -105,6 +106,7 @@ def test_a_gauge_that_cannot_be_read_is_no_pass(project: Project, read: str) -> 
     result.stdout.fnmatch_lines(["a gauge of 'leak_check' cannot be read, so it was not judged: 'rows': *Error: *"])
 
 
+@pytest.mark.long
 def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
     project.write("test_it.py", COUNTED)
     project.run("test_it.py", "--quiesce-report=out").assert_outcomes(failed=2)
@@ -124,6 +126,7 @@ def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
     assert memory["per_round"] > 4096
 
 
+@pytest.mark.long
 def test_a_test_that_cannot_run_twice_says_so(project: Project) -> None:
     project.write("test_it.py", SPENT)
     result = project.run("test_it.py")
@@ -147,6 +150,7 @@ SYSTEMS = """[
 ]"""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere descriptors have other names")
 def test_what_a_wide_fixture_replaces_the_check_has_still(project: Project) -> None:
     project.write("test_it.py", REPLACED.format(names=SYSTEMS, refusal="raise AssertionError('no system here')"))

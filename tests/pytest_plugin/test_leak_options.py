@@ -76,6 +76,7 @@ def test_a_bad_marker_is_one_line_where_workers_run_the_tests(project: Project, 
     result.stdout.no_fnmatch_line("INTERNALERROR*")
 
 
+@pytest.mark.long
 def test_a_marker_that_says_nothing_more_takes_nothing_from_one_that_does(project: Project) -> None:
     project.write("conftest.py", ADDED_TO_ALL)
     text = "import pytest\nKEPT = []\n@pytest.mark.leak(limit_bytes=4096)\ndef test_it(): KEPT.append(bytes(99))\n"

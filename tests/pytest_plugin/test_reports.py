@@ -36,6 +36,7 @@ def verdicts(report: dict[str, Any]) -> dict[tuple[str, str], str]:
     return {(each["case"], each["backend"]): each["verdict"] for each in report["results"]}
 
 
+@pytest.mark.long
 def test_equal_runs_give_equal_reports_with_and_without_workers(project: Project) -> None:
     for number in range(4):
         project.write(f"cases/pool/more_{number}.case", GOOD)
@@ -104,6 +105,7 @@ def test_a_run_that_is_interrupted_twice_before_anything_was_collected_is_not_co
     assert read(project.path / "out/report.json")["run"]["ended"] == "interrupted"
 
 
+@pytest.mark.long
 def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Project) -> None:
     for number in range(3):
         project.write(f"cases/pool/more_{number}.case", GOOD)

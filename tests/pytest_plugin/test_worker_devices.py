@@ -12,6 +12,8 @@ from quiesce.pytest_plugin.worker_devices import OPENCL
 
 from .conftest import Project
 
+pytestmark = pytest.mark.long
+
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 SAYS = """\
 import os, pytest

@@ -79,6 +79,7 @@ def test_programs_are_those_that_the_backend_can_run_on_a_device_of_its_flavour(
     assert names == ["generated/valid-7-0", "generated/valid-7-1", "generated/hostile-7-2", "generated/hostile-7-3"]
 
 
+@pytest.mark.long
 def test_the_command_records_each_sequence_in_a_process_and_the_same_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

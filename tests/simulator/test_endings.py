@@ -19,7 +19,7 @@ from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import Judgement, judge
 
-pytestmark = pytest.mark.usefixtures("library")
+pytestmark = [pytest.mark.usefixtures("library"), pytest.mark.long]
 
 ANGRY_THREADS: Final = """
 #include <pthread.h>

@@ -15,6 +15,8 @@ from quiesce.cases.catalogue import load
 from quiesce.execution import run_case
 from quiesce.results import Verdict
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "fixtures" / "host" / "kokkos_serial"
 FLAGS = [
@@ -59,7 +61,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("leaving", REDS)
 def test_what_an_exit_leaves_is_found_and_what_it_frees_is_not(leaving: str, program: str) -> None:
     backend = ProcessBackend([program], environment={**os.environ, "LEAVES": leaving})

@@ -16,6 +16,8 @@ from quiesce.subjects.manifest import Subject
 from quiesce.subjects.parser import read_manifest
 from quiesce.subjects.row import RowResult, rows_of, run_row
 
+pytestmark = pytest.mark.long
+
 Write = Callable[..., Path]
 CASE = """\
 title:    A case of the subject's own

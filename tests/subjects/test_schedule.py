@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.subjects.conftest import MANIFEST
 
+pytestmark = pytest.mark.long
+
 Write = Callable[..., Path]
 
 STUCK = """\
