@@ -19,7 +19,9 @@ _HEADING: Final = re.compile(r"^## \[(?P<version>[^\]]+)\](?: - (?P<day>\d{4}-\d
 
 
 def test_the_changelog_has_this_version_after_what_is_not_released() -> None:
-    headings = _HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = _HEADING.findall(text)
+    assert [line for line in text.splitlines() if line.startswith("## ") and not _HEADING.match(line)] == []
     assert headings[0] == ("Unreleased", "")
     assert headings[1][0] == PROJECT["version"]
     days = [day for _, day in headings[1:]]
