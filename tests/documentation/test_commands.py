@@ -1,0 +1,47 @@
+"""Every command of README and documentation runs, and prints what its page says that it prints."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.documentation.pages import ROOT, Command, documents, shown
+from tests.documentation.running import Difference, run_page
+from tests.documentation.unrun import UNRUN, reason_not_to_run
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("bash") is None or shutil.which("cc") is None,
+    reason="the pages' commands are for a shell on Linux with a C compiler",
+)
+
+TEXTS: Final = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in documents()}
+COMMANDS: Final = {
+    name: [item.text for item in shown(text) if isinstance(item, Command)] for name, text in TEXTS.items()
+}
+RUN: Final = [name for name, each in COMMANDS.items() if any(reason_not_to_run(text) is None for text in each)]
+
+
+@pytest.mark.parametrize("name", [name for name in RUN if name != "docs/tutorials/allocator.md"])
+def test_the_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    speaks_of_it = any("example-pool" in text for text in COMMANDS[name])
+    plugin = request.getfixturevalue("example_plugin") if speaks_of_it else None
+    problem = None
+    try:
+        run_page(name, TEXTS[name], tmp_path, plugin)
+    except Difference as difference:
+        problem = str(difference)
+    if problem:
+        pytest.fail(problem, pytrace=False)
+
+
+def test_reasons_not_to_run_a_command_are_needed() -> None:
+    every = [text for texts in COMMANDS.values() for text in texts]
+    assert [pattern for pattern in UNRUN if not any(re.fullmatch(pattern, text) for text in every)] == []
+
+
+def test_most_commands_are_run() -> None:
+    assert "README.md" in RUN
