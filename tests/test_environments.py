@@ -27,11 +27,12 @@ def _run_by(workflow: str) -> set[str]:
         found |= set(matrix.get("environment", ()))
         if any("tox -e py " in step.get("run", "") for step in job["steps"]):
             found |= {"py", *(f"py{version.replace('.', '')}" for version in matrix["python"])}
+        found |= {step["run"].removeprefix("tox -e ") for step in job["steps"] if "run" in step}
     return found
 
 
 def test_every_environment_is_run_by_a_workflow() -> None:
-    run = _run_by("ci") | _run_by("gpu")
+    run = _run_by("ci") | _run_by("docs") | _run_by("gpu")
     needed = {name.removesuffix("-short") for name in ENVIRONMENTS} - MEASURES
     assert len(needed) > 20
     assert sorted(needed - run) == []
@@ -41,7 +42,7 @@ def test_every_environment_that_a_test_asks_for_is_run_without_a_gpu() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.py"))]
     asked = {name for text in texts for names in re.findall(r"tox -e ([\w.,-]*\w)", text) for name in names.split(",")}
     assert {"torch", "cuda-core-1.1", "leaks-repeat", "soak"} <= asked
-    assert sorted(asked - _run_by("ci")) == []
+    assert sorted(asked - _run_by("ci") - _run_by("docs")) == []
 
 
 def test_the_default_list_has_the_whole_suite_once_on_whatever_runs_tox() -> None:

@@ -71,9 +71,21 @@ def test_what_publishes_runs_nothing_but_the_upload_of_files_that_were_checked()
     assert "secrets" not in str(release)
 
 
-def test_only_a_release_may_prove_its_identity() -> None:
+def test_only_the_site_of_main_is_published_and_by_a_job_that_runs_nothing_else() -> None:
+    jobs = _load(ROOT / ".github" / "workflows" / "docs.yml")["jobs"]
+    publish, build = jobs["publish"], jobs["build"]
+    assert publish["environment"] == "github-pages"
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert [step["uses"].partition("@")[0] for step in publish["steps"]] == ["actions/deploy-pages"]
+    of_main = "github.ref == 'refs/heads/main' && github.event_name != 'pull_request'"
+    assert publish["if"] == build["steps"][-1]["if"] == of_main
+    assert "tox -e docs" in [step.get("run") for step in build["steps"]]
+    assert "permissions" not in build
+
+
+def test_only_a_release_and_the_site_may_prove_their_identity() -> None:
     having = [path.name for path in WORKFLOWS if "id-token" in path.read_text(encoding="utf-8")]
-    assert having == ["release.yml"]
+    assert having == ["docs.yml", "release.yml"]
 
 
 def test_actions_are_named_with_their_major_version(workflow: Workflow) -> None:

@@ -32,6 +32,7 @@ VARIES: Final = re.compile(
     r"|\b\d+\.\d+\.\d+\b"  # versions
 )
 
+_EXIT_CODE: Final = re.compile(r"exit code (\d+)")
 _LEFT_OUT: Final = ("PYTEST", "QUIESCE_", "TOX_", "COV_", "GITHUB_", "CI", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
 
 
@@ -58,8 +59,9 @@ def _write(page: str, file: ShownFile, folder: Path) -> None:
     """Write a file that a page shows; what it shows of a file of the repository has to stand there."""
     if file.name.startswith(tuple(f"{each}/" for each in FOLDERS)):
         own = ROOT / file.name
-        if not own.exists() or file.text.strip() not in own.read_text(encoding="utf-8"):
-            raise Difference(f"{page}:{file.line}", f"cat {file.name}", "this part is not in that file")
+        there = iter(own.read_text(encoding="utf-8").splitlines() if own.exists() else ())
+        if not all(line in there for line in file.text.splitlines() if line.strip()):
+            raise Difference(f"{page}:{file.line}", f"cat {file.name}", "these lines are not in that file")
         return
     target = folder / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +81,8 @@ def _prepare(text: str, folder: Path) -> None:
 def _environment(installed: Path | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
     path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", "")))
-    no_traces = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    own_tests_alone = f"-p no:cacheprovider -o 'norecursedirs={' '.join(FOLDERS)}'"
+    no_traces = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": own_tests_alone}
     packages = os.pathsep.join(filter(None, (str(installed or ""), kept.get("PYTHONPATH", ""))))
     return {**kept, **no_traces, "PATH": path, "PYTHONPATH": packages}
 
@@ -114,13 +117,13 @@ def _run(page: str, command: Command, folder: Path, environment: dict[str, str])
 
 def shortened(command: Command) -> str:
     """Return a command with less to do, where that changes nothing of what is compared."""
-    compared = command.output or command.comment
+    compared = command.output or _EXIT_CODE.search(command.comment)
     return command.text if compared else f"{command.text}{words_to_shorten(command.text)}"
 
 
 def permitted(command: Command) -> frozenset[int]:
     """Return how a command may end: 0; as its comment says; or 0 or 1 where its output is compared."""
-    said = re.search(r"exit code (\d+)", command.comment)
+    said = _EXIT_CODE.search(command.comment)
     if said:
         return frozenset({int(said[1])})
     return frozenset({0, 1} if command.output else {0})

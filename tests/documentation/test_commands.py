@@ -25,7 +25,7 @@ COMMANDS: Final = {
 RUN: Final = [name for name, each in COMMANDS.items() if any(reason_not_to_run(text) is None for text in each)]
 
 
-@pytest.mark.parametrize("name", [name for name in RUN if name != "docs/tutorials/allocator.md"])
+@pytest.mark.parametrize("name", RUN)
 def test_the_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     speaks_of_it = any("example-pool" in text for text in COMMANDS[name])
     plugin = request.getfixturevalue("example_plugin") if speaks_of_it else None
