@@ -92,7 +92,7 @@ def test_lines_are_read(line: str, operation: Operation) -> None:
         ("a = allocate 1 huge", "'huge' is left over", "leave it out"),
         ("a = allocate 1 align=3", "alignment 3 is not a power of two", "align=256"),
         ("a = allocate 1 align=0", "alignment 0 is not a power of two", "align=256"),
-        ("a = allocate 1 algin=8", "unknown option 'algin='", "cases/README.md"),
+        ("a = allocate 1 algin=8", "unknown option 'algin='", "docs/reference/case_files.md"),
         ("a = allocate 1 align=8 align=8", "option 'align' appears twice", "align=… once"),
         ("1a = allocate 1", "'1a' is not a slot name", "write a letter"),
         ("free a[x]", "'x' in 'x' is neither", "write a number"),

@@ -64,4 +64,7 @@ DRIVER_RULES: Final[Mapping[str, str]] = {
     ENDS_WITH_INPUT: "A driver program exits at the end of its input.",
     QUITS: "A driver program exits with code 0 when it is told to quit, also after `again`.",
 }
-"""The rules of the wire protocol (``cases/README.md``) that a driver program can break beside those of a backend."""
+"""The rules of the wire protocol that a driver program can break.
+
+The protocol is in ``docs/reference/wire_protocol.md``.
+"""

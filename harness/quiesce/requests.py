@@ -158,7 +158,8 @@ class _Line:
             raise RequestError(f"'{' '.join(self.words)}' is left over in '{self.text}'", "leave it out")
         if self.options:
             key = next(iter(self.options))
-            raise RequestError(f"unknown option '{key}=' in '{self.text}'", "leave it out, or see cases/README.md")
+            instead = "leave it out, or see docs/reference/case_files.md"
+            raise RequestError(f"unknown option '{key}=' in '{self.text}'", instead)
 
 
 _Member = TypeVar("_Member", CaptureMode, FailurePoint, InjectedError, MemoryKind)

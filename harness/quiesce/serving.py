@@ -1,7 +1,8 @@
 """A driver for any installed backend: ``python -m quiesce.serving NAME`` speaks the wire protocol for it.
 
 So a backend runs in a process of its own (``--backend served:cupy``): when a device
-fails for good, or a library crashes, that process is gone and nothing else is. The protocol is in ``cases/README.md``.
+fails for good, or a library crashes, that process is gone and nothing else is. The protocol is in
+``docs/reference/wire_protocol.md``.
 """
 
 from __future__ import annotations

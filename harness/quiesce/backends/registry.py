@@ -1,7 +1,7 @@
 """Backends by name: entry points of the group ``quiesce.backends``, and three prefixes that take an argument.
 
 NAME                an installed backend, quiesce's own or a third party's
-process:COMMAND     a program that speaks the wire protocol (``cases/README.md``)
+process:COMMAND     a program that speaks the wire protocol (``docs/reference/wire_protocol.md``)
 reference:FAULT     the reference with a fault of the museum switched on
 served:NAME         an installed backend in a process of its own: what hangs or crashes there is a finding
 """

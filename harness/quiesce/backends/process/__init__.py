@@ -1,4 +1,4 @@
-"""The ``process`` backend: any program that speaks the wire protocol (``cases/README.md``, "Wire protocol").
+"""The ``process`` backend: any program that speaks the wire protocol (``docs/reference/wire_protocol.md``).
 
 Bottom-up: ``objects`` reads strict JSON, ``observations`` and ``wire`` say what the protocol means, ``pipes`` holds
 the threads at a driver's pipes, ``program`` its process and watchdog, ``context`` and ``backend`` meet the contract.

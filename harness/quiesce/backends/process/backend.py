@@ -133,7 +133,7 @@ class ProcessBackend:
 
     def _unavailable(self, fault: BackendFault) -> BackendUnavailable:
         evidence = f"; {fault.evidence.strip()}" if fault.evidence else ""
-        remedy = "see the section 'Wire protocol' of cases/README.md for what a driver answers"
+        remedy = "docs/reference/wire_protocol.md says how a driver program answers"
         return BackendUnavailable(self.name, f"{fault.observed} ({fault.rule}){evidence}", remedy)
 
 

@@ -1,4 +1,4 @@
-"""The README of the corpus says every word of the grammar, and what it shows can be parsed."""
+"""The page of case files says every word of the grammar, and what it shows can be parsed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from quiesce.operations import CaptureMode, FailurePoint, InjectedError, MemoryK
 from quiesce.outcomes import ERROR_CODES
 from quiesce.requests import RequestError, parse_request
 
-README = (Path(__file__).parents[2] / "cases" / "README.md").read_text(encoding="utf-8")
-GRAMMAR = README.partition("## Wire protocol")[0]
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "case_files.md"
+GRAMMAR = PAGE.read_text(encoding="utf-8")
 CODE = " ".join(re.findall(r"`([^`]+)`", GRAMMAR))
 KINDS = (Capability, Promise, Gauge, Comparison, ExpectedKind, MemoryKind, CaptureMode, FailurePoint, InjectedError)
 WORDS = {*KEYS, *DEVICE_KEYS, *ERROR_CODES, *(str(member) for kind in KINDS for member in kind)}
