@@ -1,4 +1,4 @@
-"""The backend of the tutorial has the bug that the page shows, and conforms after the correction that the page tells."""
+"""The backend of the tutorial has the bug that the page shows, and conforms once that is corrected as the page says."""
 
 from __future__ import annotations
 
