@@ -17,10 +17,10 @@ from typing import Final
 
 from measurements import bare_cost, lockstep_cost
 
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.backends.reference import backend as reference
 
-DRIVER: Final = Path(__file__).resolve().parent.parent / "fixtures" / "process" / "example_pool" / "example_pool.c"
+DRIVER: Final = Path(__file__).resolve().parent.parent / "fixtures" / "command" / "example_pool" / "example_pool.c"
 SMALLEST: Final = 1000
 PIPE_LIVE: Final = 100
 """So few blocks that the example driver's own searching does not count."""
@@ -61,7 +61,7 @@ def requests_by_way(operations: int) -> None:
             program = Path(folder) / "example_pool"
             command = [compiler, "-O2", "-o", str(program), str(DRIVER)]
             subprocess.run(command, check=True)  # noqa: S603 - a list, no shell
-            driver = ProcessBackend([str(program)])
+            driver = CommandBackend([str(program)])
             rows.append(("example driver over a pipe, bare", bare_cost(driver, PIPE_LIVE, operations)))
             rows.append(("example driver over a pipe, in lockstep", lockstep_cost(driver, PIPE_LIVE, operations)))
     for name, cost in rows:

@@ -60,9 +60,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
     "backends.opencl": VALUES | _rooms("backend"),
     "backends.cupy": VALUES | _rooms("backend"),
-    "backends.process": VALUES | _rooms("backend cases"),
+    "backends.command": VALUES | _rooms("backend cases"),
     "backends.reference": VALUES | _rooms("backend reference"),
-    "backends.registry": VALUES | _rooms("backend backends.process backends.reference"),
+    "backends.registry": VALUES | _rooms("backend backends.command backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry cases"),
     "simulator": VALUES,
     "backends.simulated": VALUES | _rooms("backend simulator"),
@@ -71,12 +71,12 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
-    "recording": VALUES | _rooms("backend backends.process cases generation oracle"),
+    "recording": VALUES | _rooms("backend backends.command cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases simulator traces"),
     "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES
-    | _rooms("answers backend backends.process cases execution generation lockstep oracle reporting sweep"),
-    "subjects": VALUES | _rooms("backend backends.process cases conformance execution reporting simulator traces"),
+    | _rooms("answers backend backends.command cases execution generation lockstep oracle reporting sweep"),
+    "subjects": VALUES | _rooms("backend backends.command cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
         "answers backend backends.registry cases conformance execution files generation oracle reference "

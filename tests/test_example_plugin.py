@@ -19,7 +19,7 @@ FITS: Final = "request_fits_but_out_of_memory"
 REUSED: Final = "memory_is_reused_only_after_its_last_use"
 GOOD: Final = "example-pool"
 FAULTY: Final = {"example-pool-hoarding": FITS, "example-pool-hasty": REUSED}
-GENERATED: Final = {"example-pool-hoarding": {FITS}, "example-pool-hasty": {REUSED, "memory_in_flight_stays_upstream"}}
+GENERATED: Final = {"example-pool-hoarding": {FITS}, "example-pool-hasty": {REUSED, "memory_in_flight_is_not_released"}}
 """Memory that is not waited for is handed on too early, or goes back too early."""
 ENOUGH: Final = ("--operations", "20000")
 QUIESCE: Final = ("-m", "quiesce.cli.main")

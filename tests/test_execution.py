@@ -31,13 +31,13 @@ from quiesce.errors import BackendUnavailable
 from quiesce.execution import KNOWN_STILL_THERE, prove, prove_case, run_case
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
     DeviceSynchronized,
     EventWaited,
     HandleCreated,
     HandleKind,
     Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
 )
 from quiesce.operations import Mark, MemoryKind, Operation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
@@ -252,7 +252,7 @@ def named(name: str, version: str, parts_of: str | None) -> Backend:
     return Named()
 
 
-def test_a_known_failure_is_known_upstream() -> None:
+def test_a_known_failure_is_known_backing() -> None:
     result = run_case(known(">=3.0,<3.1"), named("pool", "CCCL 3.0.2", "pool.no_squeeze"))
     assert (result.verdict, result.reason) == (Verdict.KNOWN_UPSTREAM, "NVIDIA/cccl#4222")
     assert found(result) == ["request_fits_but_out_of_memory"]
@@ -378,10 +378,10 @@ GOOD: Final = reference().describe()
         ("perform", Reply(Allocated(1.5))),  # type: ignore[arg-type]
         ("perform", Reply(Rejected(900))),  # type: ignore[arg-type]
         ("perform", Reply(Done(), None)),  # type: ignore[arg-type]
-        ("perform", Reply(Done(), [UpstreamAllocated(1, 1)])),  # type: ignore[arg-type]
+        ("perform", Reply(Done(), [BackingAllocated(1, 1)])),  # type: ignore[arg-type]
         ("perform", Reply(Done(), (None,))),  # type: ignore[arg-type]
-        ("perform", Reply(Done(), (UpstreamAllocated(None, 1),))),  # type: ignore[arg-type]
-        ("perform", Reply(Done(), (UpstreamAllocated(1, 1, "device"),))),  # type: ignore[arg-type]
+        ("perform", Reply(Done(), (BackingAllocated(None, 1),))),  # type: ignore[arg-type]
+        ("perform", Reply(Done(), (BackingAllocated(1, 1, "device"),))),  # type: ignore[arg-type]
         ("perform", Reply(Done(), (EventWaited(1, None),))),  # type: ignore[arg-type]
         ("perform", Reply(Done(), (HandleCreated("stream", "s"),))),  # type: ignore[arg-type]
         ("readings", None),
@@ -433,8 +433,8 @@ _outcomes: st.SearchStrategy[Outcome] = st.one_of(
 )
 _kinds = st.sampled_from(MemoryKind)
 _observations: st.SearchStrategy[Observation] = st.one_of(
-    st.builds(UpstreamAllocated, _numbers, _numbers, _kinds, _numbers),
-    st.builds(UpstreamFreed, _numbers, _numbers, _kinds, _numbers),
+    st.builds(BackingAllocated, _numbers, _numbers, _kinds, _numbers),
+    st.builds(BackingFreed, _numbers, _numbers, _kinds, _numbers),
     st.builds(EventWaited, _names, st.one_of(st.none(), _names), st.booleans()),
     st.builds(DeviceSynchronized, _numbers),
     st.builds(HandleCreated, st.sampled_from(HandleKind), _names),

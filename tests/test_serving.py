@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from quiesce.backend import Backend, DeviceProfile
-from quiesce.backends.process.backend import ProcessBackend
-from quiesce.backends.process.program import Program
+from quiesce.backends.command.backend import CommandBackend
+from quiesce.backends.command.program import Program
 from quiesce.backends.reference import backend, faulty
 from quiesce.operations import Operation
 from quiesce.requests import parse_request
@@ -44,7 +44,7 @@ def operations() -> list[Operation]:
 
 
 def served(*names: str) -> Backend:
-    return ProcessBackend([sys.executable, "-m", "quiesce.serving", *names], name="served")
+    return CommandBackend([sys.executable, "-m", "quiesce.serving", *names], name="served")
 
 
 @pytest.mark.parametrize("fault", [None, "pool.no_squeeze"])
@@ -114,7 +114,7 @@ def test_the_profile_of_an_open_line_is_read_whole() -> None:
 def test_observations_have_the_names_of_the_protocol() -> None:
     near = backend().open(DeviceProfile())
     seen = [encode_observation(each) for operation in operations() for each in near.perform(operation).observations]
-    assert {str(fields["seen"]) for fields in seen} >= {"upstream-allocated", "copy-enqueued", "event-recorded"}
+    assert {str(fields["seen"]) for fields in seen} >= {"backing-allocated", "copy-enqueued", "event-recorded"}
     assert not [key for fields in seen for key in fields if key.endswith("_bytes")]
 
 
@@ -175,7 +175,7 @@ def test_a_child_that_ends_badly_takes_its_parent_with_it(last: str) -> None:
 
 @needs_fork
 def test_the_process_backend_keeps_a_driver_that_serves_again() -> None:
-    driver = ProcessBackend([sys.executable, "-c", AGAIN], name="again")
+    driver = CommandBackend([sys.executable, "-c", AGAIN], name="again")
     assert driver.serves_again
     here = backend()
     for _ in range(2):

@@ -7,7 +7,7 @@ import pytest
 from quiesce import shell
 
 
-@pytest.mark.parametrize("word", ["plain", "", "a b", "it's", "größe", "process:./driver 'a b'"])
+@pytest.mark.parametrize("word", ["plain", "", "a b", "it's", "größe", "command:./driver 'a b'"])
 def test_what_can_be_printed_is_quoted_as_ever(word: str) -> None:
     assert shell.quote(word) == shlex.quote(word)
 

@@ -24,7 +24,7 @@ BANNED_NAMES: Final = frozenset({"utils", "util", "helpers", "helper", "common",
 LONG_MODULES: Final = {
     "tests/oracle/allocators/bench.py": "one backend, with every operation that a trial allocator is carried through",
     "tests/backends/test_opencl.py": "one backend's behaviours, which share its contexts",
-    "tests/backends/test_process.py": "one backend's behaviours, which share its driver programs",
+    "tests/backends/test_command.py": "one backend's behaviours, which share its driver programs",
     "tests/test_execution.py": "one surface: every way a result comes about, over one set of scripted backends",
 }
 LONG_FUNCTIONS: Final = {

@@ -9,7 +9,7 @@ import pytest
 
 from quiesce import operations as ops
 from quiesce.gauges import Gauge, Source, best_reading
-from quiesce.observations import DEFAULT_STREAM, Observation, UpstreamAllocated
+from quiesce.observations import DEFAULT_STREAM, BackingAllocated, Observation
 from quiesce.operations import MemoryKind, Operation
 from quiesce.outcomes import ERROR_CODES, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
 from quiesce.requests import is_slot
@@ -77,7 +77,7 @@ def test_error_codes_have_the_numbers_of_cuda_and_hip() -> None:
 
 
 def test_cumulative_gauges_and_those_in_bytes_are_told_apart() -> None:
-    assert {gauge for gauge in Gauge if gauge.cumulative} == {Gauge.COST, Gauge.UPSTREAM_CALLS}
+    assert {gauge for gauge in Gauge if gauge.cumulative} == {Gauge.COST, Gauge.BACKING_CALLS}
     assert {gauge for gauge in Gauge if gauge.in_bytes} == {Gauge.LIVE, Gauge.RESERVED, Gauge.PINNED}
 
 
@@ -91,4 +91,4 @@ def test_the_ledgers_reading_is_better_than_the_claim() -> None:
 def test_the_default_stream_and_a_librarys_own_things_have_no_slot_name() -> None:
     assert not is_slot(DEFAULT_STREAM)
     assert not is_slot("internal:7")
-    assert UpstreamAllocated(1, 2).kind is MemoryKind.DEVICE
+    assert BackingAllocated(1, 2).kind is MemoryKind.DEVICE

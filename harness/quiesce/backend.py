@@ -29,7 +29,7 @@ class Capability(enum.StrEnum):
     POOL = "pool"
     """The default allocator caches; ``trim`` works."""
     POOLS = "pools"
-    """``create pool`` and ``destroy pool``; several pools above one upstream."""
+    """``create pool`` and ``destroy pool``; several pools above one backing allocator."""
     POOL_LIMIT = "pool-limit"
     """``create pool limit=N``."""
     CAPACITY = "capacity"
@@ -69,18 +69,18 @@ class Capability(enum.StrEnum):
     TAPE = "tape"
     """The autodiff tape."""
     INJECTION = "injection"
-    """``fail upstream`` and ``fail bookkeeper``."""
+    """``fail backing`` and ``fail bookkeeper``."""
     ORDER_LEDGER = "order-ledger"
     """Every record, wait and synchronisation that the library makes for itself is observed."""
-    UPSTREAM_LEDGER = "upstream-ledger"
-    """Every upstream allocation and free is observed, with its address."""
+    BACKING_LEDGER = "backing-ledger"
+    """Every backing allocation and free is observed, with its address."""
 
 
 class Promise(enum.StrEnum):
     """What a backend declares beyond the universal rules. A case names the promises that it tests."""
 
     RECLAIMS_BEFORE_OOM = "reclaims-before-oom"
-    """Cached memory goes back upstream before a request fails, and upstream is called again."""
+    """Cached memory is released before a request fails, and the backing allocator is called again."""
     WAITS_BEFORE_OOM = "waits-before-oom"
     """Work that is in flight on freed memory is waited for before a request fails, where no capture forbids that."""
     REUSES_BLOCKS = "reuses-blocks"
@@ -88,9 +88,9 @@ class Promise(enum.StrEnum):
     RETRIES_SMALLER = "retries-smaller"
     """A pool that cannot grow by its usual chunk tries a smaller one."""
     GROWTH_RESETS = "growth-resets"
-    """Once everything went back upstream, growth starts over at the first chunk size."""
-    SHARES_UPSTREAM = "shares-upstream"
-    """A pool's cached memory is reclaimed when another pool of the same upstream runs out."""
+    """Once everything was released, growth starts over at the first chunk size."""
+    SHARES_BACKING = "shares-backing"
+    """A pool's cached memory is reclaimed when another pool of the same backing allocator runs out."""
     EXACT_FOOTPRINT = "exact-footprint"
     """A large request takes its size, rounded to the granularity, and no more."""
     FLAT_COST = "flat-cost"
@@ -98,7 +98,7 @@ class Promise(enum.StrEnum):
     CAPACITY_LIMIT = "capacity-limit"
     """Requests beyond the capacity are refused."""
     TRIMS_TO_ZERO = "trims-to-zero"
-    """After ``trim``, what is neither owned nor in flight is back upstream."""
+    """After ``trim``, what is neither owned nor in flight is released."""
     TRACKS_USES = "tracks-uses"
     """A freed block waits for every declared use, not only for the stream that freed it."""
     STAGES_PINNED_DIRECTLY = "stages-pinned-directly"
@@ -129,7 +129,7 @@ class DeviceProfile:
     """What a context is opened on. Sizes in bytes.
 
     ``capacity_bytes`` is per device; ``alignment_bytes`` is what every block's address is a multiple of
-    (256: CUDA Programming Guide, "Device Memory Accesses"); ``granularity_bytes`` is what upstream rounds to.
+    (256: CUDA Programming Guide, "Device Memory Accesses"); ``granularity_bytes`` is what memory is rounded to.
     ``provenance`` names where the figures come from.
     """
 
@@ -164,7 +164,7 @@ class Description:
     """What a backend says about itself before anything runs.
 
     ``gauges`` maps each gauge it reads to its source or sources. ``alignment_bytes`` is what the backend
-    guarantees for every block's address. ``chunk_bytes`` bounds what a tiny request may reserve upstream;
+    guarantees for every block's address. ``chunk_bytes`` bounds the backing memory of a tiny request;
     ``footprint_factor`` bounds how much larger than a request its footprint may be (2: power-of-two rounding).
     """
 

@@ -15,9 +15,9 @@ class Gauge(enum.StrEnum):
     BLOCKS = "blocks"
     """Blocks that the sequence owns."""
     RESERVED = "reserved"
-    """Device and managed bytes held from upstream, used or cached."""
+    """Device and managed bytes held from the backing allocator, used or cached."""
     PINNED = "pinned"
-    """Pinned host bytes held from upstream, used or cached."""
+    """Pinned host bytes held from the backing allocator, used or cached."""
     STREAMS = "streams"
     """Streams that exist, those a library made for itself included; the default stream is not counted."""
     EVENTS = "events"
@@ -28,8 +28,8 @@ class Gauge(enum.StrEnum):
     """Nodes that the autodiff tape keeps."""
     INSTANCES = "instances"
     """Execution-space objects that the parallel runtime keeps, its singleton included."""
-    UPSTREAM_CALLS = "upstream-calls"
-    """Calls made to upstream since the context was opened (cumulative)."""
+    BACKING_CALLS = "backing-calls"
+    """Calls made to the backing allocator since the context was opened (cumulative)."""
     COST = "cost"
     """Counted work since the context was opened: steps, instructions, driver counters; never time (cumulative)."""
     RETAINED = "retained"
@@ -38,7 +38,7 @@ class Gauge(enum.StrEnum):
     @property
     def cumulative(self) -> bool:
         """Whether the gauge only ever rises, so that its growth is judged on what each iteration adds."""
-        return self in (Gauge.UPSTREAM_CALLS, Gauge.COST)
+        return self in (Gauge.BACKING_CALLS, Gauge.COST)
 
     @property
     def in_bytes(self) -> bool:

@@ -33,8 +33,8 @@ class HandleKind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamAllocated:
-    """``size_bytes`` were taken from upstream (the device, the driver, the system) at ``address``."""
+class BackingAllocated:
+    """``size_bytes`` were taken from the backing allocator (the device, the driver, the system) at ``address``."""
 
     address: int
     size_bytes: int
@@ -43,8 +43,8 @@ class UpstreamAllocated:
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamFreed:
-    """The upstream allocation at ``address`` was given back."""
+class BackingFreed:
+    """The backing allocation at ``address`` was given back."""
 
     address: int
     size_bytes: int
@@ -53,8 +53,8 @@ class UpstreamFreed:
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamRefused:
-    """Upstream refused a request of ``size_bytes``."""
+class BackingRefused:
+    """The backing allocator refused a request of ``size_bytes``."""
 
     size_bytes: int
     kind: MemoryKind = MemoryKind.DEVICE
@@ -129,9 +129,9 @@ class HandleDestroyed:
 
 
 Observation: TypeAlias = (
-    UpstreamAllocated
-    | UpstreamFreed
-    | UpstreamRefused
+    BackingAllocated
+    | BackingFreed
+    | BackingRefused
     | CopyEnqueued
     | EventRecorded
     | EventWaited

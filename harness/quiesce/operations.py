@@ -35,7 +35,7 @@ class CaptureMode(enum.StrEnum):
 class FailurePoint(enum.StrEnum):
     """The kinds of call below the allocator under test that can be made to fail."""
 
-    UPSTREAM = "upstream"
+    BACKING = "backing"
     BOOKKEEPER = "bookkeeper"
 
 
@@ -72,7 +72,7 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Return unused cached memory upstream: ``kind`` of the default allocators, or of one ``pool``."""
+    """Release unused cached memory: ``kind`` of the default allocators, or of one ``pool``."""
 
     kind: MemoryKind = MemoryKind.DEVICE
     pool: Slot | None = None
@@ -122,7 +122,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class CreatePool:
-    """Create an allocator of its own above the same upstream; ``limit_bytes`` caps what it may hold."""
+    """Create an allocator of its own above the same backing allocator; ``limit_bytes`` caps what it may hold."""
 
     slot: Slot
     limit_bytes: int | None = None
@@ -130,7 +130,7 @@ class CreatePool:
 
 @dataclass(frozen=True, slots=True)
 class DestroyPool:
-    """Destroy a pool; everything it holds goes back upstream."""
+    """Destroy a pool; everything it holds is released."""
 
     slot: Slot
 

@@ -56,7 +56,7 @@ CAPTURE_UNJOINED: Final = "capture-unjoined"
 CAPTURE_ISOLATION: Final = "capture-isolation"
 CAPTURE_IMPLICIT: Final = "capture-implicit"
 CAPTURED_EVENT: Final = "captured-event"
-UPSTREAM_ERROR: Final = "upstream-error"
+BACKING_ERROR: Final = "backing-error"
 
 ERROR_CODES: Final[dict[str, int | None]] = {
     INVALID_VALUE: 1,
@@ -72,7 +72,7 @@ ERROR_CODES: Final[dict[str, int | None]] = {
     CAPTURE_ISOLATION: 905,
     CAPTURE_IMPLICIT: 906,
     CAPTURED_EVENT: 907,
-    UPSTREAM_ERROR: None,
+    BACKING_ERROR: None,
 }
 """Error codes by name, with the number that CUDA's and HIP's runtime headers share for it (None: neither has one)."""
 

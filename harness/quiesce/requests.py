@@ -325,10 +325,10 @@ def _node(line: _Line) -> Operation:
 
 
 def _fail(line: _Line) -> Operation:
-    point = _choose(FailurePoint, line.word("upstream or bookkeeper"), "failure point")
+    point = _choose(FailurePoint, line.word("backing or bookkeeper"), "failure point")
     nth = line.size() if line.words and line.words[0] != "with" else 1
     if nth < 1:
-        raise RequestError("the call to fail is counted from 1", "write fail upstream 1 for the next call")
+        raise RequestError("the call to fail is counted from 1", "write fail backing 1 for the next call")
     error = InjectedError.OUT_OF_MEMORY
     if line.accept("with"):
         error = _choose(InjectedError, line.word("an error"), "injected error")

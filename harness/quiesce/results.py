@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Final
 
 from quiesce.findings import Finding
 from quiesce.program_run import ProgramRun
+
+LEAK_CHECK: Final = "leak-check"
+"""The backend that results of leak checks name: they are about a test, and not about an allocator."""
 
 
 class Verdict(enum.StrEnum):

@@ -12,7 +12,7 @@ import pytest
 
 from quiesce.backend import BackendFault
 from quiesce.backends.c_heap import CHeap, HeapFunctions, identify_provider
-from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import MemoryKind
 
 AGAINST_STATISTICS = """
@@ -91,10 +91,10 @@ def test_every_call_is_counted_and_seen() -> None:
     heap.free(0x200)
     assert (heap.blocks, heap.held_bytes, heap.device_bytes, heap.calls, freed) == (1, 10, 10, 4, [0x200])
     assert heap.take() == (
-        UpstreamAllocated(0x100, 10),
-        UpstreamAllocated(0x200, 20, MemoryKind.PAGEABLE),
-        UpstreamRefused(30),
-        UpstreamFreed(0x200, 20, MemoryKind.PAGEABLE),
+        BackingAllocated(0x100, 10),
+        BackingAllocated(0x200, 20, MemoryKind.PAGEABLE),
+        BackingRefused(30),
+        BackingFreed(0x200, 20, MemoryKind.PAGEABLE),
     )
     assert heap.take() == ()
 

@@ -15,7 +15,7 @@ from quiesce.backends.cupy_installation import find_cupy
 from quiesce.backends.registry import Unusable, probe_backend
 from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import EventRecorded, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded
 from quiesce.outcomes import Allocated, describe
 from quiesce.requests import parse_request
 
@@ -106,11 +106,11 @@ def test_a_device_that_is_too_small_is_unavailable(context: Context) -> None:
 def test_the_ledger_sees_what_the_pool_takes_and_gives_back(context: Context) -> None:
     (taken,) = do(context, "a = allocate 1000")
     assert isinstance(taken.outcome, Allocated)
-    assert taken.observations == (UpstreamAllocated(taken.outcome.address, 1024),)
+    assert taken.observations == (BackingAllocated(taken.outcome.address, 1024),)
     (freed,) = do(context, "free a")
     assert freed.observations == ()
     (trimmed,) = do(context, "trim")
-    assert UpstreamFreed(taken.outcome.address, 1024) in trimmed.observations
+    assert BackingFreed(taken.outcome.address, 1024) in trimmed.observations
     assert ledger(context, Gauge.RESERVED) == 0
 
 
@@ -119,7 +119,7 @@ def test_a_capacity_is_the_devices_and_the_cache_gives_way(context: Context, kin
     do(context, f"a = allocate 32MiB{kind}", "free a", f"b = allocate 64MiB{kind}")
     refused = ask(context, f"c = allocate 512{kind}")
     assert describe(refused.outcome) == "out of memory"
-    assert any(isinstance(seen, UpstreamRefused) for seen in refused.observations)
+    assert any(isinstance(seen, BackingRefused) for seen in refused.observations)
 
 
 def test_pinned_sizes_are_powers_of_two(context: Context) -> None:
@@ -133,8 +133,8 @@ def test_a_pool_has_its_limit(context: Context) -> None:
 
 
 def test_an_injected_failure_is_met_once(context: Context) -> None:
-    do(context, "fail upstream 1 with foreign-error", "a = allocate 1MiB -> rejected upstream-error")
-    do(context, "a = allocate 1MiB", "fail upstream 1", "b = allocate 1MiB")  # the pool tries again
+    do(context, "fail backing 1 with foreign-error", "a = allocate 1MiB -> rejected backing-error")
+    do(context, "a = allocate 1MiB", "fail backing 1", "b = allocate 1MiB")  # the pool tries again
     assert ledger(context, Gauge.RESERVED) == 2 * MIB
 
 
@@ -194,7 +194,7 @@ def test_a_stall_holds_until_somebody_waits(context: Context) -> None:
     do(context, "query stream s -> rejected not-ready", "synchronize stream s", "query stream s")
 
 
-def test_a_stall_ends_when_memory_goes_back_upstream(context: Context) -> None:
+def test_a_stall_ends_when_memory_goes_back_backing(context: Context) -> None:
     need(Capability.STALL)
     do(context, "s = create stream nonblocking", "a = allocate 512", "b = allocate 512 pinned", "stall s")
     do(context, "fill a 1 on s", "free b", "trim pinned", "query stream s")

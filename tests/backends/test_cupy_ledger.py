@@ -6,15 +6,15 @@ import pytest
 
 from quiesce.backends.cupy_ledger import CupyLedger, Held
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
     EventWaited,
     HandleDestroyed,
     HandleKind,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import MemoryKind
 
@@ -41,10 +41,10 @@ def test_a_free_waits_for_the_device_before_the_memory_is_back() -> None:
     ledger.note_refusal(Held(1 << 40, DEVICE, 1))
     ledger.note_free(0x1000)
     assert ledger.drain() == (
-        UpstreamAllocated(0x1000, 512, DEVICE, 1),
-        UpstreamRefused(1 << 40, DEVICE, 1),
+        BackingAllocated(0x1000, 512, DEVICE, 1),
+        BackingRefused(1 << 40, DEVICE, 1),
         DeviceSynchronized(1),
-        UpstreamFreed(0x1000, 512, DEVICE, 1),
+        BackingFreed(0x1000, 512, DEVICE, 1),
     )
     assert ledger.drain() == ()
 

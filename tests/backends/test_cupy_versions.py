@@ -43,7 +43,7 @@ def test_what_was_not_found_to_work_is_not_claimed() -> None:
 
 def test_nothing_is_seen_or_limited_below_the_asynchronous_pool() -> None:
     lacking = capabilities(installed("14.2.0"), caching=True) - capabilities(installed("14.2.0"), caching=False)
-    assert {Capability.UPSTREAM_LEDGER, Capability.ORDER_LEDGER, Capability.CAPACITY, Capability.POOLS} <= lacking
+    assert {Capability.BACKING_LEDGER, Capability.ORDER_LEDGER, Capability.CAPACITY, Capability.POOLS} <= lacking
     assert Promise.TRIMS_TO_ZERO not in promises(installed("14.2.0"), caching=False)
 
 

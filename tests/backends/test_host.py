@@ -13,7 +13,7 @@ from quiesce.backends.c_heap import CHeap, HeapFunctions, c_library
 from quiesce.backends.host import EDGE_BYTES, Heap, HeapContext, backend
 from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import Free, MemoryKind
 from quiesce.outcomes import (
     ILLEGAL_STATE,
@@ -57,7 +57,7 @@ def test_backend_keeps_the_contract_and_offers_a_capacity() -> None:
     assert isinstance(host, Backend)
     description = host.describe()
     assert description.name == "host"
-    assert {Capability.MEMORY, Capability.CAPACITY, Capability.UPSTREAM_LEDGER} <= description.capabilities
+    assert {Capability.MEMORY, Capability.CAPACITY, Capability.BACKING_LEDGER} <= description.capabilities
     assert not {Capability.STREAMS, Capability.POOL, Capability.PINNED} & description.capabilities
     assert Promise.CAPACITY_LIMIT in description.promises
     assert Capability.CAPACITY not in Heap().describe().capabilities
@@ -110,7 +110,7 @@ def test_opening_gives_back_what_it_tried(monkeypatch: pytest.MonkeyPatch) -> No
     )
     context = backend().open(DeviceProfile(capacity_bytes=4096))
     assert held == []
-    assert context.readings()[Gauge.UPSTREAM_CALLS, Source.LEDGER] == 0
+    assert context.readings()[Gauge.BACKING_CALLS, Source.LEDGER] == 0
 
 
 @pytest.mark.parametrize("size_bytes", SIZE_EDGES)
@@ -129,7 +129,7 @@ def test_sizes_that_no_heap_has_are_out_of_memory(size_bytes: int, alignment: st
     context = Heap().open(DeviceProfile())
     reply = context.perform(parse_request(f"a = allocate {size_bytes}{alignment}"))
     assert reply.outcome == OutOfMemory()
-    assert reply.observations == (UpstreamRefused(size_bytes),)
+    assert reply.observations == (BackingRefused(size_bytes),)
     assert both(context, Gauge.LIVE) == (0, 0)
     assert ask(context, "free a") == Rejected(INVALID_VALUE)
 
@@ -151,9 +151,9 @@ def test_observations_name_what_crossed_the_door(context: Context) -> None:
     made = context.perform(parse_request("a = allocate 100 pageable"))
     assert isinstance(made.outcome, Allocated)
     address = made.outcome.address
-    assert made.observations == (UpstreamAllocated(address, 100, MemoryKind.PAGEABLE),)
+    assert made.observations == (BackingAllocated(address, 100, MemoryKind.PAGEABLE),)
     assert context.readings()[Gauge.RESERVED, Source.LEDGER] == 0
-    assert context.perform(Free("a")).observations == (UpstreamFreed(address, 100, MemoryKind.PAGEABLE),)
+    assert context.perform(Free("a")).observations == (BackingFreed(address, 100, MemoryKind.PAGEABLE),)
 
 
 def test_misuse_is_rejected_and_changes_nothing(context: Context) -> None:
@@ -191,7 +191,7 @@ def test_what_a_synchronous_heap_has_always_done_is_done(context: Context, reque
         "launch reads=b",
         "initialize",
         "n = node",
-        "fail upstream 1",
+        "fail backing 1",
     ],
 )
 def test_what_a_heap_lacks_is_unsupported(context: Context, request_line: str) -> None:
@@ -207,7 +207,7 @@ def test_close_frees_everything_once(context: Context) -> None:
     first = address_of(context, "a = allocate 10")
     second = address_of(context, "b = allocate 20")
     closing = context.close()
-    assert closing.observations == (UpstreamFreed(first, 10), UpstreamFreed(second, 20))
+    assert closing.observations == (BackingFreed(first, 10), BackingFreed(second, 20))
     assert closing.readings[Gauge.RETAINED, Source.LEDGER] == closing.readings[Gauge.LIVE, Source.CLAIM] == 0
     assert context.close().observations == ()
     assert context.close().readings == closing.readings
@@ -265,7 +265,7 @@ def test_an_operation_is_one_call_however_many_blocks_live(context: Context, liv
         ask(context, f"b[{index}] = allocate 100")
     for index in range(0, live_blocks, 2):
         ask(context, f"free b[{index}]")
-    calls = Gauge.UPSTREAM_CALLS, Source.LEDGER
+    calls = Gauge.BACKING_CALLS, Source.LEDGER
     before = context.readings()[calls]
     ask(context, "a = allocate 500")
     ask(context, "free a")

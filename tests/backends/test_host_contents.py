@@ -11,7 +11,7 @@ from quiesce.backend import BackendFault, Context, DeviceProfile
 from quiesce.backends.c_heap import CHeap, c_library
 from quiesce.backends.host import EDGE_BYTES, HeapContext, backend
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import DeviceSynchronized, UpstreamFreed
+from quiesce.observations import BackingFreed, DeviceSynchronized
 from quiesce.operations import Free, MemoryKind
 from quiesce.outcomes import Allocated, Done, Outcome
 from quiesce.requests import parse_request
@@ -85,7 +85,7 @@ def test_a_new_block_carries_a_signature_of_its_own_at_both_ends(context: Contex
 def test_what_was_written_is_complete_before_anything_else_happens(context: Context, written: str) -> None:
     address = address_of(context, "a = allocate 8")
     assert context.perform(parse_request(written)).observations == ()
-    assert context.perform(Free("a")).observations == (DeviceSynchronized(), UpstreamFreed(address, 8))
+    assert context.perform(Free("a")).observations == (DeviceSynchronized(), BackingFreed(address, 8))
     assert context.perform(parse_request("mark m")).observations == ()
     address_of(context, "b = allocate 8")
     ask(context, "fill b 1")

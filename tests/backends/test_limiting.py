@@ -10,7 +10,7 @@ from quiesce.backend import Backend, Capability, Context, Description, DevicePro
 from quiesce.backends.host import Heap
 from quiesce.backends.limiting import Limiting
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import UpstreamRefused
+from quiesce.observations import BackingRefused
 from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 from quiesce.requests import SIZE_BYTES_MAX, parse_request
 
@@ -27,11 +27,11 @@ def ask(context: Context, request: str) -> Outcome:
 def test_it_is_a_backend_that_adds_a_capacity_and_its_promise() -> None:
     limited = Limiting(Heap())
     assert isinstance(limited, Backend)
-    upstream = Heap().describe()
+    backing = Heap().describe()
     assert limited.describe() == replace(
-        upstream,
-        capabilities=upstream.capabilities | {Capability.CAPACITY},
-        promises=upstream.promises | {Promise.CAPACITY_LIMIT},
+        backing,
+        capabilities=backing.capabilities | {Capability.CAPACITY},
+        promises=backing.promises | {Promise.CAPACITY_LIMIT},
     )
 
 
@@ -55,14 +55,14 @@ def test_freed_capacity_returns_once(context: Context) -> None:
     assert context.close().readings[Gauge.BLOCKS, Source.LEDGER] == 0
 
 
-def test_a_request_that_upstream_rejects_takes_no_capacity(context: Context) -> None:
+def test_a_request_that_backing_rejects_takes_no_capacity(context: Context) -> None:
     ask(context, "a = allocate 400")
     assert ask(context, "a = allocate 600") == Rejected(INVALID_VALUE)
     assert isinstance(ask(context, "b = allocate 600"), Allocated)
     context.close()
 
 
-def test_a_free_that_upstream_does_not_perform_gives_no_capacity_back(context: Context) -> None:
+def test_a_free_that_backing_does_not_perform_gives_no_capacity_back(context: Context) -> None:
     ask(context, "a = allocate 1000")
     assert isinstance(ask(context, "free a on s"), Unsupported)
     assert ask(context, "b = allocate 1") == OutOfMemory()
@@ -78,16 +78,16 @@ def test_only_device_memory_counts(context: Context) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [1001, SIZE_BYTES_MAX])
-def test_a_refusal_is_observed_where_upstream_is(context: Context, size_bytes: int) -> None:
+def test_a_refusal_is_observed_where_backing_is(context: Context, size_bytes: int) -> None:
     reply = context.perform(parse_request(f"a = allocate {size_bytes}"))
-    assert reply.observations == (UpstreamRefused(size_bytes),)
+    assert reply.observations == (BackingRefused(size_bytes),)
 
 
-def test_a_refusal_is_silent_where_upstream_observes_nothing() -> None:
+def test_a_refusal_is_silent_where_backing_observes_nothing() -> None:
     class Unobserved(Heap):
         def describe(self) -> Description:
             described = super().describe()
-            return replace(described, capabilities=described.capabilities - {Capability.UPSTREAM_LEDGER})
+            return replace(described, capabilities=described.capabilities - {Capability.BACKING_LEDGER})
 
     context = Limiting(Unobserved()).open(DeviceProfile(capacity_bytes=1))
     reply = context.perform(parse_request("a = allocate 2"))

@@ -19,7 +19,7 @@ from quiesce.cases.expansion import PerformStep
 from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.lockstep import run_lockstep
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
 from quiesce.requests import parse_request
 
@@ -61,8 +61,8 @@ def do(context: Context, *lines: str) -> None:
 
 
 def moved(observations: tuple[Observation, ...]) -> list[type]:
-    """Return what was seen to go to and from upstream."""
-    return [type(seen) for seen in observations if isinstance(seen, UpstreamAllocated | UpstreamFreed)]
+    """Return what was seen to go to and from the backing allocator."""
+    return [type(seen) for seen in observations if isinstance(seen, BackingAllocated | BackingFreed)]
 
 
 def address(context: Context, line: str) -> int:
@@ -245,7 +245,7 @@ def test_fills_copies_staging_and_kernels_really_happen(context: Context) -> Non
 
 def test_the_pool_reuses_a_freed_block_and_trim_gives_it_back(context: Context) -> None:
     first = ask(context, "a = allocate 64KiB")
-    assert moved(first.observations) == [UpstreamAllocated]
+    assert moved(first.observations) == [BackingAllocated]
     do(context, "free a")
     again = ask(context, "b = allocate 64KiB")
     assert again.outcome == first.outcome
@@ -253,7 +253,7 @@ def test_the_pool_reuses_a_freed_block_and_trim_gives_it_back(context: Context) 
     do(context, "free b")
     assert ledger(context.readings(), Gauge.RESERVED) >= 64 << 10
     trimmed = ask(context, "trim")
-    assert moved(trimmed.observations) == [UpstreamFreed]
+    assert moved(trimmed.observations) == [BackingFreed]
     assert ledger(context.readings(), Gauge.RESERVED) == 0
 
 
@@ -286,7 +286,7 @@ def test_an_empty_block_is_a_block(context: Context) -> None:
 @pytest.mark.parametrize("size", ["64TiB", "SIZE_MAX", "SIZE_MAX-1"])
 def test_what_opencl_refuses_is_never_answered_with_memory(context: Context, size: str) -> None:
     reply = ask(context, f"a = allocate {size}")
-    assert any(isinstance(seen, UpstreamRefused) for seen in reply.observations)
+    assert any(isinstance(seen, BackingRefused) for seen in reply.observations)
     # PyOpenCL's SVMPool does not look at clSVMAlloc's null pointer: its answer is passed on, for the oracle to judge.
     assert reply.outcome in (Allocated(0), OutOfMemory())
     if isinstance(reply.outcome, Allocated):
@@ -338,7 +338,7 @@ def test_misuse_is_rejected_and_harms_nothing(context: Context, lines: list[str]
         "copy h to h",
         "begin capture on s",
         "initialize",
-        "fail upstream 1",
+        "fail backing 1",
         "n = node",
     ],
 )
@@ -396,7 +396,7 @@ def test_memory_trimmed_behind_a_stall_stays_held_until_the_stall_ends(context: 
     assert moved(ask(context, "trim").observations) == []
     readings = context.readings()
     assert ledger(readings, Gauge.RESERVED) == claim(readings, Gauge.RESERVED) > 0
-    assert moved(ask(context, "release s").observations) == [UpstreamFreed]
+    assert moved(ask(context, "release s").observations) == [BackingFreed]
     assert ledger(context.readings(), Gauge.RESERVED) == 0
 
 
@@ -471,8 +471,8 @@ def test_closing_releases_everything_even_behind_a_stall_and_twice(context: Cont
     do(context, "s = create stream", "a = allocate 4096 on s", "e = create event", "stall s", "fill a 1 on s")
     do(context, "record event e on s", "b = allocate 64", "launch reads=b writes=b", "h = allocate 64 pageable")
     closing = context.close()
-    assert {gauge: value for (gauge, _), value in closing.readings.items() if value} == {Gauge.UPSTREAM_CALLS: 4}
-    assert moved(closing.observations) == [UpstreamFreed] * 3
+    assert {gauge: value for (gauge, _), value in closing.readings.items() if value} == {Gauge.BACKING_CALLS: 4}
+    assert moved(closing.observations) == [BackingFreed] * 3
     assert context.close() == closing
     assert context.readings() == closing.readings
     assert outcome(context, "a = allocate 8") == Rejected("invalid-value")
@@ -502,7 +502,7 @@ def test_contexts_do_not_disturb_each_other(context: Context) -> None:
     assert ledger(other.close().readings, Gauge.RETAINED) == 0
     assert context.readings() == before
     do(context, "query stream s -> rejected not-ready", "release s", "free a")
-    assert moved(ask(context, "trim").observations) == [UpstreamFreed]
+    assert moved(ask(context, "trim").observations) == [BackingFreed]
 
 
 @pytest.mark.parametrize("ending", ["", "context.close()", "del context"])

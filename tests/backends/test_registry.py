@@ -9,7 +9,7 @@ import pytest
 
 from quiesce import operations as ops
 from quiesce.backend import Backend, Context, Description, DeviceProfile
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.backends.registry import GROUP, Unusable, Usable, backend_names, load_backend, probe_backend
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.outcomes import Allocated, Done
@@ -155,8 +155,8 @@ def test_probing_an_unknown_name_is_an_error() -> None:
 
 
 def test_process_takes_a_command() -> None:
-    backend = load_backend("process:./driver --fast 'two words'")
-    assert isinstance(backend, ProcessBackend)
+    backend = load_backend("command:./driver --fast 'two words'")
+    assert isinstance(backend, CommandBackend)
     assert backend.command == ("./driver", "--fast", "two words")
 
 
@@ -170,16 +170,16 @@ def test_reference_refuses_an_unknown_fault() -> None:
         load_backend("reference:pool.no_squeze")
 
 
-@pytest.mark.parametrize("name", ["process:", "reference: ", "served:"])
+@pytest.mark.parametrize("name", ["command:", "reference: ", "served:"])
 def test_a_prefix_without_argument_is_refused(name: str) -> None:
-    wanted = r"names no argument; write (process:COMMAND|reference:FAULT|served:NAME)"
+    wanted = r"names no argument; write (command:COMMAND|reference:FAULT|served:NAME)"
     with pytest.raises(ConfigurationError, match=wanted):
         load_backend(name)
 
 
 def test_served_runs_a_backend_in_a_process_of_its_own() -> None:
     backend = load_backend("served:reference:pool.accepts_double_free")
-    assert isinstance(backend, ProcessBackend)
+    assert isinstance(backend, CommandBackend)
     context = backend.open(DeviceProfile())
     assert isinstance(context.perform(ops.Allocate("a", 512)).outcome, Allocated)
     context.perform(ops.Free("a"))

@@ -15,12 +15,12 @@ from quiesce.execution import run_case
 from quiesce.gauges import Gauge, Source
 from quiesce.generation.campaign import run_campaign
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
     CopyEnqueued,
     DeviceSynchronized,
     EventRecorded,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
 )
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import ILLEGAL_STATE, INVALID_HANDLE, Allocated, Done, OutOfMemory, Rejected, Unsupported
@@ -72,15 +72,15 @@ def test_replies_carry_what_the_runtime_saw_under_the_names_of_the_sequence(cont
         return context.perform(parse_request(request)).observations
 
     (allocated,) = observe("a = allocate 64")
-    assert isinstance(allocated, UpstreamAllocated)
+    assert isinstance(allocated, BackingAllocated)
     (pinned,) = observe("p = allocate 64 pinned")
-    assert isinstance(pinned, UpstreamAllocated)
+    assert isinstance(pinned, BackingAllocated)
     assert pinned.kind is MemoryKind.PINNED
     observe("s = create stream")
     observe("e = create event")
     assert observe("copy p to a on s") == (CopyEnqueued(pinned.address, allocated.address, 64, "s"),)
     assert observe("record event e on s") == (EventRecorded("e", "s"),)
-    assert observe("free a") == (DeviceSynchronized(0), UpstreamFreed(allocated.address, 64))
+    assert observe("free a") == (DeviceSynchronized(0), BackingFreed(allocated.address, 64))
 
 
 def test_a_default_stream_is_told_with_its_device(context: Context) -> None:

@@ -27,7 +27,7 @@ from quiesce.errors import BackendUnavailable
 from quiesce.execution import run_case
 from quiesce.gauges import Gauge, Source
 from quiesce.generation.campaign import run_campaign
-from quiesce.observations import UpstreamAllocated
+from quiesce.observations import BackingAllocated
 from quiesce.operations import MemoryKind, Slot
 from quiesce.outcomes import ILLEGAL_STATE, INVALID_HANDLE, INVALID_VALUE, Allocated, Done, Rejected, Unsupported
 from quiesce.requests import parse_request
@@ -177,7 +177,7 @@ def test_generated_sequences_find_nothing_on_a_correct_allocator(hostile: bool) 
     [
         (Hasty, "reuse/reuse_waits_for_the_last_use", "memory_is_reused_only_after_its_last_use"),
         (Hoarder, "pool/trim_returns_large_blocks", "trim_returns_what_nobody_uses"),
-        (Miscounting, "counters/reserved_follows_upstream", "claims_agree_with_the_ledger"),
+        (Miscounting, "counters/reserved_follows_backing", "claims_agree_with_the_ledger"),
     ],
 )
 def test_a_faulty_allocator_is_found(kind: type[SmallPool], case: str, rule: str) -> None:
@@ -188,7 +188,7 @@ def test_a_faulty_allocator_is_found(kind: type[SmallPool], case: str, rule: str
 def test_blocks_come_from_the_allocator_and_are_seen_below_it(context: Context) -> None:
     reply = context.perform(parse_request("a = allocate 1000"))
     assert isinstance(reply.outcome, Allocated)
-    assert [type(seen) for seen in reply.observations] == [UpstreamAllocated]
+    assert [type(seen) for seen in reply.observations] == [BackingAllocated]
     assert ask(context, "free a") == Done()
     assert context.perform(parse_request("b = allocate 1000")).observations[:0] == ()
     readings = context.readings()

@@ -22,7 +22,7 @@ def _filled(kind: Callable[..., Operation]) -> Operation:
         elif field.default is dataclasses.MISSING:
             values[field.name] = "name" if field.name == "name" else 1
     if kind is ops.InjectFailure:
-        values = {"point": ops.FailurePoint.UPSTREAM}
+        values = {"point": ops.FailurePoint.BACKING}
     return kind(**values)
 
 

@@ -120,7 +120,7 @@ VOCABULARY = """
 allocate free trim copy stage fill launch create destroy synchronize record wait begin end capture query stall
 stream event pool graph instance node of to on device mark expect live grows per iteration after policy use
 repeat as i j a b a[i] a[i-1] a[] 3: 2 0 1MiB 1MiB*i -1 == = + - -> done out memory rejected allocated
-partition hold drop backward collect fail upstream with x=1 reads=a align=3 pool=b # , : SIZE_MAX
+partition hold drop backward collect fail backing with x=1 reads=a align=3 pool=b # , : SIZE_MAX
 """
 
 

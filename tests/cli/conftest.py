@@ -44,7 +44,7 @@ class FakeBackend:
 def probe(name: str) -> Usable | Unusable:
     if name == "cupy":
         return Unusable("cupy", "no device", "install a driver")
-    if name in ("beta", "alpha") or name.startswith("process:"):
+    if name in ("beta", "alpha") or name.startswith("command:"):
         backend = FakeBackend(name)
         return Usable(name, backend, backend.describe())
     raise ConfigurationError(f"unknown backend '{name}'; write one of alpha, beta, cupy")

@@ -46,16 +46,16 @@ class Nothing:
 class Little:
     """The reference or a faulty one, claiming little enough to be examined at once."""
 
-    def __init__(self, upstream: Backend) -> None:
-        self._upstream = upstream
+    def __init__(self, backing: Backend) -> None:
+        self._backing = backing
 
     def describe(self) -> Description:
-        claims = frozenset({Capability.MEMORY, Capability.POOL, Capability.CAPACITY, Capability.UPSTREAM_LEDGER})
+        claims = frozenset({Capability.MEMORY, Capability.POOL, Capability.CAPACITY, Capability.BACKING_LEDGER})
         promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO})
-        return replace(self._upstream.describe(), capabilities=claims, promises=promises)
+        return replace(self._backing.describe(), capabilities=claims, promises=promises)
 
     def open(self, profile: DeviceProfile) -> Context:
-        return self._upstream.open(profile)
+        return self._backing.open(profile)
 
 
 BACKENDS: dict[str, Backend] = {

@@ -63,11 +63,11 @@ def test_a_failure_is_shown_with_the_command_that_repeats_it(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judge(monkeypatch, lambda case, backend: Verdict.FAILED)
-    words = ["run", "cases/pool/trim.case", "--backend", "process:./driver 'a b'", "--seed", "5"]
+    words = ["run", "cases/pool/trim.case", "--backend", "command:./driver 'a b'", "--seed", "5"]
     assert main(words) == ExitCode.FINDINGS
     text = capsys.readouterr().out
-    assert "cases/pool/trim.case:7: operation 1 on 'process:./driver 'a b''\n" in text
-    again = "quiesce run cases/pool/trim.case --backend 'process:./driver '\"'\"'a b'\"'\"'' --seed 5"
+    assert "cases/pool/trim.case:7: operation 1 on 'command:./driver 'a b''\n" in text
+    again = "quiesce run cases/pool/trim.case --backend 'command:./driver '\"'\"'a b'\"'\"'' --seed 5"
     assert f"  reproduce: {again}\n" in text
 
 

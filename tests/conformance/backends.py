@@ -21,7 +21,7 @@ from quiesce.backend import (
 )
 from quiesce.backends.reference import backend as reference
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import BackingAllocated, BackingFreed, EventRecorded, Observation
 from quiesce.operations import Operation
 from quiesce.outcomes import Allocated, Done, Rejected, Unsupported
 
@@ -34,7 +34,7 @@ SMALL = frozenset(
         Capability.LEGACY_DEFAULT_STREAM,
         Capability.LAUNCH,
         Capability.STALL,
-        Capability.UPSTREAM_LEDGER,
+        Capability.BACKING_LEDGER,
         Capability.ORDER_LEDGER,
     }
 )
@@ -59,14 +59,14 @@ class Altered:
     describing: Callable[[Description], Any] = lambda description: description
     opening: Callable[[DeviceProfile], Any] | None = None
     wrapping: Callable[[Context], Any] = lambda context: context
-    upstream: Backend = field(default_factory=Small)
+    backing: Backend = field(default_factory=Small)
 
     def describe(self) -> Description:
-        description: Description = self.describing(self.upstream.describe())
+        description: Description = self.describing(self.backing.describe())
         return description
 
     def open(self, profile: DeviceProfile) -> Context:
-        opened: Context = self.opening(profile) if self.opening else self.wrapping(self.upstream.open(profile))
+        opened: Context = self.opening(profile) if self.opening else self.wrapping(self.backing.open(profile))
         return opened
 
 
@@ -269,8 +269,8 @@ def mixed_up(readings: dict[tuple[Gauge, Source], int]) -> Readings:
 
 
 def falling(readings: dict[tuple[Gauge, Source], int]) -> Readings:
-    """Count upstream calls downwards."""
-    return {key: 1000 - value if key[0] is Gauge.UPSTREAM_CALLS else value for key, value in readings.items()}
+    """Count backing calls downwards."""
+    return {key: 1000 - value if key[0] is Gauge.BACKING_CALLS else value for key, value in readings.items()}
 
 
 def off_by_a_page(readings: dict[tuple[Gauge, Source], int]) -> Readings:
@@ -306,23 +306,23 @@ def serving_strangers(operation: Operation, reply: Reply) -> Reply:
 
 
 def freed_twice(seen: tuple[Observation, ...]) -> Iterable[Observation]:
-    """Tell of every upstream free twice."""
-    return itertools.chain.from_iterable((each, each) if isinstance(each, UpstreamFreed) else (each,) for each in seen)
+    """Tell of every backing free twice."""
+    return itertools.chain.from_iterable((each, each) if isinstance(each, BackingFreed) else (each,) for each in seen)
 
 
 def never_freed(seen: tuple[Observation, ...]) -> Iterable[Observation]:
-    """Tell of no upstream free."""
-    return (each for each in seen if not isinstance(each, UpstreamFreed))
+    """Tell of no backing free."""
+    return (each for each in seen if not isinstance(each, BackingFreed))
 
 
 def of_other_sizes(seen: tuple[Observation, ...]) -> Iterable[Observation]:
-    """Tell of upstream frees with a size that nobody allocated."""
-    return (replace(each, size_bytes=1) if isinstance(each, UpstreamFreed) else each for each in seen)
+    """Tell of backing frees with a size that nobody allocated."""
+    return (replace(each, size_bytes=1) if isinstance(each, BackingFreed) else each for each in seen)
 
 
 def silent(seen: tuple[Observation, ...]) -> Iterable[Observation]:
-    """Forget the upstream ledger."""
-    return (each for each in seen if not isinstance(each, UpstreamAllocated | UpstreamFreed))
+    """Forget the backing ledger."""
+    return (each for each in seen if not isinstance(each, BackingAllocated | BackingFreed))
 
 
 def named_like_slots(seen: tuple[Observation, ...]) -> Iterable[Observation]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "fixtures" / "process" / "example_pool" / "example_pool.c"
+SOURCE = Path(__file__).parents[2] / "fixtures" / "command" / "example_pool" / "example_pool.c"
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,10 @@ from quiesce.conformance.ledger import Book
 from quiesce.conformance.notebook import NOTES_MAX, Notebook
 from quiesce.contract import LEDGER_FITS, OWN_NAMES
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import EventWaited, Observation, StreamSynchronized, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import BackingAllocated, BackingFreed, EventWaited, Observation, StreamSynchronized
 from quiesce.operations import MemoryKind
 
-LEDGER = Description("mine", "1", frozenset({Capability.UPSTREAM_LEDGER}))
+LEDGER = Description("mine", "1", frozenset({Capability.BACKING_LEDGER}))
 CLAIM = Description("mine", "1", frozenset())
 RESERVED = (Gauge.RESERVED, Source.LEDGER)
 
@@ -30,10 +30,10 @@ def book(*observations: Observation, description: Description = LEDGER, began: i
 @pytest.mark.parametrize(
     "observations",
     [
-        (UpstreamAllocated(4096, 512), UpstreamFreed(4096, 512), UpstreamAllocated(4096, 512)),
-        (UpstreamAllocated(4096, 512), UpstreamAllocated(4096, 512, device=1)),
-        (UpstreamAllocated(4096, 512), UpstreamAllocated(4096, 512, MemoryKind.PINNED)),
-        (UpstreamAllocated(4096, 0), UpstreamFreed(4096, 0)),
+        (BackingAllocated(4096, 512), BackingFreed(4096, 512), BackingAllocated(4096, 512)),
+        (BackingAllocated(4096, 512), BackingAllocated(4096, 512, device=1)),
+        (BackingAllocated(4096, 512), BackingAllocated(4096, 512, MemoryKind.PINNED)),
+        (BackingAllocated(4096, 0), BackingFreed(4096, 0)),
         (EventWaited("internal:7", "s"), StreamSynchronized(""), EventWaited("7", None)),
     ],
 )
@@ -43,25 +43,25 @@ def test_what_fits_together_is_let_be(observations: tuple[Observation, ...]) -> 
     assert notebook.looked[LEDGER_FITS] + notebook.looked[OWN_NAMES] > 0
 
 
-@pytest.mark.parametrize("observations", [(UpstreamFreed(4096, 512),), (UpstreamAllocated(4096, -1),)])
+@pytest.mark.parametrize("observations", [(BackingFreed(4096, 512),), (BackingAllocated(4096, -1),)])
 def test_what_does_not_is_noted(observations: tuple[Observation, ...]) -> None:
     assert len(book(*observations).findings(LEDGER_FITS)) == 1
 
 
 def test_a_ledger_that_is_not_claimed_to_be_complete_may_be_partial() -> None:
-    assert book(UpstreamFreed(4096, 512), description=CLAIM).findings(LEDGER_FITS) == ()
+    assert book(BackingFreed(4096, 512), description=CLAIM).findings(LEDGER_FITS) == ()
 
 
 @pytest.mark.parametrize("began", [None, 1 << 20])
 def test_memory_that_was_taken_before_anybody_looked_may_be_freed(began: int | None) -> None:
-    assert book(UpstreamFreed(4096, 1 << 20), began=began).findings(LEDGER_FITS) == ()
+    assert book(BackingFreed(4096, 1 << 20), began=began).findings(LEDGER_FITS) == ()
 
 
 def test_readings_add_up_from_nothing_or_from_the_first_reading() -> None:
     notebook = Notebook()
     written = Book(LEDGER, notebook)
     written.compare({RESERVED: 100}, None)  # taken when the context was opened
-    written.enter((UpstreamAllocated(4096, 512),), None)
+    written.enter((BackingAllocated(4096, 512),), None)
     written.compare({RESERVED: 612}, None)
     assert notebook.findings(LEDGER_FITS) == ()
     written.compare({RESERVED: 700}, None)

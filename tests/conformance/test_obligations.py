@@ -31,7 +31,7 @@ C = Capability
         (ops.QueryEvent("e"), {C.EVENTS}),
         (ops.RecordEvent("e", "s"), {C.EVENTS, C.STREAMS}),
         (ops.Launch(instance="x"), {C.LAUNCH, C.INSTANCES}),
-        (ops.InjectFailure(FailurePoint.UPSTREAM), {C.INJECTION}),
+        (ops.InjectFailure(FailurePoint.BACKING), {C.INJECTION}),
         (ops.Mark("m"), set()),
     ],
 )
@@ -58,7 +58,7 @@ def _some(operation: type[Operation]) -> Operation:
         "size_bytes": 1,
         "value": 1,
         "ordinal": 1,
-        "point": FailurePoint.UPSTREAM,
+        "point": FailurePoint.BACKING,
         "error": InjectedError.FOREIGN,
         "mode": CaptureMode.GLOBAL,
     }

@@ -13,7 +13,7 @@ import pytest
 
 from quiesce import operations as ops
 from quiesce.backend import Backend, DeviceProfile
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.case import Case, Known
@@ -71,7 +71,7 @@ FAULTY: list[tuple[str, Backend, str, str]] = [
     ("describes once", faults.describing_once(), STAYS_THE_SAME, "the same Description every time"),
     ("empty name", faults.described(name=""), MAKES_SENSE, "a name of printable characters"),
     ("odd alignment", faults.described(alignment_bytes=24), MAKES_SENSE, "a power of two"),
-    ("negative chunk", faults.described(chunk_bytes=-1), MAKES_SENSE, "upstream bytes that a tiny request may take"),
+    ("negative chunk", faults.described(chunk_bytes=-1), MAKES_SENSE, "backing bytes that a tiny request may take"),
     ("no factor", faults.described(footprint_factor=0), MAKES_SENSE, "at least 1"),
     ("no source", faults.described(gauges={Gauge.LIVE: frozenset()}), MAKES_SENSE, "who counts 'live'"),
     ("stall alone", faults.described(capabilities=faults.STREAMLESS), CLAIMS_REST, "claim streams as well"),
@@ -102,11 +102,11 @@ FAULTY: list[tuple[str, Backend, str, str]] = [
     ("marks", faults.answering(faults.unsupported_mark), CLAIMS_SERVED, "Done(): every backend lets itself be marked"),
     ("done", faults.answering(faults.done_for_a_block), OUTCOMES_FIT, "Allocated(address) for what makes a block"),
     ("address", faults.answering(faults.allocated_for_a_free), OUTCOMES_FIT, "Done() for what makes no block"),
-    ("twice", faults.observing(faults.freed_twice), LEDGER_FITS, "one UpstreamFreed for each UpstreamAllocated"),
+    ("twice", faults.observing(faults.freed_twice), LEDGER_FITS, "one BackingFreed for each BackingAllocated"),
     ("never freed", faults.observing(faults.never_freed), LEDGER_FITS, "every call that changes it"),
     ("sizes", faults.observing(faults.of_other_sizes), LEDGER_FITS, "with the size that was allocated there"),
     ("page", faults.reading(faults.off_by_a_page), LEDGER_FITS, "what the backend counts itself is a claim"),
-    ("silent", faults.observing(faults.silent), LEDGER_TOLD, "an UpstreamAllocated in the Reply"),
+    ("silent", faults.observing(faults.silent), LEDGER_TOLD, "a BackingAllocated in the Reply"),
     ("names", faults.observing(faults.named_like_slots), OWN_NAMES, "'internal:event'"),
 ]
 
@@ -294,6 +294,6 @@ def test_opencl_keeps_the_contract_and_passes_the_corpus() -> None:
 
 @pytest.mark.long
 def test_a_driver_in_another_language_conforms(example_pool: Path) -> None:
-    conformance = run_conformance(ProcessBackend([str(example_pool)]), operations=OPERATIONS)
+    conformance = run_conformance(CommandBackend([str(example_pool)]), operations=OPERATIONS)
     assert conformance.conforms, conformance.text()
     assert any(result.case.startswith("sweep/") and result.verdict is Verdict.PASSED for result in conformance.sweep)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import DeviceProfile
-from quiesce.backends.process import ProcessBackend, serve
+from quiesce.backends.command import CommandBackend, serve
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import find_cases, load
@@ -48,14 +48,14 @@ FAULTS = [
 ]
 
 
-def driver(fault: str) -> ProcessBackend:
+def driver(fault: str) -> CommandBackend:
     command = [sys.executable, str(DRIVERS / "altered.py"), fault]
-    backend = ProcessBackend(command, name="process:altered")
+    backend = CommandBackend(command, name="command:altered")
     backend.describe()
     return backend
 
 
-def broken(backend: ProcessBackend) -> dict[str, str]:
+def broken(backend: CommandBackend) -> dict[str, str]:
     """Return what each question finds, by rule."""
     said: dict[str, str] = {}
     for question in QUESTIONS:
@@ -108,7 +108,7 @@ def test_what_is_served_answers_every_question(name: str) -> None:
 
 
 def test_a_driver_in_another_language_answers_every_question(example_pool: Path) -> None:
-    assert broken(ProcessBackend([str(example_pool)])) == {}
+    assert broken(CommandBackend([str(example_pool)])) == {}
 
 
 def test_nobody_else_is_asked() -> None:
@@ -129,7 +129,7 @@ def test_the_conformance_run_asks_them(one: tuple[Case, ...]) -> None:
 
 def test_an_error_in_the_protocol_ends_the_run_and_is_told_once(one: tuple[Case, ...]) -> None:
     command = [sys.executable, "-S", "-E", str(DRIVERS / "canned.py"), "gauges", r'{"gauges":{}}\n']
-    conformance = run_conformance(ProcessBackend(command), operations=50, cases=one)
+    conformance = run_conformance(CommandBackend(command), operations=50, cases=one)
     assert [finding.rule for finding in conformance.findings] == [IN_PROTOCOL]
     assert conformance.text().count("lacks the key 'live'") == 1
     assert [gap.what for gap in conformance.not_exercised] == ["the corpus", "the sweep", "generated sequences"]

@@ -22,9 +22,9 @@ from quiesce.results import Verdict
 
 FOUND = (
     ("pool.no_squeeze", {"request_fits_but_out_of_memory"}, 6),
-    ("pool.reuse_without_unlink", {"live_blocks_do_not_overlap", "blocks_lie_within_upstream_memory"}, 8),
+    ("pool.reuse_without_unlink", {"live_blocks_do_not_overlap", "blocks_lie_within_backing_memory"}, 8),
     ("pool.ignores_alignment", {"addresses_are_aligned"}, 4),
-    ("reuse.ignores_guards", {"memory_is_reused_only_after_its_last_use", "memory_in_flight_stays_upstream"}, 12),
+    ("reuse.ignores_guards", {"memory_is_reused_only_after_its_last_use", "memory_in_flight_is_not_released"}, 12),
     ("pinned.extra_buffer", {"pinned_source_is_copied_directly"}, 3),
     ("tape.never_collects", {"unreachable_nodes_are_collected"}, 8),
 )

@@ -196,4 +196,4 @@ class Sequence:
 
     def _inject(self) -> Operation:
         error = self._random.choice(list(InjectedError))
-        return ops.InjectFailure(FailurePoint.UPSTREAM, self._random.randint(1, 2), error)
+        return ops.InjectFailure(FailurePoint.BACKING, self._random.randint(1, 2), error)

@@ -10,12 +10,12 @@ from quiesce.backend import DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.observations import (
+    BackingAllocated,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
     EventWaited,
     Observation,
-    UpstreamAllocated,
 )
 from quiesce.operations import MemoryKind
 from quiesce.oracle.oracle import Oracle
@@ -27,7 +27,7 @@ Exchange = tuple[str, Outcome, tuple[Observation, ...]]
 DESCRIPTION = replace(reference().describe(), promises=frozenset({Promise.TRIMS_TO_ZERO}), gauges={})
 BLOCK = Allocated(1 << 20)
 DONE = Done()
-CHUNK = UpstreamAllocated(1 << 20, 1 << 20, device=1)
+CHUNK = BackingAllocated(1 << 20, 1 << 20, device=1)
 
 IN_FLIGHT: tuple[Exchange, ...] = (
     ("use device 1", DONE, ()),
@@ -112,7 +112,7 @@ def test_a_pool_or_stream_of_another_device_may_be_refused(request_line: str) ->
 
 @pytest.mark.parametrize("kind", [MemoryKind.MANAGED, MemoryKind.PINNED])
 def test_a_trim_may_leave_what_is_told_on_another_device_than_the_first(kind: MemoryKind) -> None:
-    taken = UpstreamAllocated(1 << 20, 1 << 20, kind, device=1)
+    taken = BackingAllocated(1 << 20, 1 << 20, kind, device=1)
     cached: tuple[Exchange, ...] = (
         ("use device 1", DONE, ()),
         (f"a = allocate 1 {kind}", BLOCK, (taken,)),

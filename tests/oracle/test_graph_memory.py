@@ -9,19 +9,19 @@ import pytest
 from quiesce.backend import Capability, DeviceProfile, Promise, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
     EventCompleted,
     EventRecorded,
     EventWaited,
     Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
 )
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
+    BACKING_ERROR,
     CAPTURE_UNJOINED,
     CAPTURE_UNSUPPORTED,
     ILLEGAL_STATE,
-    UPSTREAM_ERROR,
     Allocated,
     Done,
     Rejected,
@@ -36,7 +36,7 @@ KEEPS = replace(
 PLACE = 1 << 20
 SIZE = 4096
 KEPT, ORDER = "graph_memory_is_kept", "memory_is_reused_only_after_its_last_use"
-IN_FLIGHT = "memory_in_flight_stays_upstream"
+IN_FLIGHT = "memory_in_flight_is_not_released"
 
 STREAMS = ("s = create stream nonblocking", "t = create stream nonblocking", "e = create event")
 CAPTURE = ("begin capture on s", "a = allocate 4096 on s", "launch on s writes=a", "free a")
@@ -51,7 +51,7 @@ class Script:
     def __init__(self, description: object = KEEPS) -> None:
         assert isinstance(description, type(KEEPS))
         self._oracle = Oracle(description, DeviceProfile())
-        chunk = UpstreamAllocated(PLACE, 1 << 20)
+        chunk = BackingAllocated(PLACE, 1 << 20)
         assert self("z = allocate 1", chunk, place=PLACE + (1 << 19)) == []
 
     def __call__(self, request: str, *seen: Observation, place: int = PLACE, refused: str = "") -> list[str]:
@@ -92,9 +92,9 @@ def test_the_next_capture_is_another_graph(script: Script) -> None:
     assert script("b = allocate 4096 on t") == [KEPT]
 
 
-def test_the_memory_of_a_graph_stays_upstream(script: Script) -> None:
+def test_the_memory_of_a_graph_stays_backing(script: Script) -> None:
     script.make(*GRAPH, "free z")
-    assert script("trim", UpstreamFreed(PLACE, 1 << 20)) == [KEPT]
+    assert script("trim", BackingFreed(PLACE, 1 << 20)) == [KEPT]
 
 
 def test_it_is_anybodys_once_the_graph_is_gone(script: Script) -> None:
@@ -103,12 +103,12 @@ def test_it_is_anybodys_once_the_graph_is_gone(script: Script) -> None:
 
 def test_it_may_go_back_with_its_graph(script: Script) -> None:
     script.make(*GRAPH, "free z")
-    assert script("destroy graph g", UpstreamFreed(PLACE, 1 << 20)) == []
+    assert script("destroy graph g", BackingFreed(PLACE, 1 << 20)) == []
 
 
 def test_it_does_not_go_back_while_its_graph_runs(script: Script) -> None:
     script.make(*GRAPH, "free z", "launch graph g on s")
-    assert script("destroy graph g", UpstreamFreed(PLACE, 1 << 20)) == [IN_FLIGHT]
+    assert script("destroy graph g", BackingFreed(PLACE, 1 << 20)) == [IN_FLIGHT]
 
 
 def test_whoever_gets_it_then_comes_behind_the_launches(script: Script) -> None:
@@ -207,14 +207,14 @@ def test_a_capture_whose_stream_is_destroyed_keeps_nothing(script: Script) -> No
 
 
 def test_a_graph_that_may_be_gone_keeps_nothing(script: Script) -> None:
-    script.make(*GRAPH, "fail upstream 1 with foreign-error")
-    assert script("destroy graph g", refused=UPSTREAM_ERROR) == []
+    script.make(*GRAPH, "fail backing 1 with foreign-error")
+    assert script("destroy graph g", refused=BACKING_ERROR) == []
     script.make("b = allocate 4096 on t")
 
 
 def test_captured_work_is_not_compared_with_that_of_a_graph_that_may_be_gone(script: Script) -> None:
-    script.make(*GRAPH, "fail upstream 1 with foreign-error")
-    assert script("destroy graph g", refused=UPSTREAM_ERROR) == []
+    script.make(*GRAPH, "fail backing 1 with foreign-error")
+    assert script("destroy graph g", refused=BACKING_ERROR) == []
     script.make("begin capture on t", "b = allocate 4096 on t", "launch on t writes=b")
 
 

@@ -270,7 +270,7 @@ TIDIED_UP_IN_SPITE_OF_A_FAILURE = """\
 a = allocate 1048576
 b = allocate 1
 free b
-fail upstream 1 with foreign-error
+fail backing 1 with foreign-error
 free a
 c = allocate 1
 """
@@ -318,7 +318,11 @@ launch writes=a
 INNOCENT = (
     ("best fit, addresses never again", "an unseen event orders nothing for certain", UNSEEN_EVENTS),
     ("best fit, addresses never again", "a stream may wait for what its memory was used by", UNSEEN_WAIT),
-    ("polled events, upstream ledger alone", "an unseen order completes nothing for certain", UNSEEN_ORDER),
+    (
+        "polled events, the backing ledger alone",
+        "an unseen order completes nothing for certain",
+        UNSEEN_ORDER,
+    ),
     ("powers of two", "a wait on the default stream may be no action", WAIT_ON_THE_DEFAULT_STREAM),
     ("huge pages", "a second stall may be the first one", STALLED_TWICE),
     ("buddies", "a request that is refused may leave a chunk behind", REFUSED_BUT_RESERVED),

@@ -13,15 +13,15 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import EventRecorded, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingRefused, EventRecorded, EventWaited, Observation
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
+    BACKING_ERROR,
     CAPTURE_IMPLICIT,
     CAPTURE_INVALIDATED,
     CAPTURE_UNSUPPORTED,
     INVALID_VALUE,
     NOT_READY,
-    UPSTREAM_ERROR,
     Allocated,
     Done,
     Outcome,
@@ -117,8 +117,8 @@ def test_what_is_staged_may_fail_for_its_block_before_anything_is_put_on_a_strea
     assert findings(*host, (request, OUT_OF_MEMORY)) == ()
     assert findings(*host, (request, UNSUPPORTED)) == ()
     assert findings(*host, (request, DONE))
-    error = Rejected(UPSTREAM_ERROR)
-    assert findings(*host, ("fail upstream 1 with foreign-error", DONE), (request, error)) == ()
+    error = Rejected(BACKING_ERROR)
+    assert findings(*host, ("fail backing 1 with foreign-error", DONE), (request, error)) == ()
     assert findings(*host, (request, error))
 
 
@@ -153,7 +153,7 @@ def test_what_gives_back_waits_or_asks_lacks_no_memory(request_line: str) -> Non
 
 
 TRIMS = frozenset({Promise.TRIMS_TO_ZERO})
-CHUNK = (UpstreamAllocated(1 << 20, 1 << 20),)
+CHUNK = (BackingAllocated(1 << 20, 1 << 20),)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_a_library_takes_for_its_own_things_is_no_cache(request_line: str) 
     idle: Exchange = ("synchronize device", DONE)
     block: tuple[Exchange, ...] = (("a = allocate 1", BLOCK), ("free a", DONE), idle, ("trim", DONE))
     assert findings((request_line, DONE, CHUNK), *block, promises=TRIMS)
-    untold = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+    untold = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.BACKING_LEDGER})
     begun: tuple[Exchange, ...] = (("mark m", DONE, 0),)
     assert findings(*begun, (request_line, DONE, 4096), ("trim", DONE), promises=TRIMS, description=untold) == ()
     kept: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, 4096), ("free a", DONE), idle, ("trim", DONE))
@@ -172,19 +172,19 @@ def test_what_a_library_takes_for_its_own_things_is_no_cache(request_line: str) 
 
 
 def test_memory_that_is_not_known_to_be_a_cache_need_not_be_reclaimed() -> None:
-    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
-    all_of_it = (UpstreamAllocated(1 << 20, 1 << 30),)
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_BACKING})
+    all_of_it = (BackingAllocated(1 << 20, 1 << 30),)
     request: Exchange = ("a = allocate 1", OUT_OF_MEMORY)
     assert findings(("s = create stream", DONE, all_of_it), request, promises=promises) == ()
     assert findings(("b = allocate 1", OUT_OF_MEMORY, ()), promises=promises)
 
 
-UNTOLD = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.UPSTREAM_LEDGER})
+UNTOLD = replace(DESCRIPTION, capabilities=DESCRIPTION.capabilities - {Capability.BACKING_LEDGER})
 HALF = 1 << 29
 
 
 def test_a_small_block_may_hold_all_that_a_larger_one_left() -> None:
-    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_UPSTREAM})
+    promises = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.SHARES_BACKING})
     idle: Exchange = ("synchronize device", DONE)
     small: Exchange = ("b = allocate 1", BLOCK)
     large: tuple[Exchange, ...] = ((f"a = allocate {2 * HALF}", BLOCK), ("free a", DONE), idle)
@@ -201,7 +201,7 @@ def test_a_small_block_may_hold_all_that_a_larger_one_left() -> None:
     assert findings(*large, small, ("free b", DONE), idle, request, promises=promises, description=UNTOLD)
 
 
-def test_who_promises_to_wait_is_held_to_it_though_nobody_tells_what_is_upstream() -> None:
+def test_who_promises_to_wait_is_held_to_it_though_nobody_tells_what_is_backing() -> None:
     waits = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM})
     freed: tuple[Exchange, ...] = (
         ("s = create stream", DONE),
@@ -321,7 +321,7 @@ def test_a_block_of_no_bytes_may_be_a_header_alone() -> None:
 )
 def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended: str) -> None:
     begun: tuple[Exchange, ...] = (("initialize", DONE),) if made != "initialize" else ()
-    half: tuple[Exchange, ...] = (*begun, (made, DONE), ("fail upstream 1", DONE), (ended, OUT_OF_MEMORY))
+    half: tuple[Exchange, ...] = (*begun, (made, DONE), ("fail backing 1", DONE), (ended, OUT_OF_MEMORY))
     gone = Rejected(INVALID_VALUE)
     assert findings(*half, (ended, gone)) == ()
     assert findings(*half, (ended, DONE)) == ()
@@ -331,20 +331,20 @@ def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended:
 
 @pytest.mark.parametrize(("size", "is_known"), [(1 << 20, True), ((1 << 30) + 1, False)])
 def test_an_error_below_is_not_to_be_taken_for_lack_of_memory(size: int, is_known: bool) -> None:
-    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
-    refused = (UpstreamRefused(size),)
+    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
+    refused = (BackingRefused(size),)
     assert bool(findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused))) is is_known
     assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY)) == ()
     assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused * 2)) == ()
-    assert findings(armed, ("a = allocate 1", Rejected(UPSTREAM_ERROR), refused)) == ()
+    assert findings(armed, ("a = allocate 1", Rejected(BACKING_ERROR), refused)) == ()
     assert findings(armed, ("p = create pool", OUT_OF_MEMORY, refused)) == ()
-    assert findings(("fail upstream 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
+    assert findings(("fail backing 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
 
 
 def test_a_call_that_was_to_give_memory_back_may_have_met_the_error() -> None:
-    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
     freed: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, CHUNK), ("free a", DONE))
-    served, refused = UpstreamAllocated(3 << 20, 1 << 20), UpstreamRefused(1 << 20)
+    served, refused = BackingAllocated(3 << 20, 1 << 20), BackingRefused(1 << 20)
     for beside in (("trim", DONE), ("p = create pool", DONE), ("s = create stream", DONE)):
         assert findings(*freed, armed, beside, ("b = allocate 1", Allocated(3 << 20), (refused, served))) == ()
     assert findings(*freed, armed, ("b = allocate 1", Allocated(3 << 20), (served,))) == ()
@@ -365,9 +365,9 @@ def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
 
 @pytest.mark.parametrize(("pool", "is_known"), [("p = create pool", True), ("p = create pool limit=1MiB", False)])
 def test_what_a_limit_below_the_pool_refuses_is_no_error_below(pool: str, is_known: bool) -> None:
-    taken, refused = (UpstreamAllocated(1 << 20, 900 << 10),), (UpstreamRefused(900 << 10),)
+    taken, refused = (BackingAllocated(1 << 20, 900 << 10),), (BackingRefused(900 << 10),)
     full: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 900KiB pool=p", BLOCK, taken))
-    armed: Exchange = ("fail upstream 1 with foreign-error", DONE)
+    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
     assert bool(findings(*full, armed, ("b = allocate 900KiB pool=p", OUT_OF_MEMORY, refused))) is is_known
 
 
@@ -380,7 +380,7 @@ def test_what_was_freed_on_a_lost_stream_may_wait_for_all_it_was_given(waits: bo
         ("e = create event", DONE),
         ("a = allocate 1 on t", BLOCK, CHUNK),
         ("free a", DONE),
-        ("b = allocate 1 on s", Allocated(1 << 30), (UpstreamAllocated(1 << 30, 1 << 20),)),
+        ("b = allocate 1 on s", Allocated(1 << 30), (BackingAllocated(1 << 30, 1 << 20),)),
         ("stall s", DONE),
         ("fill b 0 on s", DONE),
         ("record event e on s", DONE),

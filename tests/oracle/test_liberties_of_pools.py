@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from quiesce.backend import Description, Promise
-from quiesce.observations import EventRecorded, Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded, Observation
 from quiesce.operations import MemoryKind
-from quiesce.outcomes import ILLEGAL_STATE, NOT_READY, UPSTREAM_ERROR, Allocated, OutOfMemory, Rejected
+from quiesce.outcomes import BACKING_ERROR, ILLEGAL_STATE, NOT_READY, Allocated, OutOfMemory, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
 
@@ -40,7 +40,7 @@ def test_a_pool_may_have_made_a_place_for_what_a_graph_did_not_get() -> None:
 
 @pytest.mark.parametrize("description", [DESCRIPTION, UNTOLD])
 def test_what_a_failed_request_took_in_a_capture_may_stay_for_the_graph(description: Description) -> None:
-    taken: Exchange = ("a = allocate 1GiB on s", OutOfMemory(), (UpstreamAllocated(1 << 30, 1 << 20),))
+    taken: Exchange = ("a = allocate 1GiB on s", OutOfMemory(), (BackingAllocated(1 << 30, 1 << 20),))
     if description is UNTOLD:
         taken = ("a = allocate 1GiB on s", OutOfMemory(), 1 << 20)
     captured = (("mark m", DONE, 0), *OF_A_GRAPH[1:3], taken, ("g = end capture on s", DONE))
@@ -59,7 +59,7 @@ def test_what_a_failed_request_had_may_go_back_in_the_order_of_its_stream(
 ) -> None:
     stalled: tuple[Exchange, ...] = (("s = create stream", DONE), ("stall s", DONE))
     host: Exchange = ("h = allocate 1 pageable", Allocated(1 << 32), 0)
-    taken: Exchange = (request_line, OUT_OF_MEMORY, (UpstreamAllocated(1 << 30, 1 << 20),))
+    taken: Exchange = (request_line, OUT_OF_MEMORY, (BackingAllocated(1 << 30, 1 << 20),))
     failed = (host, *stalled, (request_line, OUT_OF_MEMORY, 1 << 20) if description is UNTOLD else taken)
     judged = partial(findings, *failed, promises=TRIMS, description=description)
     assert judged(("trim", DONE)) == ()
@@ -71,7 +71,7 @@ def test_what_a_failed_request_had_may_go_back_in_the_order_of_its_stream(
     [
         ("trim", DONE, CHUNK),
         ("s = create stream", DONE, CHUNK),
-        ("a = allocate 1", Allocated(1 << 30), (*CHUNK, UpstreamAllocated(1 << 30, 1 << 20))),
+        ("a = allocate 1", Allocated(1 << 30), (*CHUNK, BackingAllocated(1 << 30, 1 << 20))),
     ],
 )
 def test_what_the_first_answer_tells_of_may_be_the_librarys_own(opened: Exchange) -> None:
@@ -81,13 +81,13 @@ def test_what_the_first_answer_tells_of_may_be_the_librarys_own(opened: Exchange
 
 
 def test_what_was_cached_before_a_request_failed_goes_back_at_once() -> None:
-    block: Exchange = ("b = allocate 1", BLOCK, (UpstreamAllocated(1 << 20, 1 << 20),))
+    block: Exchange = ("b = allocate 1", BLOCK, (BackingAllocated(1 << 20, 1 << 20),))
     cached: tuple[Exchange, ...] = (block, ("free b", DONE), ("s = create stream nonblocking", DONE), ("stall s", DONE))
     failed = (*cached, ("a = allocate 1GiB on s", OUT_OF_MEMORY))
     assert findings(*failed, ("trim", DONE), promises=TRIMS)
 
 
-HELD: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, (UpstreamAllocated(1 << 20, 1 << 20),)), ("free a", DONE))
+HELD: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, (BackingAllocated(1 << 20, 1 << 20),)), ("free a", DONE))
 STREAMS: tuple[Exchange, ...] = (
     ("s = create stream nonblocking", DONE),
     ("t = create stream nonblocking", DONE),
@@ -131,7 +131,7 @@ def test_a_graph_has_scratch_memory_where_it_runs() -> None:
 def test_scratch_memory_was_there_before_the_launch() -> None:
     launched: tuple[Exchange, ...] = (*STREAMS, ("launch on s", DONE))
     assert findings(*launched, *HELD, ("trim", DONE), promises=TRIMS)
-    beside: Exchange = ("launch on s", DONE, (UpstreamAllocated(1 << 20, 1 << 20),))
+    beside: Exchange = ("launch on s", DONE, (BackingAllocated(1 << 20, 1 << 20),))
     in_it: tuple[Exchange, ...] = (beside, ("a = allocate 1", BLOCK), ("free a", DONE))
     assert findings(*STREAMS, *in_it, ("trim", DONE), promises=TRIMS) == ()
 
@@ -149,19 +149,19 @@ def test_a_pool_of_which_no_graph_has_memory_goes() -> None:
     assert findings(*CAPTURED, ("destroy graph g", DONE), ("destroy pool p", ILLEGAL))
 
 
-@pytest.mark.parametrize(("seen", "is_judged"), [((UpstreamRefused(40 << 20),), True), ((), False)])
-def test_who_tells_what_upstream_refused_tells_all_that_it_gave(seen: tuple[Observation, ...], is_judged: bool) -> None:
+@pytest.mark.parametrize(("seen", "is_judged"), [((BackingRefused(40 << 20),), True), ((), False)])
+def test_who_tells_what_backing_refused_tells_all_that_it_gave(seen: tuple[Observation, ...], is_judged: bool) -> None:
     exchanges: tuple[Exchange, ...] = (
         ("p = create pool limit=256MiB", DONE),
-        ("fail upstream 1 with foreign-error", DONE),
-        ("a = allocate 40MiB pool=p", Rejected(UPSTREAM_ERROR), seen),
+        ("fail backing 1 with foreign-error", DONE),
+        ("a = allocate 40MiB pool=p", Rejected(BACKING_ERROR), seen),
     )
     again: Exchange = ("b = allocate 40MiB pool=p", OutOfMemory())
     assert bool(findings(*exchanges, again, promises=frozenset({Promise.RECLAIMS_BEFORE_OOM}))) is is_judged
 
 
 def test_a_smaller_chunk_is_as_small_as_the_pool_likes() -> None:
-    usual, smaller = UpstreamRefused(9 << 20), UpstreamRefused(6 << 20)
+    usual, smaller = BackingRefused(9 << 20), BackingRefused(6 << 20)
     description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
     for refused, is_retried in ((usual, smaller), True), ((usual, usual), False):
         tried: Exchange = ("a = allocate 1", OUT_OF_MEMORY, refused)
@@ -172,8 +172,8 @@ def test_a_smaller_chunk_is_as_small_as_the_pool_likes() -> None:
     ("armed", "asked", "is_usual"),
     [
         ((), (), True),
-        ((("fail bookkeeper 3", DONE),), (), False),  # it may be met before anything is asked of upstream
-        ((), (UpstreamRefused(4 << 20),), False),  # so much had no room beside what was held
+        ((("fail bookkeeper 3", DONE),), (), False),  # it may be met before anything is asked of the backing allocator
+        ((), (BackingRefused(4 << 20),), False),  # so much had no room beside what was held
     ],
 )
 def test_what_a_pool_takes_after_a_failure_is_not_its_first_chunk(
@@ -181,13 +181,13 @@ def test_what_a_pool_takes_after_a_failure_is_not_its_first_chunk(
 ) -> None:
     held, small, large = (1 << 20, 5 << 20), (1 << 30, 4096), (1 << 30, 4 << 20)
     beside: tuple[Exchange, ...] = (
-        ("x = allocate 5MiB", Allocated(held[0]), (UpstreamAllocated(*held),)),
+        ("x = allocate 5MiB", Allocated(held[0]), (BackingAllocated(*held),)),
         ("free x", DONE),
         *armed,
     )
-    squeezed = (*asked, UpstreamFreed(*held), UpstreamAllocated(*small))
+    squeezed = (*asked, BackingFreed(*held), BackingAllocated(*small))
     first: tuple[Exchange, ...] = (("a = allocate 4096", Allocated(small[0]), squeezed), ("free a", DONE))
-    again: Exchange = ("b = allocate 4096", Allocated(large[0]), (UpstreamFreed(*small), UpstreamAllocated(*large)))
+    again: Exchange = ("b = allocate 4096", Allocated(large[0]), (BackingFreed(*small), BackingAllocated(*large)))
     resets = frozenset({Promise.GROWTH_RESETS})
     assert bool(findings(*beside, *first, again, promises=resets)) is is_usual
 
@@ -195,15 +195,15 @@ def test_what_a_pool_takes_after_a_failure_is_not_its_first_chunk(
 @pytest.mark.parametrize(("pool", "is_kept"), [("p = create pool limit=12MiB", True), ("p = create pool", False)])
 def test_a_limit_may_keep_a_pool_from_its_usual_chunk(pool: str, is_kept: bool) -> None:
     description, retries = replace(DESCRIPTION, chunk_bytes=9 << 20), frozenset({Promise.RETRIES_SMALLER})
-    smaller = (UpstreamRefused(9 << 20), UpstreamAllocated(1 << 20, 6 << 20))
+    smaller = (BackingRefused(9 << 20), BackingAllocated(1 << 20, 6 << 20))
     made: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 6MiB pool=p", BLOCK, smaller))
-    tried: Exchange = ("b = allocate 1 pool=p", OUT_OF_MEMORY, (UpstreamRefused(6 << 20),))
+    tried: Exchange = ("b = allocate 1 pool=p", OUT_OF_MEMORY, (BackingRefused(6 << 20),))
     assert bool(findings(*made, tried, promises=retries, description=description)) is not is_kept
 
 
 def test_a_limit_may_count_more_than_was_asked_for() -> None:
     promises = frozenset({Promise.REUSES_BLOCKS})
-    chunk: Exchange = ("a = allocate 1MiB pool=p", BLOCK, (UpstreamAllocated(1 << 20, 4 << 20),))
+    chunk: Exchange = ("a = allocate 1MiB pool=p", BLOCK, (BackingAllocated(1 << 20, 4 << 20),))
     again: Exchange = ("c = allocate 1MiB pool=p", OUT_OF_MEMORY)
     for made, is_judged in (("p = create pool", True), ("p = create pool limit=2MiB", False)):
         exchanges = ((made, DONE), chunk, ("free a", DONE), again)
@@ -242,7 +242,7 @@ def test_a_chunk_that_blocks_of_several_pools_were_in_is_anybodys() -> None:
 
 
 def test_memory_that_blocks_of_another_kind_were_in_is_anybodys() -> None:
-    chunk = (UpstreamAllocated(1 << 20, 1 << 20, MemoryKind.PINNED),)
+    chunk = (BackingAllocated(1 << 20, 1 << 20, MemoryKind.PINNED),)
     first: tuple[Exchange, ...] = (("a = allocate 1 pinned", BLOCK, chunk), ("free a", DONE))
     then: tuple[Exchange, ...] = (("b = allocate 1 pageable", BLOCK), ("free b", DONE))
     assert findings(*first, *then, ("trim pinned", DONE), promises=TRIMS) == ()
@@ -251,7 +251,7 @@ def test_memory_that_blocks_of_another_kind_were_in_is_anybodys() -> None:
 
 def test_a_device_block_may_lie_in_managed_memory() -> None:
     seen: Exchange = ("a = allocate 1", BLOCK, CHUNK)
-    managed = (UpstreamAllocated(1 << 30, 1 << 20, MemoryKind.MANAGED),)
+    managed = (BackingAllocated(1 << 30, 1 << 20, MemoryKind.MANAGED),)
     assert findings(seen, ("b = allocate 1", Allocated(1 << 30), managed)) == ()
-    pinned = (UpstreamAllocated(1 << 30, 1 << 20, MemoryKind.PINNED),)
+    pinned = (BackingAllocated(1 << 30, 1 << 20, MemoryKind.PINNED),)
     assert findings(seen, ("b = allocate 1", Allocated(1 << 30), pinned))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quiesce.backend import Promise
-from quiesce.observations import CopyEnqueued, EventRecorded, EventWaited, UpstreamAllocated, UpstreamFreed
+from quiesce.observations import BackingAllocated, BackingFreed, CopyEnqueued, EventRecorded, EventWaited
 from quiesce.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
@@ -32,7 +32,7 @@ USED_AND_FREED: tuple[Exchange, ...] = (
     ("fill a 0 on s", DONE),  # a launch might have scratch memory beside it
     ("free a", DONE),
     ("synchronize device", DONE),
-    ("b = allocate 1", Allocated(1 << 30), (UpstreamAllocated(1 << 30, 1 << 20),)),
+    ("b = allocate 1", Allocated(1 << 30), (BackingAllocated(1 << 30, 1 << 20),)),
     ("fill b 0 on s", DONE),
     ("fill b 0 on t", DONE),
 )
@@ -56,7 +56,7 @@ def test_nobody_tells_where_events_for_a_free_are_recorded_later() -> None:
     assert findings(*USED_AND_FREED, trim, idle, trim, promises=promises, description=ORDER_UNTOLD)
 
 
-RETURNED = (UpstreamFreed(1 << 20, 1 << 20),)
+RETURNED = (BackingFreed(1 << 20, 1 << 20),)
 
 
 @pytest.mark.parametrize(

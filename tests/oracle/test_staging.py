@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
     CopyEnqueued,
     EventCompleted,
     EventRecorded,
     EventWaited,
     Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
 )
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import Allocated
@@ -29,8 +29,8 @@ RECORDED = EventRecorded("internal:1", "s")
 COMPLETED = EventCompleted("internal:1")
 
 
-def held(kind: MemoryKind) -> UpstreamAllocated:
-    return UpstreamAllocated(BUFFER, 4096, kind)
+def held(kind: MemoryKind) -> BackingAllocated:
+    return BackingAllocated(BUFFER, 4096, kind)
 
 
 def staged(slot: str, source: str, *before: Observation, at: int = BUFFER, to: int = 0) -> Exchange:
@@ -53,7 +53,7 @@ def test_a_buffer_is_filled_again_when_the_copy_out_of_it_is_done() -> None:
     "exchange",
     [
         ("p = allocate 256 pinned", Allocated(BUFFER)),
-        ("q = create pool", DONE, (UpstreamFreed(BUFFER, 4096, PINNED),)),
+        ("q = create pool", DONE, (BackingFreed(BUFFER, 4096, PINNED),)),
     ],
 )
 def test_a_buffer_is_handed_out_or_goes_back_when_the_copy_out_of_it_is_done(exchange: Exchange) -> None:
@@ -111,7 +111,7 @@ def test_where_no_order_is_told_nobody_knows_what_was_waited_for() -> None:
 
 
 def test_a_copy_on_a_stream_of_the_librarys_own_waits_for_earlier_work() -> None:
-    device = UpstreamAllocated(3 << 30, 4096)
+    device = BackingAllocated(3 << 30, 4096)
     freed: tuple[Exchange, ...] = (
         *HOST,
         ("a = allocate 256 on s", Allocated(3 << 30), (device,)),

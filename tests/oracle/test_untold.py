@@ -23,7 +23,7 @@ SEED = 3
 OPERATIONS_MAX = 10_000
 ORDER = frozenset({Capability.ORDER_LEDGER})
 REUSE = "memory_is_reused_only_after_its_last_use"
-IN_FLIGHT = "memory_in_flight_stays_upstream"
+IN_FLIGHT = "memory_in_flight_is_not_released"
 UNTOLD = Withholding(reference(), "tells no order", ORDER)
 
 

@@ -53,7 +53,7 @@ def test_the_command_that_reproduces_a_failure_does(project: Project) -> None:
 
 def test_an_error_in_the_wire_protocol_is_told_whole_once(project: Project) -> None:
     canned = Path(__file__).parents[1] / "backends" / "drivers" / "canned.py"
-    backend = f"process:'{sys.executable}' '{canned}' gauges '[]\\n'"
+    backend = f"command:'{sys.executable}' '{canned}' gauges '[]\\n'"
     for number in range(3):
         project.write(f"cases/pool/case_{number}.case", CONTROL.format(number=number))
     result = project.run("-k", "case_", f"--quiesce-backend={backend}")

@@ -155,8 +155,8 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
             "ERROR: --quiesce-backend: 'reference:' names no argument; write reference:FAULT, such as *",
         ),
         (
-            "--quiesce-backend=process:./no_such_driver",
-            "ERROR: --quiesce-backend: backend 'process:./no_such_driver' cannot work here: * cannot be started *",
+            "--quiesce-backend=command:./no_such_driver",
+            "ERROR: --quiesce-backend: backend 'command:./no_such_driver' cannot work here: * cannot be started *",
         ),
         (
             "--quiesce-seed=",

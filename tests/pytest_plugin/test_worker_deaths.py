@@ -49,7 +49,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
     result.assert_outcomes(failed=1, passed=8)
     result.stdout.fnmatch_lines(
         [
-            "unit/test_it.py:8: on 'process'",
+            "unit/test_it.py:8: leak check",
             "  rule:      process_survives_every_request (violation)",
             "  expected:  the process lives until every round of the test has run",
             "  observed:  worker 'gw[01]' crashed while running 'unit/test_it.py::test_dies[[]a/b::c[]]'",

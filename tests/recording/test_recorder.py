@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import BackendFault, DeviceProfile, Flavour, Reply
-from quiesce.backends.process.backend import ProcessBackend
+from quiesce.backends.command.backend import CommandBackend
 from quiesce.backends.reference import ReferenceBackend, backend
 from quiesce.operations import Operation, SynchronizeDevice
 from quiesce.recording.__main__ import ask_probe, file_name, main
@@ -64,7 +64,7 @@ def test_a_crash_keeps_what_was_answered_before_it() -> None:
 
 
 def test_a_process_that_dies_is_an_end_and_not_an_error() -> None:
-    dying = ProcessBackend([sys.executable, "-c", "import os; os._exit(3)"], name="dying")
+    dying = CommandBackend([sys.executable, "-c", "import os; os._exit(3)"], name="dying")
     recorded = record(dying, program("trim"))
     assert recorded.end.startswith("not opened")
     assert recorded.answers == ()

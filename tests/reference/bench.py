@@ -54,14 +54,14 @@ class Bench:
 
     @property
     def reserved(self) -> int:
-        """Bytes held from upstream, by the ledger; the claim agrees."""
+        """Bytes held from the backing allocator, by the ledger; the claim agrees."""
         readings = self.machine.readings()
         assert readings[Gauge.RESERVED, Source.CLAIM] == readings[Gauge.RESERVED, Source.LEDGER]
         return readings[Gauge.RESERVED, Source.LEDGER]
 
     @property
     def pinned(self) -> int:
-        """Pinned bytes held from upstream, by the ledger; the claim agrees."""
+        """Pinned bytes held from the backing allocator, by the ledger; the claim agrees."""
         readings = self.machine.readings()
         assert readings[Gauge.PINNED, Source.CLAIM] == readings[Gauge.PINNED, Source.LEDGER]
         return readings[Gauge.PINNED, Source.LEDGER]

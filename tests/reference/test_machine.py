@@ -84,7 +84,7 @@ def test_readings_follow_what_is_owned(bench: Bench) -> None:
     assert bench.gauge(Gauge.STREAMS) == bench.gauge(Gauge.EVENTS) == bench.gauge(Gauge.INSTANCES) == 1
     assert bench.gauge(Gauge.NODES) == 2
     assert bench.gauge(Gauge.RETAINED) == 4 + 3 + 2
-    assert bench.gauge(Gauge.UPSTREAM_CALLS) == 4
+    assert bench.gauge(Gauge.BACKING_CALLS) == 4
 
 
 def test_closing_twice_says_the_same_and_afterwards_everything_is_refused(bench: Bench) -> None:

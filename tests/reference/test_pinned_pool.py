@@ -33,7 +33,7 @@ def test_trim_gives_back_what_is_free(bench: Bench) -> None:
     assert bench.pinned == 0
 
 
-def test_the_granularity_of_upstream_is_counted(make_bench: MakeBench) -> None:
+def test_the_granularity_of_backing_is_counted(make_bench: MakeBench) -> None:
     bench = make_bench(granularity_bytes=4096)
     bench.make("a = allocate 1 pinned")
     assert bench.pinned == 4096

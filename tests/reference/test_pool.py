@@ -6,7 +6,7 @@ import pytest
 
 from quiesce import operations as ops
 from quiesce.gauges import Gauge
-from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import FailurePoint, MemoryKind
 from quiesce.outcomes import INVALID_VALUE, OutOfMemory, Rejected
 from quiesce.reference.chunks import CHUNK_BYTES_MAX, FIRST_BLOCKS, Growth, class_of
@@ -54,11 +54,11 @@ def test_a_class_that_was_squeezed_to_single_blocks_grows_again() -> None:
 
 def test_blocks_of_a_class_share_a_chunk(bench: Bench) -> None:
     bench.make(*(f"a[{i}] = allocate 600" for i in range(FIRST_BLOCKS)))
-    assert [seen.size_bytes for seen in bench.observed(UpstreamAllocated)] == [FIRST_BLOCKS * 1024]
+    assert [seen.size_bytes for seen in bench.observed(BackingAllocated)] == [FIRST_BLOCKS * 1024]
     addresses = [bench.address(f"a[{i}]") for i in range(FIRST_BLOCKS)]
     assert sorted(addresses) == list(range(min(addresses), min(addresses) + FIRST_BLOCKS * 1024, 1024))
     bench.make("next = allocate 600")
-    assert [seen.size_bytes for seen in bench.observed(UpstreamAllocated)] == [24 * 1024]
+    assert [seen.size_bytes for seen in bench.observed(BackingAllocated)] == [24 * 1024]
 
 
 def test_a_freed_block_is_the_next_one_of_its_class(bench: Bench) -> None:
@@ -121,7 +121,7 @@ def test_granularity_rounds_what_is_held_and_what_a_limit_counts(make_bench: Mak
 
 def test_a_squeeze_makes_room_for_another_size(bench: Bench) -> None:
     bench.make("a = allocate 40MiB", "free a", "b = allocate 41MiB")
-    assert len(bench.observed(UpstreamRefused)) == 1
+    assert len(bench.observed(BackingRefused)) == 1
     assert bench.reserved == 41 * MIB
 
 
@@ -140,7 +140,7 @@ def test_growth_starts_over_once_the_class_has_no_chunk(bench: Bench) -> None:
 
 def test_a_pool_that_cannot_grow_as_usual_tries_a_smaller_chunk(bench: Bench) -> None:
     bench.make("a = allocate 62MiB", "b = allocate 1MiB")
-    assert [seen.size_bytes // MIB for seen in bench.observed(UpstreamAllocated)] == [62, 2]
+    assert [seen.size_bytes // MIB for seen in bench.observed(BackingAllocated)] == [62, 2]
     bench.make("c = allocate 1MiB")
     assert bench("d = allocate 1MiB") == "out of memory"
 
@@ -185,7 +185,7 @@ def test_trim_gives_back_what_is_idle_and_nothing_else(bench: Bench) -> None:
     )
     bench.make("trim")
     assert bench.reserved == FIRST_BLOCKS * 1024
-    assert len(bench.observed(UpstreamFreed)) == 2
+    assert len(bench.observed(BackingFreed)) == 2
     bench.make("free a", "trim")
     assert bench.reserved == 0
 
@@ -204,23 +204,23 @@ def test_no_bytes_are_nobodys_and_freeing_them_does_nothing(bench: Bench) -> Non
     assert bench("c = allocate 0 pool=nobody") == "rejected invalid-handle"
 
 
-@pytest.mark.parametrize("point", ["upstream", "bookkeeper"])
+@pytest.mark.parametrize("point", ["backing", "bookkeeper"])
 def test_an_injected_out_of_memory_is_survived(bench: Bench, point: str) -> None:
     bench.make(f"fail {point} 1", "a = allocate 3MiB")
     assert bench.reserved == 3 * MIB
 
 
-@pytest.mark.parametrize("point", ["upstream", "bookkeeper"])
+@pytest.mark.parametrize("point", ["backing", "bookkeeper"])
 def test_a_foreign_error_passes_through_and_leaves_the_cache(bench: Bench, point: str) -> None:
     bench.make("a = allocate 3MiB", "free a", f"fail {point} 2 with foreign-error", "b = allocate 10MiB")
-    assert bench("c = allocate 11MiB") == "rejected upstream-error"
+    assert bench("c = allocate 11MiB") == "rejected backing-error"
     assert bench.reserved == 13 * MIB
     bench.make("c = allocate 11MiB")
 
 
 def test_an_injection_that_counts_from_zero_is_refused(bench: Bench) -> None:
 
-    reply = bench.machine.perform(ops.InjectFailure(FailurePoint.UPSTREAM, 0))
+    reply = bench.machine.perform(ops.InjectFailure(FailurePoint.BACKING, 0))
     assert reply.outcome == Rejected(INVALID_VALUE)
 
 

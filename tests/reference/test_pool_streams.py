@@ -6,7 +6,7 @@ import pytest
 
 from quiesce.backend import Flavour
 from quiesce.gauges import Gauge
-from quiesce.observations import EventWaited, UpstreamAllocated
+from quiesce.observations import BackingAllocated, EventWaited
 
 from .bench import Bench
 from .conftest import MakeBench
@@ -185,7 +185,7 @@ def test_work_outside_a_capture_is_not_deferred(bench: Bench) -> None:
     bench.make("s = create stream nonblocking", "t = create stream nonblocking", "begin capture on s")
     for i in range(20):
         bench.make(f"a[{i}] = allocate 3MiB on t", f"launch on t writes=a[{i}]", f"free a[{i}]")
-    assert len(bench.observed(UpstreamAllocated)) == 1
+    assert len(bench.observed(BackingAllocated)) == 1
 
 
 def test_a_free_behind_a_blocked_default_stream_loses_nothing(bench: Bench) -> None:

@@ -56,7 +56,7 @@ def test_totals_are_those_of_the_elements(report: Report) -> None:
         assert element.get("tests") == str(len(list(element.iter("testcase"))))
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             assert element.get(attribute) == str(len(list(element.iter(tag))))
-    assert [suite.get("name") for suite in root.iter("testsuite")] == ["host", "opencl", "process", "reference"]
+    assert [suite.get("name") for suite in root.iter("testsuite")] == ["host", "leak-check", "opencl", "reference"]
 
 
 def test_what_leaves_the_run_without_a_verdict_is_an_error(unresolved: Result) -> None:

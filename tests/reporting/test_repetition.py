@@ -9,7 +9,7 @@ from quiesce.reporting.terminal import render_summary
 from quiesce.results import Result, Verdict
 
 
-def failing(number: int, rule: str = IN_PROTOCOL, backend: str = "process:pool") -> Result:
+def failing(number: int, rule: str = IN_PROTOCOL, backend: str = "command:pool") -> Result:
     finding = Finding(rule, "an answer", f"in reply to 'free b{number}': the reply lacks the key 'outcome'")
     return Result(f"pool/case_{number:02}", "", f"{number}.case", backend, Verdict.FAILED, findings=(finding,))
 
@@ -32,7 +32,7 @@ def test_one_case_has_no_others() -> None:
 
 
 def test_each_driver_is_told_of() -> None:
-    results = [failing(1), failing(2), failing(1, backend="process:other"), failing(2, backend="process:other")]
+    results = [failing(1), failing(2), failing(1, backend="command:other"), failing(2, backend="command:other")]
     assert [failure.result for failure in told_once(results)] == [results[0], results[2]]
 
 

@@ -18,11 +18,11 @@ cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 
 
 cases/tape/diamond.case: broken case on 'reference': the fault 'tape.leaks' did not turn it red
 
-backend    executed  passed  failed  broken  unsupported  not promised  known  inconclusive
-host              0       0       0       0            1             1      0             0
-opencl            2       0       0       0            0             0      1             1
-process           1       0       0       0            0             0      1             0
-reference         3       1       1       1            0             0      0             0
+backend     executed  passed  failed  broken  unsupported  not promised  known  inconclusive
+host               0       0       0       0            1             1      0             0
+leak-check         1       0       0       0            0             0      1             0
+opencl             2       0       0       0            0             0      1             1
+reference          3       1       1       1            0             0      0             0
 skipped 'cupy': it cannot be imported: No module named 'cupy'; pip install cupy
 NOTHING WAS EXECUTED on 'host': 1 unsupported, 1 not promised. This is not a pass.
 6 results from 3 backends: 2 failures

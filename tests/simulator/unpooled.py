@@ -52,20 +52,20 @@ class Unpooled(CachingPool):
     def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
         """Allocate, which a capture forbids that is not relaxed."""
         self.streams.captures.forbid_unsafe_call()
-        self.capacities[self.upstream.device].take(size_bytes)
-        address = self.upstream.allocate(size_bytes, alignment_bytes)
-        block = Block(address, size_bytes, size_bytes, self.upstream.kind, stream, self)
+        self.capacities[self.backing.device].take(size_bytes)
+        address = self.backing.allocate(size_bytes, alignment_bytes)
+        block = Block(address, size_bytes, size_bytes, self.backing.kind, stream, self)
         self.count_allocated(block)
         return block
 
     def free(self, block: Block, stream: Stream) -> None:
         """Free, once all work of the device is complete, and of every device for memory that all of them see."""
         self.streams.captures.forbid_unsafe_call()
-        everywhere = self.upstream.kind is MemoryKind.MANAGED
-        for device in range(len(self.capacities)) if everywhere else [self.upstream.device]:
+        everywhere = self.backing.kind is MemoryKind.MANAGED
+        for device in range(len(self.capacities)) if everywhere else [self.backing.device]:
             self.streams.finish_device(device)
-        self.upstream.free(block.address)
-        self.capacities[self.upstream.device].give_back(block.size_bytes)
+        self.backing.free(block.address)
+        self.capacities[self.backing.device].give_back(block.size_bytes)
         self.count_freed(block)
 
 
@@ -78,17 +78,17 @@ class UnpooledPinned(PinnedPool):
         """Allocate."""
         self.capacity.take(size_bytes)
         with self.streams.captures.relaxed():
-            address = self.upstream.allocate(size_bytes, alignment_bytes)
+            address = self.backing.allocate(size_bytes, alignment_bytes)
         self.live_bytes += size_bytes
         self.live_blocks += 1
-        return Block(address, size_bytes, size_bytes, self.upstream.kind, stream, self)
+        return Block(address, size_bytes, size_bytes, self.backing.kind, stream, self)
 
     def free(self, block: Block, stream: Stream) -> None:
         """Free, once all work of every device is complete."""
         for default in self.streams.defaults:
             self.streams.finish_device(default.device)
         with self.streams.captures.relaxed():
-            self.upstream.free(block.address)
+            self.backing.free(block.address)
         self.capacity.give_back(block.size_bytes)
         self.live_bytes -= block.size_bytes
         self.live_blocks -= 1

@@ -15,7 +15,7 @@ from quiesce.subjects.row import rows_of, run_row
 
 Write = Callable[..., Path]
 
-EXAMPLE_POOL = Path(__file__).resolve().parents[2] / "fixtures" / "process" / "example_pool" / "example_pool.c"
+EXAMPLE_POOL = Path(__file__).resolve().parents[2] / "fixtures" / "command" / "example_pool" / "example_pool.c"
 MANIFEST = """
 title    = "A pool in C"
 upstream = "owner/project#1"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.cases.catalogue import load
 from quiesce.execution import run_case
 from quiesce.results import Verdict
@@ -27,7 +27,7 @@ FLAGS = [
     "-Werror",
     "-rdynamic",
     f"-I{DRIVER}",
-    f"-I{ROOT}/fixtures/process/cpp",
+    f"-I{ROOT}/fixtures/command/cpp",
 ]
 CASES = {case.identifier: case for case in load([ROOT / "cases" / "lifecycle"]).cases}
 REFUSED = "lifecycle/second_start_is_refused"  # promised by releases of another kind
@@ -63,7 +63,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("leaving", REDS)
 def test_what_an_exit_leaves_is_found_and_what_it_frees_is_not(leaving: str, program: str) -> None:
-    backend = ProcessBackend([program], environment={**os.environ, "LEAVES": leaving})
+    backend = CommandBackend([program], environment={**os.environ, "LEAVES": leaving})
     results = {name: run_case(CASES[name], backend) for name in RUNS}
     assert sorted(name for name, result in results.items() if result.verdict is Verdict.FAILED) == REDS[leaving]
     assert all(result.verdict is Verdict.PASSED for name, result in results.items() if name not in REDS[leaving])

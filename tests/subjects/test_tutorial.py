@@ -38,8 +38,8 @@ def test_it_is_short() -> None:
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 def test_it_runs(write_subject: Write) -> None:
-    place = f'{ROOT.as_posix()}/fixtures/process/cpp", "-Wall", "-Wextra", "-Werror'
-    manifest = _block("toml").replace("path/to/fixtures/process/cpp", place)
+    place = f'{ROOT.as_posix()}/fixtures/command/cpp", "-Wall", "-Wextra", "-Werror'
+    manifest = _block("toml").replace("path/to/fixtures/command/cpp", place)
     folder = write_subject(manifest, driver__cpp=_block("cpp"), my_alloc__h=ALLOCATOR)
     subject = read_manifest(folder / "subject.toml")
     (row,) = rows_of(subject, [], [], all_versions=False)

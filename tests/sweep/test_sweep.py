@@ -42,7 +42,7 @@ def test_the_reference_survives_every_failure() -> None:
     assert set(verdicts) == {Verdict.PASSED, Verdict.INCONCLUSIVE}
     passed = {each.result.case for each in found if each.result.verdict is Verdict.PASSED}
     for program in PROGRAMS:
-        assert {f"sweep/{program.name}/upstream_{error}" for error in ("out_of_memory", "foreign_error")} <= passed
+        assert {f"sweep/{program.name}/backing_{error}" for error in ("out_of_memory", "foreign_error")} <= passed
     assert {"sweep/growth/bookkeeper_foreign_error", "sweep/burst/capacity"} <= passed
 
 
@@ -50,8 +50,8 @@ def test_the_reference_survives_every_failure() -> None:
     ("fault", "program", "rule"),
     [
         ("pool.bookkeeper_orphan", "growth/bookkeeper_out_of_memory", "trim_returns_what_nobody_uses"),
-        ("pool.squeezes_on_any_error", "burst/upstream_foreign_error", "invalid_requests_are_refused"),
-        ("pinned.keeps_failed_destination", "staging/upstream_foreign_error", "block_count_follows_the_sequence"),
+        ("pool.squeezes_on_any_error", "burst/backing_foreign_error", "invalid_requests_are_refused"),
+        ("pinned.keeps_failed_destination", "staging/backing_foreign_error", "block_count_follows_the_sequence"),
         ("pool.no_squeeze", "growth/capacity", "request_fits_but_out_of_memory"),
         ("pool.no_smaller_chunk", "growth/capacity", "pool_falls_back_to_a_smaller_chunk"),
         ("pool.managed_survives_trim", "managed/undisturbed", "trim_returns_what_nobody_uses"),
@@ -113,9 +113,9 @@ class ClumsyContext:
 @pytest.mark.parametrize(
     ("mistake", "kind", "rule"),
     [
-        ("wrong word", "upstream_out_of_memory", "errors_are_the_documented_ones"),
-        ("gives up", "upstream_foreign_error", "request_fits_but_out_of_memory"),
-        ("pretends", "upstream_foreign_error", "blocks_lie_within_upstream_memory"),
+        ("wrong word", "backing_out_of_memory", "errors_are_the_documented_ones"),
+        ("gives up", "backing_foreign_error", "request_fits_but_out_of_memory"),
+        ("pretends", "backing_foreign_error", "blocks_lie_within_backing_memory"),
     ],
 )
 def test_a_wrong_answer_to_a_failure_is_found(mistake: str, kind: str, rule: str) -> None:

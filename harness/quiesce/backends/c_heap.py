@@ -25,7 +25,7 @@ from typing import Final
 
 from quiesce.backend import BackendFault
 from quiesce.errors import BackendUnavailable
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import MemoryKind
 
 _POINTER_BYTES: Final = ctypes.sizeof(ctypes.c_void_p)
@@ -113,7 +113,7 @@ class CHeap:
 
     def __init__(self, functions: HeapFunctions) -> None:
         self._functions = functions
-        self._held: dict[int, UpstreamAllocated] = {}
+        self._held: dict[int, BackingAllocated] = {}
         self._held_bytes = 0
         self._device_bytes = 0
         self._calls = 0
@@ -150,14 +150,14 @@ class CHeap:
         else:
             address = self._functions.allocate_aligned(alignment_bytes, size_bytes)
         if not address:
-            self._seen.append(UpstreamRefused(size_bytes, kind))
+            self._seen.append(BackingRefused(size_bytes, kind))
             return None
         if address in self._held:
             raise BackendFault(
                 "live_blocks_do_not_overlap",
                 f"the C heap handed out memory for {size_bytes} bytes that {self._held[address].size_bytes} still hold",
             )
-        record = UpstreamAllocated(address, size_bytes, kind)
+        record = BackingAllocated(address, size_bytes, kind)
         self._held[address] = record
         self._count(record, size_bytes)
         self._seen.append(record)
@@ -177,9 +177,9 @@ class CHeap:
         self._calls += 1
         self._functions.free(address)
         self._count(record, -record.size_bytes)
-        self._seen.append(UpstreamFreed(address, record.size_bytes, record.kind))
+        self._seen.append(BackingFreed(address, record.size_bytes, record.kind))
 
-    def _count(self, record: UpstreamAllocated, change_bytes: int) -> None:
+    def _count(self, record: BackingAllocated, change_bytes: int) -> None:
         self._held_bytes += change_bytes
         if record.kind is MemoryKind.DEVICE:
             self._device_bytes += change_bytes

@@ -1,7 +1,7 @@
 """The CuPy backend, on CUDA and on ROCm: CuPy's memory pools, staging, streams, events, captures and graphs.
 
 A context has pools of its own, of CuPy's own classes, above allocators that note each call to the runtime: that ledger
-says what is held (``reserved``, ``pinned``, ``upstream-calls``) and what was given back, beside what the pools claim.
+says what is held (``reserved``, ``pinned``, ``backing-calls``) and what was given back, beside what the pools claim.
 CuPy's memory hook counts the blocks that the pools hand out. The runtime's figure for free memory is no gauge: it is
 the whole device's, and another process may be using that.
 
@@ -15,6 +15,7 @@ from typing import Final
 
 from quiesce.backend import Description, DeviceProfile, Flavour
 from quiesce.backends.cupy_async import AsyncPools
+from quiesce.backends.cupy_backing import BackingAllocator
 from quiesce.backends.cupy_context import CupyContext, Parts
 from quiesce.backends.cupy_installation import Found, find_cupy
 from quiesce.backends.cupy_ledger import CupyLedger
@@ -22,7 +23,6 @@ from quiesce.backends.cupy_memory import Memory
 from quiesce.backends.cupy_pools import CachingPools, PinnedPool
 from quiesce.backends.cupy_stalls import Gatekeeper
 from quiesce.backends.cupy_streams import Streams
-from quiesce.backends.cupy_upstream import Upstream
 from quiesce.backends.cupy_versions import (
     ALIGNMENT_BYTES,
     GRANULARITY_BYTES,
@@ -46,7 +46,7 @@ _CACHING: Final = {
     Gauge.LIVE: _CLAIM | _LEDGER,
     Gauge.BLOCKS: _LEDGER,
     Gauge.RESERVED: _CLAIM | _LEDGER,
-    Gauge.UPSTREAM_CALLS: _LEDGER,
+    Gauge.BACKING_CALLS: _LEDGER,
     Gauge.RETAINED: _LEDGER,
 }
 _ASYNCHRONOUS: Final = {**_EVERYWHERE, Gauge.RESERVED: _LEDGER}
@@ -69,9 +69,9 @@ class CupyBackend:
         """Open a context with pools of its own. Raises :class:`BackendUnavailable` without CuPy or a device."""
         found = self._find()
         ledger, streams = _open_streams(found, profile, "cupy")
-        upstream = Upstream(found.cupy, profile, ledger, streams)
-        pools = CachingPools(found.cupy, found.installed.devices, upstream, ledger)
-        return _open(found, streams, pools, upstream, ledger)
+        backing = BackingAllocator(found.cupy, profile, ledger, streams)
+        pools = CachingPools(found.cupy, found.installed.devices, backing, ledger)
+        return _open(found, streams, pools, backing, ledger)
 
     def _find(self) -> Found:
         found = find_cupy("cupy" if self._only is None else backend_name(self._only))
@@ -95,8 +95,8 @@ class CupyAsyncBackend:
         """Open a context with a pool of its own. Raises :class:`BackendUnavailable` without CuPy or a device."""
         found = self._find()
         ledger, streams = _open_streams(found, profile, self.name)
-        upstream = Upstream(found.cupy, profile, ledger, streams)
-        return _open(found, streams, AsyncPools(found.cupy, found.installed.devices, streams), upstream, ledger)
+        backing = BackingAllocator(found.cupy, profile, ledger, streams)
+        return _open(found, streams, AsyncPools(found.cupy, found.installed.devices, streams), backing, ledger)
 
     def _find(self) -> Found:
         found = find_cupy(self.name)
@@ -137,13 +137,13 @@ def _open_streams(found: Found, profile: DeviceProfile, name: str) -> tuple[Cupy
 
 
 def _open(
-    found: Found, streams: Streams, pools: CachingPools | AsyncPools, upstream: Upstream, ledger: CupyLedger
+    found: Found, streams: Streams, pools: CachingPools | AsyncPools, backing: BackingAllocator, ledger: CupyLedger
 ) -> CupyContext:
-    pinned = PinnedPool(found.cupy, upstream.pinned_memory)
+    pinned = PinnedPool(found.cupy, backing.pinned_memory)
     memory = Memory(found.cupy, pools, pinned, streams, ledger)
     gauges = _CACHING if isinstance(pools, CachingPools) else _ASYNCHRONOUS
     read = frozenset((gauge, source) for gauge, sources in gauges.items() for source in sources)
-    return CupyContext(Parts(found, streams, pools, pinned, memory, upstream, ledger, {}), read)
+    return CupyContext(Parts(found, streams, pools, pinned, memory, backing, ledger, {}), read)
 
 
 def backend() -> CupyBackend:

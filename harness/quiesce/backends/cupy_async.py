@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_streams import Streams, Unsupportable
-from quiesce.backends.cupy_upstream import Cupy
 from quiesce.gauges import Gauge, Source
 from quiesce.operations import InjectedError, MemoryKind
 

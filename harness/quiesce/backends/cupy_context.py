@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from quiesce import operations as ops
 from quiesce.backend import BackendFault, Closing, Reply
+from quiesce.backends.cupy_backing import BackingAllocator, ForeignError
 from quiesce.backends.cupy_codes import OUT_OF_MEMORY, STICKY, word_of, word_of_guard
 from quiesce.backends.cupy_installation import Found
 from quiesce.backends.cupy_kernel import ARGUMENT_BYTES_MAX
@@ -15,12 +16,11 @@ from quiesce.backends.cupy_ledger import CupyLedger
 from quiesce.backends.cupy_memory import Memory, note_use
 from quiesce.backends.cupy_pools import PinnedPool
 from quiesce.backends.cupy_streams import Refused, Stream, Streams, Unsupportable
-from quiesce.backends.cupy_upstream import ForeignError, Upstream
 from quiesce.backends.cupy_versions import ALIGNMENT_BYTES
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import HandleKind
 from quiesce.operations import CaptureMode, FailurePoint, MemoryKind, Operation
-from quiesce.outcomes import INVALID_VALUE, UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.outcomes import BACKING_ERROR, INVALID_VALUE, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
 SURVIVES: Final = "device_survives_every_request"
 """The rule that is broken where the runtime says that this process can use its device no more."""
@@ -46,7 +46,7 @@ class Parts:
     pools: Any
     pinned: PinnedPool
     memory: Memory
-    upstream: Upstream
+    backing: BackingAllocator
     ledger: CupyLedger
     graphs: dict[str, Any]
 
@@ -63,7 +63,7 @@ class CupyContext:
         self._pools = parts.pools
         self._pinned = parts.pinned
         self._memory = parts.memory
-        self._upstream = parts.upstream
+        self._backing = parts.backing
         self._ledger = parts.ledger
         self._graphs = parts.graphs
         self._gauges = gauges
@@ -96,7 +96,7 @@ class CupyContext:
         except Refused as refused:
             return Rejected(refused.code)
         except ForeignError:
-            return Rejected(UPSTREAM_ERROR)
+            return Rejected(BACKING_ERROR)
         except (MemoryError, OverflowError):  # CuPy's pool, NumPy; a size that no C type holds
             return OutOfMemory()
         except (self._cupy.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
@@ -139,7 +139,7 @@ class CupyContext:
                 pools.require(slot)
                 memory.free_pool(slot)
                 pools.destroy(slot)
-            case ops.InjectFailure(FailurePoint.UPSTREAM, nth, error):
+            case ops.InjectFailure(FailurePoint.BACKING, nth, error):
                 pools.inject(nth, error)
             case ops.InjectFailure():
                 return Unsupported("CuPy's own bookkeeping cannot be made to fail")
@@ -277,7 +277,7 @@ class CupyContext:
             (Gauge.EVENTS, Source.LEDGER): ledger.handles[HandleKind.EVENT],
             (Gauge.GRAPHS, Source.CLAIM): len(self._graphs),
             (Gauge.PINNED, Source.LEDGER): ledger.held_bytes(MemoryKind.PINNED),
-            (Gauge.UPSTREAM_CALLS, Source.LEDGER): ledger.calls,
+            (Gauge.BACKING_CALLS, Source.LEDGER): ledger.calls,
             (Gauge.RETAINED, Source.LEDGER): ledger.allocations + ledger.handles.total() + len(self._graphs),
             **self._pools.readings(),
         }
@@ -288,7 +288,7 @@ class CupyContext:
         if self._closing is None:
             self._release()
             self._closing = Closing(self._ledger.drain(), self._read())
-            self._upstream.reclaim()
+            self._backing.reclaim()
         return self._closing
 
 

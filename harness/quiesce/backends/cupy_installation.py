@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.backend import Flavour
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_kernel import Kernels
 from quiesce.backends.cupy_stalls import can_stall
-from quiesce.backends.cupy_upstream import Cupy
 from quiesce.backends.cupy_versions import Installation, cupy_distributions, parse_version, version_text
 from quiesce.errors import BackendUnavailable
 

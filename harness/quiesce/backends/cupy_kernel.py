@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_memory import Block
-from quiesce.backends.cupy_upstream import Cupy
 
 BLOCKS_PER_LAUNCH: Final = 8
 ARGUMENT_BYTES_MAX: Final = 4096

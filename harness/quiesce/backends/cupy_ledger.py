@@ -10,6 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
@@ -18,9 +21,6 @@ from quiesce.observations import (
     HandleKind,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import MemoryKind
 
@@ -70,12 +70,12 @@ class CupyLedger:
         self.calls += 1
         self._held[address] = held
         self._held_bytes[held.kind, held.device] += held.size_bytes
-        self._log.append(UpstreamAllocated(address, held.size_bytes, held.kind, held.device))
+        self._log.append(BackingAllocated(address, held.size_bytes, held.kind, held.device))
 
     def note_refusal(self, wanted: Held) -> None:
         """Enter a request that was refused."""
         self.calls += 1
-        self._log.append(UpstreamRefused(wanted.size_bytes, wanted.kind, wanted.device))
+        self._log.append(BackingRefused(wanted.size_bytes, wanted.kind, wanted.device))
 
     def held(self) -> list[tuple[int, Held]]:
         """Return every allocation that is held, with its address."""
@@ -87,15 +87,15 @@ class CupyLedger:
         self._held_bytes[held.kind, held.device] -= held.size_bytes
         self.calls += 1
         self.note_device_synchronized(held.device)
-        self._log.append(UpstreamFreed(address, held.size_bytes, held.kind, held.device))
+        self._log.append(BackingFreed(address, held.size_bytes, held.kind, held.device))
 
     def note_host_allocation(self, address: int, size_bytes: int) -> None:
         """Enter pageable memory that the system handed out."""
-        self._log.append(UpstreamAllocated(address, size_bytes, MemoryKind.PAGEABLE))
+        self._log.append(BackingAllocated(address, size_bytes, MemoryKind.PAGEABLE))
 
     def note_host_free(self, address: int, size_bytes: int) -> None:
         """Enter that the system has pageable memory back."""
-        self._log.append(UpstreamFreed(address, size_bytes, MemoryKind.PAGEABLE))
+        self._log.append(BackingFreed(address, size_bytes, MemoryKind.PAGEABLE))
 
     # -- blocks of CuPy's pools ------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_ledger import CupyLedger
 from quiesce.backends.cupy_pools import PinnedPool
 from quiesce.backends.cupy_streams import Refused, Stream, Streams, Unsupportable
-from quiesce.backends.cupy_upstream import Cupy
 from quiesce.backends.cupy_versions import ALIGNMENT_BYTES
 from quiesce.operations import MemoryKind
 from quiesce.outcomes import INVALID_VALUE

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from quiesce.backends.cupy_backing import BackingAllocator, Cupy
 from quiesce.backends.cupy_ledger import CupyLedger
 from quiesce.backends.cupy_streams import Refused
-from quiesce.backends.cupy_upstream import Cupy, Upstream
 from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Source
 from quiesce.operations import InjectedError, MemoryKind
@@ -23,12 +23,12 @@ _hook_numbers = itertools.count()
 
 
 class CachingPools:
-    """The pools of one context above :class:`Upstream`. Sizes in bytes."""
+    """The pools of one context above :class:`BackingAllocator`. Sizes in bytes."""
 
-    def __init__(self, cupy: Cupy, devices: int, upstream: Upstream, ledger: CupyLedger) -> None:
+    def __init__(self, cupy: Cupy, devices: int, backing: BackingAllocator, ledger: CupyLedger) -> None:
         self._cupy = cupy
         self._devices = devices
-        self._upstream = upstream
+        self._backing = backing
         self._ledger = ledger
         self._defaults: dict[MemoryKind, Any] = {}
         self._named: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class CachingPools:
 
     def _of_kind(self, kind: MemoryKind) -> Any:
         if kind not in self._defaults:
-            self._defaults[kind] = self._cupy.cuda.MemoryPool(self._upstream.allocator(kind))
+            self._defaults[kind] = self._cupy.cuda.MemoryPool(self._backing.allocator(kind))
         return self._defaults[kind]
 
     @property
@@ -59,7 +59,7 @@ class CachingPools:
         """Create a pool, whose limit holds on the current device. 0 is CuPy's word for none, so it is refused."""
         if self._named.get(slot) is not None or limit_bytes == 0:
             raise Refused(INVALID_VALUE)
-        pool = self._cupy.cuda.MemoryPool(self._upstream.allocator(MemoryKind.DEVICE))
+        pool = self._cupy.cuda.MemoryPool(self._backing.allocator(MemoryKind.DEVICE))
         if limit_bytes is not None:
             pool.set_limit(size=limit_bytes)
         self._named[slot] = pool
@@ -84,7 +84,7 @@ class CachingPools:
 
     def inject(self, nth: int, error: InjectedError) -> None:
         """Make an allocation below the pools fail."""
-        self._upstream.inject(nth, error)
+        self._backing.inject(nth, error)
 
     def _sum(self, method: str) -> int:
         total = 0

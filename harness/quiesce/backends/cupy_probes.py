@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_installation import Found, find_cupy
-from quiesce.backends.cupy_upstream import Cupy
 from quiesce.errors import BackendUnavailable
 from quiesce.outcomes import (
     CAPTURE_IMPLICIT,

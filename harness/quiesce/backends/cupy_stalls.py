@@ -14,7 +14,7 @@ import ctypes
 from typing import Any, Final
 
 from quiesce.backend import Flavour
-from quiesce.backends.cupy_upstream import Cupy
+from quiesce.backends.cupy_backing import Cupy
 
 _WORD: Final = ctypes.c_uint32
 _GREATER_OR_EQUAL: Final = 0  # CU_STREAM_WAIT_VALUE_GEQ, hipStreamWaitValueGte

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from quiesce.backends.cupy_backing import Cupy
 from quiesce.backends.cupy_codes import NOT_READY
 from quiesce.backends.cupy_ledger import CupyLedger
 from quiesce.backends.cupy_stalls import Gate, Gatekeeper
-from quiesce.backends.cupy_upstream import Cupy
 from quiesce.observations import DEFAULT_STREAM, HandleKind, default_stream_of
 from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE
 

@@ -41,7 +41,7 @@ _CACHING_POOL: Final = frozenset(
         Capability.CAPACITY,
         Capability.MANAGED,
         Capability.INJECTION,
-        Capability.UPSTREAM_LEDGER,
+        Capability.BACKING_LEDGER,
         Capability.ORDER_LEDGER,
     }
 )

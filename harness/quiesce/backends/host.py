@@ -67,7 +67,7 @@ _GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.BLOCKS: frozenset(Source),
     Gauge.RESERVED: frozenset({Source.LEDGER}),
     Gauge.RETAINED: frozenset({Source.LEDGER}),
-    Gauge.UPSTREAM_CALLS: frozenset({Source.LEDGER}),
+    Gauge.BACKING_CALLS: frozenset({Source.LEDGER}),
 }
 
 
@@ -217,7 +217,7 @@ class HeapContext:
             (Gauge.BLOCKS, Source.LEDGER): heap.blocks,
             (Gauge.RESERVED, Source.LEDGER): heap.device_bytes,
             (Gauge.RETAINED, Source.LEDGER): heap.blocks,
-            (Gauge.UPSTREAM_CALLS, Source.LEDGER): heap.calls,
+            (Gauge.BACKING_CALLS, Source.LEDGER): heap.calls,
         }
 
     def close(self) -> Closing:
@@ -246,7 +246,7 @@ class Heap:
                     Capability.PAGEABLE,
                     Capability.COPY,
                     Capability.FILL,
-                    Capability.UPSTREAM_LEDGER,
+                    Capability.BACKING_LEDGER,
                 }
             ),
             # nothing is cached, so nothing can be in the way of a request or take more than it

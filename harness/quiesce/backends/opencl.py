@@ -1,7 +1,7 @@
 """The OpenCL backend: PyOpenCL's memory pool, queues and events on a real OpenCL device, such as PoCL's CPU device.
 
 What is measured comes from below the pool: a ledger of what OpenCL handed out and got back (``reserved``,
-``upstream-calls``), and the runtime's own reference count of the context (``retained``), which the OpenCL
+``backing-calls``), and the runtime's own reference count of the context (``retained``), which the OpenCL
 specification offers "for identifying memory leaks". The pool's counters are claims. PoCL enforces no capacity,
 so none is offered. PyOpenCL is imported when the backend is described or opened, not before.
 """
@@ -53,7 +53,7 @@ _CAPABILITIES: Final = frozenset(
         Capability.STREAMS,
         Capability.EVENTS,
         Capability.STALL,
-        Capability.UPSTREAM_LEDGER,
+        Capability.BACKING_LEDGER,
         Capability.ORDER_LEDGER,
     }
 )
@@ -65,7 +65,7 @@ _GAUGES: Final = {
     Gauge.STREAMS: _CLAIM,
     Gauge.EVENTS: _CLAIM,
     Gauge.RESERVED: _CLAIM | _LEDGER,
-    Gauge.UPSTREAM_CALLS: _LEDGER,
+    Gauge.BACKING_CALLS: _LEDGER,
     Gauge.RETAINED: _LEDGER,
 }
 
@@ -287,7 +287,7 @@ class OpenClContext:
             (Gauge.RESERVED, Source.CLAIM): self._memory.managed_bytes + self._ledger.leaving_bytes,
             (Gauge.RETAINED, Source.LEDGER): self._retained(self._own_references + self._kernels.retained),
             (Gauge.RESERVED, Source.LEDGER): self._ledger.held_bytes,
-            (Gauge.UPSTREAM_CALLS, Source.LEDGER): self._ledger.calls,
+            (Gauge.BACKING_CALLS, Source.LEDGER): self._ledger.calls,
         }
 
     def _retained(self, own_references: int) -> int:
@@ -308,7 +308,7 @@ class OpenClContext:
             observations = self._release() or ()
             readings = dict.fromkeys(((gauge, source) for gauge, sources in _GAUGES.items() for source in sources), 0)
             readings[Gauge.RESERVED, Source.LEDGER] = self._ledger.held_bytes
-            readings[Gauge.UPSTREAM_CALLS, Source.LEDGER] = self._ledger.calls
+            readings[Gauge.BACKING_CALLS, Source.LEDGER] = self._ledger.calls
             readings[Gauge.RETAINED, Source.LEDGER] = self._retained_at_last()
             self._closing = Closing(observations, readings)
         return self._closing

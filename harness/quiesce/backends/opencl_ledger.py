@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from quiesce.backends import opencl_dispatch
 from quiesce.backends.opencl_streams import Event, Gate, Streams
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     EventCompleted,
     EventRecorded,
     EventWaited,
     Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import MemoryKind
 
@@ -76,14 +76,14 @@ class OpenClLedger:
         """Enter what OpenCL answered to a request of ``size_bytes``; None is its refusal."""
         self.calls += 1
         if not address:
-            self._log.append(UpstreamRefused(size_bytes))
+            self._log.append(BackingRefused(size_bytes))
             return
         for leaving in [leaving for leaving in self._leaving if leaving.address == address]:
             self._leaving.remove(leaving)  # handed out again, so the enqueued free has run
             self._note_left(leaving)
         self._held[address] = size_bytes
         self.held_bytes += size_bytes
-        self._log.append(UpstreamAllocated(address, size_bytes))
+        self._log.append(BackingAllocated(address, size_bytes))
 
     def note_free(self, address: int) -> None:
         """Enter that OpenCL gets ``address`` back at once."""
@@ -118,21 +118,21 @@ class OpenClLedger:
 
     def note_host_allocation(self, address: int, size_bytes: int) -> None:
         """Enter pageable memory that the system handed out."""
-        self._log.append(UpstreamAllocated(address, size_bytes, MemoryKind.PAGEABLE))
+        self._log.append(BackingAllocated(address, size_bytes, MemoryKind.PAGEABLE))
 
     def note_host_free(self, address: int, size_bytes: int, uses: Iterable[Event]) -> None:
         """Enter that the system gets pageable memory back: the host has waited for its last ``uses``."""
         for use in uses:
             if use.marker is not None:
                 self._log.append(EventCompleted(self._event_names[use.marker.int_ptr]))
-        self._log.append(UpstreamFreed(address, size_bytes, MemoryKind.PAGEABLE))
+        self._log.append(BackingFreed(address, size_bytes, MemoryKind.PAGEABLE))
 
     # -- what is seen ----------------------------------------------------------------------------------------------
 
     def _note_return(self, address: int) -> None:
         size_bytes = self._held.pop(address, 0)
         self.held_bytes -= size_bytes
-        self._log.append(UpstreamFreed(address, size_bytes))
+        self._log.append(BackingFreed(address, size_bytes))
 
     def _note_left(self, leaving: _Leaving) -> None:
         self._log.append(EventCompleted(self._event_names[leaving.event.int_ptr]))

@@ -1,7 +1,7 @@
 """Backends by name: entry points of the group ``quiesce.backends``, and three prefixes that take an argument.
 
 NAME                an installed backend, quiesce's own or a third party's
-process:COMMAND     a program that speaks the wire protocol (``docs/reference/wire_protocol.md``)
+command:COMMAND     a program that speaks the wire protocol (``docs/reference/wire_protocol.md``)
 reference:FAULT     the reference with a fault of the museum switched on
 served:NAME         an installed backend in a process of its own: what hangs or crashes there is a finding
 """
@@ -22,7 +22,7 @@ GROUP: Final = "quiesce.backends"
 
 
 _ARGUMENTS: Final = {
-    "process": "COMMAND, such as process:./driver",
+    "command": "COMMAND, such as command:./driver",
     "reference": "FAULT, such as 'quiesce prove' lists",
     "served": "NAME, such as served:host",
 }
@@ -53,7 +53,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Return a new backend by name, ``process:COMMAND``, ``reference:FAULT`` or ``served:NAME``.
+    """Return a new backend by name, ``command:COMMAND``, ``reference:FAULT`` or ``served:NAME``.
 
     Raises :class:`ConfigurationError` for an unknown name, a name that two distributions claim, or an entry point
     that makes something else; :class:`BackendUnavailable` where its factory cannot be imported or fails.
@@ -98,8 +98,8 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
     if not argument:
         raise ConfigurationError(f"'{name}' names no argument; write {prefix}:{_ARGUMENTS[prefix]}")
-    if prefix == "process":
-        from quiesce.backends.process import parse_specification
+    if prefix == "command":
+        from quiesce.backends.command import parse_specification
 
         return parse_specification(argument)
     if prefix == "served":
@@ -110,7 +110,7 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
 
 
 def _serve(name: str) -> Backend:
-    from quiesce.backends.process import serve
+    from quiesce.backends.command import serve
 
     if ":" not in name:
         _find(name)  # a wrong name is refused here, where it can be said, and not in the process
@@ -133,7 +133,7 @@ def _find(name: str) -> importlib.metadata.EntryPoint:
 
 
 def _choices(known: list[str]) -> str:
-    prefixes = "process:COMMAND, reference:FAULT or served:NAME"
+    prefixes = "command:COMMAND, reference:FAULT or served:NAME"
     if not known:
         return f"{prefixes}, or install quiesce (pip install -e .), because no backend is declared here"
     return f"one of {', '.join(known)}, {prefixes}"

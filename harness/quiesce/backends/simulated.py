@@ -375,7 +375,7 @@ _CAPABILITIES: Final = frozenset(
         Capability.CAPTURE,
         Capability.DEVICES,
         Capability.ORDER_LEDGER,
-        Capability.UPSTREAM_LEDGER,
+        Capability.BACKING_LEDGER,
     }
 )
 GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {

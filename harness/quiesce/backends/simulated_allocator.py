@@ -22,9 +22,9 @@ from quiesce.errors import BackendUnavailable
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Operation, Slot
 from quiesce.outcomes import (
+    BACKING_ERROR,
     INVALID_HANDLE,
     INVALID_VALUE,
-    UPSTREAM_ERROR,
     Allocated,
     Done,
     Outcome,
@@ -54,7 +54,7 @@ ALWAYS_DRIVEN: Final = frozenset(
         Capability.EVENTS,
         Capability.STALL,
         Capability.ORDER_LEDGER,
-        Capability.UPSTREAM_LEDGER,
+        Capability.BACKING_LEDGER,
     }
 )
 """What the runtime does for every allocator above it."""
@@ -63,7 +63,7 @@ ALWAYS_DRIVEN: Final = frozenset(
 class Refused(Exception):
     """The allocator refused a request with an error that is no lack of memory, ``code`` by its word."""
 
-    def __init__(self, code: str = UPSTREAM_ERROR) -> None:
+    def __init__(self, code: str = BACKING_ERROR) -> None:
         super().__init__(code)
         self.code = code
 
@@ -210,7 +210,7 @@ class AllocatorContext(SimulatedContext, abc.ABC):
                 for name in [name for name, block in self._owned() if block.pool == slot]:
                     self._free(name)
                 self.destroy_pool(slot)
-            case ops.InjectFailure(FailurePoint.UPSTREAM, nth, error):
+            case ops.InjectFailure(FailurePoint.BACKING, nth, error):
                 self._machine.control("fail", _MEMORY_CALLS, nth, _ANSWERS[error])
             case ops.InjectFailure():
                 raise Unable("its own bookkeeping cannot be made to fail")

@@ -159,7 +159,7 @@ class AttentiveContext:
             for gauge, source in sorted(readings.keys() - self._described):
                 instead = f"'{gauge}' as a {source} in the gauges of describe(), or leave it out of readings()"
                 notebook.note(GAUGES_READ, gauge, instead, f"{gauge} is read as a {source}, and not described as one")
-        for gauge in (Gauge.UPSTREAM_CALLS, Gauge.COST):
+        for gauge in (Gauge.BACKING_CALLS, Gauge.COST):
             for source in Source:
                 self._compare(gauge, source, readings)
         self._last = readings

@@ -51,7 +51,7 @@ def description_makes_sense(backend: Backend) -> Iterator[Finding]:
         instead = "a power of two that divides every block's address; 1 guarantees nothing"
         yield found(MAKES_SENSE, instead, f"alignment_bytes={said.alignment_bytes}")
     if said.chunk_bytes < 0:
-        instead = "the most upstream bytes that a tiny request may take; 0 where it takes its own size"
+        instead = "the most backing bytes that a tiny request may take; 0 where it takes its own size"
         yield found(MAKES_SENSE, instead, f"chunk_bytes={said.chunk_bytes}")
     if said.footprint_factor < 1:
         instead = "how many times its size a request may take, at least 1"
@@ -74,7 +74,7 @@ _PROMISES: Final[Mapping[Promise, frozenset[Capability]]] = {
     Promise.WAITS_BEFORE_OOM: frozenset({Capability.STREAMS}),
     Promise.ALLOCATES_IN_CAPTURES: frozenset({Capability.CAPTURE}),
     Promise.KEEPS_GRAPH_MEMORY: frozenset({Capability.CAPTURE}),
-    Promise.SHARES_UPSTREAM: frozenset({Capability.POOLS}),
+    Promise.SHARES_BACKING: frozenset({Capability.POOLS}),
     Promise.CAPACITY_LIMIT: frozenset({Capability.CAPACITY}),
     Promise.TRACKS_USES: frozenset({Capability.STREAMS}),
     Promise.STAGES_PINNED_DIRECTLY: frozenset({Capability.STAGING, Capability.PINNED}),

@@ -9,6 +9,8 @@ from quiesce.conformance.notebook import Notebook
 from quiesce.contract import LEDGER_FITS, LEDGER_TOLD, OWN_NAMES
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
@@ -17,8 +19,6 @@ from quiesce.observations import (
     HandleDestroyed,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
 )
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.requests import is_slot
@@ -31,10 +31,10 @@ _ORDER: Final = (EventRecorded, EventWaited, EventCompleted, StreamSynchronized,
 
 
 class Book:
-    """Follows the observations of one context; ``description`` says whether its ledger sees everything upstream."""
+    """Follows the observations of one context; ``description`` says whether its ledger sees all backing memory."""
 
     def __init__(self, description: Description, notebook: Notebook) -> None:
-        self._complete = Capability.UPSTREAM_LEDGER in description.capabilities
+        self._complete = Capability.BACKING_LEDGER in description.capabilities
         self._notebook = notebook
         self._held: dict[tuple[MemoryKind, int, int], int] = {}
         self._held_bytes = dict.fromkeys(MemoryKind, 0)
@@ -50,52 +50,50 @@ class Book:
         """Enter what was observed while an operation ran, or (None) while the context closed."""
         for seen in observations:
             match seen:
-                case UpstreamAllocated():
+                case BackingAllocated():
                     self._allocate(seen, operation)
-                case UpstreamFreed():
+                case BackingFreed():
                     self._free(seen, operation)
                 case _:
                     if isinstance(seen, _ORDER):
                         self._notebook.served[Capability.ORDER_LEDGER] += 1
                     self._name(seen, operation)
 
-    def _allocate(self, seen: UpstreamAllocated, operation: Operation | None) -> None:
+    def _allocate(self, seen: BackingAllocated, operation: Operation | None) -> None:
         notebook, key = self._notebook, (seen.kind, seen.device, seen.address)
         notebook.looked[LEDGER_TOLD] += 1
-        notebook.served[Capability.UPSTREAM_LEDGER] += 1
+        notebook.served[Capability.BACKING_LEDGER] += 1
         if not self._complete:
             return
         notebook.looked[LEDGER_FITS] += 1
         if seen.size_bytes < 0 or (seen.size_bytes and seen.address <= 0):
-            instead = "an UpstreamAllocated with the address and size that upstream gave"
-            observed = f"an upstream allocation of {seen.size_bytes} bytes{'' if seen.address else ' at null'}"
+            instead = "a BackingAllocated with the address and size that the backing allocator gave"
+            observed = f"a backing allocation of {seen.size_bytes} bytes{'' if seen.address else ' at null'}"
             notebook.note(LEDGER_FITS, "figures", instead, observed, operation)
         if key in self._held:
-            instead = (
-                "an UpstreamFreed for every upstream free, in the order of the calls: it is missing, or told twice"
-            )
+            instead = "a BackingFreed for every backing free, in the order of the calls: it is missing, or told twice"
             observed = f"{seen.size_bytes} bytes allocated where {self._held[key]} are held already"
             notebook.note(LEDGER_FITS, "twice", instead, observed, operation)
         self._held_bytes[seen.kind] += seen.size_bytes - self._held.get(key, 0)
         self._held[key] = seen.size_bytes
         self._freed.discard(key)
 
-    def _free(self, seen: UpstreamFreed, operation: Operation | None) -> None:
+    def _free(self, seen: BackingFreed, operation: Operation | None) -> None:
         if not self._complete:
             return
         notebook, key = self._notebook, (seen.kind, seen.device, seen.address)
         size = self._held.pop(key, None)
         if size is None:
             if key in self._freed or self._began_empty:
-                instead = "one UpstreamFreed for each UpstreamAllocated, with its address, kind and device"
+                instead = "one BackingFreed for each BackingAllocated, with its address, kind and device"
                 what = "twice" if key in self._freed else "that it never told of"
-                notebook.note(LEDGER_FITS, "unknown", instead, f"a free of upstream memory {what}", operation)
+                notebook.note(LEDGER_FITS, "unknown", instead, f"a free of backing memory {what}", operation)
             return
         self._freed.add(key)
         self._held_bytes[seen.kind] -= size
         if size != seen.size_bytes:
-            instead = "an UpstreamFreed with the size that was allocated there"
-            observed = f"a free of {seen.size_bytes} upstream bytes where {size} were allocated"
+            instead = "a BackingFreed with the size that was allocated there"
+            observed = f"a free of {seen.size_bytes} backing bytes where {size} were allocated"
             notebook.note(LEDGER_FITS, "size", instead, observed, operation)
 
     def _name(self, seen: Observation, operation: Operation | None) -> None:
@@ -118,7 +116,7 @@ class Book:
 
     @property
     def _began_empty(self) -> bool:
-        """Whether the context is known to have begun without upstream memory that nobody told of."""
+        """Whether the context is known to have begun without backing memory that nobody told of."""
         return bool(self._began) and not any((self._began or {}).values())
 
     def compare(self, readings: Readings, operation: Operation | None) -> None:

@@ -47,15 +47,15 @@ from quiesce.sweep import RESULTS_MAX, sweep
 OPERATIONS_DEFAULT: Final = 100_000
 STRANGERS: Final = "contract/names_that_nothing_has_are_refused"
 
-_UPSTREAM: Final = f"'{Capability.UPSTREAM_LEDGER}'"
+_BACKING: Final = f"'{Capability.BACKING_LEDGER}'"
 _NOTHING_TO_LOOK_AT: Final = {
     STAYS_THE_SAME: "it was asked once",
     GAUGES_READ: "lacks gauges",
     NEVER_FALL: "lacks cumulative gauges",
     CLAIMS_SERVED: "no request was about anything that it claims",
     OUTCOMES_FIT: "nothing was served",
-    LEDGER_TOLD: "lacks upstream-ledger",
-    LEDGER_FITS: "lacks upstream-ledger",
+    LEDGER_TOLD: "lacks backing-ledger",
+    LEDGER_FITS: "lacks backing-ledger",
     OWN_NAMES: "lacks observations with names",
 }
 
@@ -240,11 +240,11 @@ class _Run:
     def _notes(self, description: Description) -> Iterator[Result]:
         notebook = self._notebook
         notebook.place = ""
-        claimed = Capability.UPSTREAM_LEDGER in description.capabilities
+        claimed = Capability.BACKING_LEDGER in description.capabilities
         if claimed and notebook.served[Capability.MEMORY] and not notebook.looked[LEDGER_TOLD]:
-            instead = f"an UpstreamAllocated in the Reply for every upstream call, or do not claim {_UPSTREAM}"
+            instead = f"a BackingAllocated in the Reply for every backing call, or do not claim {_BACKING}"
             served = notebook.served[Capability.MEMORY]
-            observed = f"{served} requests for memory were served, and not one upstream allocation was observed"
+            observed = f"{served} requests for memory were served, and not one backing allocation was observed"
             notebook.note(LEDGER_TOLD, "silent", instead, observed)
         for rule in NOTED:
             findings = notebook.findings(rule)

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from quiesce.backend import Backend, BackendFault, Capability, DeviceProfile
-from quiesce.backends.process import ProcessBackend
-from quiesce.backends.process.context import ProcessContext
-from quiesce.backends.process.objects import shorten
-from quiesce.backends.process.wire import AGAIN, CLOSE, LINE_BYTES_MAX
+from quiesce.backends.command import CommandBackend
+from quiesce.backends.command.context import CommandContext
+from quiesce.backends.command.objects import shorten
+from quiesce.backends.command.wire import AGAIN, CLOSE, LINE_BYTES_MAX
 from quiesce.conformance.checks import ContractCheck, NotExercised
 from quiesce.contract import ENDS_WITH_INPUT, LONGEST_LINE, MISUSE_REFUSED, QUITS, SURVIVES, UNKNOWN_REFUSED
 from quiesce.findings import Finding
@@ -21,7 +21,7 @@ from quiesce.lockstep import finding_of
 from quiesce.oracle.rule import found
 from quiesce.outcomes import Allocated, Done, Outcome, Rejected, Unsupported, describe
 
-Question: TypeAlias = Callable[[ProcessBackend], Iterator[Finding]]
+Question: TypeAlias = Callable[[CommandBackend], Iterator[Finding]]
 
 UNKNOWN: Final = "frobnicate"
 _SERVED: Final = (Allocated, Done)
@@ -40,11 +40,11 @@ _ALONE: Final = (
     (Capability.STREAMS, "synchronize device"),
     (Capability.LIFECYCLE, "initialize"),
     (Capability.TAPE, "collect"),
-    (Capability.INJECTION, "fail upstream 1"),
+    (Capability.INJECTION, "fail backing 1"),
 )
 
 
-def unknown_requests_are_unsupported(driver: ProcessBackend) -> Iterator[Finding]:
+def unknown_requests_are_unsupported(driver: CommandBackend) -> Iterator[Finding]:
     """Send a request that nobody knows, and known ones with a word and with an option that nobody knows."""
     can = driver.describe().capabilities
     lines = [UNKNOWN, f"a = {UNKNOWN} 64"]
@@ -70,7 +70,7 @@ def unknown_requests_are_unsupported(driver: ProcessBackend) -> Iterator[Finding
 _MATCH_LINES: Final = "unsupported: match whole lines, and take nothing from one that holds a word you do not know"
 
 
-def misused_slots_are_refused(driver: ProcessBackend) -> Iterator[Finding]:
+def misused_slots_are_refused(driver: CommandBackend) -> Iterator[Finding]:
     """Give back what was never made, make it twice, and give it back twice."""
     can = driver.describe().capabilities
     asked = False
@@ -96,7 +96,7 @@ _TAKEN: Final = "something is there under that slot"
 _GONE: Final = "it was given back before"
 
 
-def the_longest_line_is_one(driver: ProcessBackend) -> Iterator[Finding]:
+def the_longest_line_is_one(driver: CommandBackend) -> Iterator[Finding]:
     """Send a request as long as a line may be, and another, whose answer shows whether the first was several."""
     line, expected = UNKNOWN.ljust(LINE_BYTES_MAX - 1, "x"), f"one answer to {LINE_BYTES_MAX} bytes, line feed included"
     can = driver.describe().capabilities
@@ -117,7 +117,7 @@ def the_longest_line_is_one(driver: ProcessBackend) -> Iterator[Finding]:
             yield found(LONGEST_LINE, expected, f"{_said(make, after)}, which is the answer to the rest of that line")
 
 
-def the_end_of_the_input_is_the_end(driver: ProcessBackend) -> Iterator[Finding]:
+def the_end_of_the_input_is_the_end(driver: CommandBackend) -> Iterator[Finding]:
     """Leave an opened driver, with something in it, without a word."""
     can = driver.describe().capabilities
     with _opened(driver) as context:
@@ -132,7 +132,7 @@ def the_end_of_the_input_is_the_end(driver: ProcessBackend) -> Iterator[Finding]
             yield finding_of(fault)
 
 
-def quitting_is_possible_after_again(driver: ProcessBackend) -> Iterator[Finding]:
+def quitting_is_possible_after_again(driver: CommandBackend) -> Iterator[Finding]:
     """Tell a driver that serves again to quit, where the next request could be ``open``."""
     if not driver.serves_again:
         raise NotExercised("it does not serve 'again': every run of it ends with 'quit'")
@@ -151,7 +151,7 @@ def quitting_is_possible_after_again(driver: ProcessBackend) -> Iterator[Finding
 
 
 @contextmanager
-def _opened(driver: ProcessBackend) -> Iterator[ProcessContext]:
+def _opened(driver: CommandBackend) -> Iterator[CommandContext]:
     context = driver.open(DeviceProfile())
     try:
         yield context
@@ -165,7 +165,7 @@ def _said(line: str, outcome: Outcome) -> str:
 
 def _of_drivers(rule: str, question: Question) -> ContractCheck:
     def ask(backend: Backend) -> Iterator[Finding]:
-        assert isinstance(backend, ProcessBackend)
+        assert isinstance(backend, CommandBackend)
         return question(backend)
 
     return ContractCheck(rule, ask)
@@ -183,4 +183,4 @@ QUESTIONS: Final = (
 
 def questions_to(backend: Backend) -> tuple[ContractCheck, ...]:
     """Return what is asked of a backend beyond the contract of all: of a driver program, the wire protocol."""
-    return QUESTIONS if isinstance(backend, ProcessBackend) else ()
+    return QUESTIONS if isinstance(backend, CommandBackend) else ()

@@ -12,9 +12,9 @@ from quiesce.generation.writer import Writer
 from quiesce.operations import FailurePoint, InjectedError
 
 _INJECTIONS: Final = (
-    (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
+    (FailurePoint.BACKING, InjectedError.OUT_OF_MEMORY),
     (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
-    (FailurePoint.UPSTREAM, InjectedError.FOREIGN),
+    (FailurePoint.BACKING, InjectedError.FOREIGN),
     (FailurePoint.BOOKKEEPER, InjectedError.OUT_OF_MEMORY),
 )
 _ASKERS: Final = (

@@ -79,7 +79,7 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
     is_freed_by_user = way is _Way.FREED_ELSEWHERE or (way is _Way.JOINED and c & 16)
     for block in blocks:
         free_on(writer, block, stalled if block is busy and is_freed_by_user else None)
-    if way is _Way.TRIMMED and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
+    if way is _Way.TRIMMED and writer.can(Capability.POOL, Capability.BACKING_LEDGER):
         writer.write(ops.Trim(kind))
     else:
         _ask(writer, _size_bytes(writer, way, kind, size, c), third if c & 8 else other, kind)
@@ -112,7 +112,7 @@ def hand_over_of_default(writer: Writer, a: int, b: int, c: int) -> None:
         writer.write(ops.WaitEvent(event.slot))
     work_on(writer, block, default)
     free_on(writer, block, stalled if c & 2 else None)
-    if c & 4 and writer.can(Capability.POOL, Capability.UPSTREAM_LEDGER):
+    if c & 4 and writer.can(Capability.POOL, Capability.BACKING_LEDGER):
         writer.write(ops.Trim())
     else:
         _ask(writer, block.size_bytes, other, MemoryKind.DEVICE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quiesce.gauges import Readings
-from quiesce.observations import CopyEnqueued, EventWaited, Observation, UpstreamAllocated, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingRefused, CopyEnqueued, EventWaited, Observation
 from quiesce.operations import InjectedError, Operation
 from quiesce.oracle.blocks import BlockState, Kept
 from quiesce.oracle.clocks import Clock, StreamState
@@ -25,9 +25,9 @@ class Conflict:
 
 
 class Ask(NamedTuple):
-    """One request to upstream, and how many bytes were held when it was made, by anybody."""
+    """One request to the backing allocator, and how many bytes were held when it was made, by anybody."""
 
-    observation: UpstreamAllocated | UpstreamRefused
+    observation: BackingAllocated | BackingRefused
     held_bytes: int
 
 
@@ -71,7 +71,7 @@ class Change:
     own_copies: tuple[OwnCopy, ...] = ()
     """What was staged on streams of the library's own."""
     taken_from_graphs: tuple[Kept, ...] = ()
-    """Memory of graphs that are there, which was handed out or went back upstream."""
+    """Memory of graphs that are there, which was handed out or was released."""
     needless: tuple[EventWaited, ...] = ()
     """Waits for events of destroyed streams."""
     swallowed: bool = False

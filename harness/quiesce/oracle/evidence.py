@@ -31,7 +31,7 @@ class Suspect:
     subject: Conflict | Returned
     guard: Clock
     user: tuple[Timeline, int] | None = None
-    """The later work; None where the host, or upstream, had the memory at once."""
+    """The later work; None where the host, or the backing allocator, had the memory at once."""
 
     @property
     def earlier(self) -> BlockState:

@@ -62,7 +62,7 @@ class Facts:
         legacy = Capability.LEGACY_DEFAULT_STREAM in description.capabilities
         self.order = HappensBefore(legacy_default_stream=legacy)
         self.evidence = Evidence(self.order)
-        self.memory = MemoryModel(ledger=Capability.UPSTREAM_LEDGER in description.capabilities)
+        self.memory = MemoryModel(ledger=Capability.BACKING_LEDGER in description.capabilities)
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.kept = KeptMemory()
         self.captures = CaptureModel()
@@ -86,11 +86,11 @@ class Facts:
         self.is_fresh = True
         """Whether nothing was asked yet."""
         self.kept_unseen: set[Gauge] = set()
-        """The gauges that count memory which a library, where upstream is not seen, may have taken for itself."""
+        """The gauges that count memory which a library may have taken for itself unseen."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
         self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
-        """By pool, kind and class: what was first asked of upstream with nothing held, and for how large a request."""
+        """By pool, kind and class: the first backing request with nothing held, and for how large a request."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
         self._default_streams_by_name = {default_stream_of(s.device): s for s in self.default_streams}

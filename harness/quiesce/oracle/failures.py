@@ -8,7 +8,7 @@ from typing import Final
 
 from quiesce import operations as ops
 from quiesce.gauges import Gauge, best_reading
-from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import InjectedError
 from quiesce.oracle.change import Change
 from quiesce.oracle.memory import MemoryModel
@@ -41,7 +41,7 @@ class ArmedFailure:
             met = self.calls_left <= _certain_calls(change)
             sure = mistaken or not may_give_back or _was_first_refused_with_room(change, memory, capacity_bytes)
             change.swallowed = met and sure and self.error is InjectedError.FOREIGN
-        freed = any(isinstance(seen, UpstreamFreed) for seen in change.observations)
+        freed = any(isinstance(seen, BackingFreed) for seen in change.observations)
         self.in_doubt |= not calls_are_seen or freed or may_give_back
         self.calls_left -= len(change.asks)
 
@@ -51,23 +51,21 @@ def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: 
 
     A device that looks at its room first need not come to the failure.
     """
-    refused = [seen.size_bytes for seen in change.observations if isinstance(seen, UpstreamRefused)]
+    refused = [seen.size_bytes for seen in change.observations if isinstance(seen, BackingRefused)]
     if not isinstance(change.operation, ops.Allocate) or len(refused) != 1:
         return False
-    if any(isinstance(seen, UpstreamFreed) for seen in change.observations):
+    if any(isinstance(seen, BackingFreed) for seen in change.observations):
         return False
-    held = [held.size_bytes for _, _, held in memory.upstream]
+    held = [held.size_bytes for _, _, held in memory.backing]
     return _had_a_hole(change.operation, refused[0], capacity_bytes - sum(held), len(held))
 
 
 def _was_first_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: int) -> bool:
     """Whether the first call of an allocation was refused although there was a hole for it, whatever came then."""
-    seen = [
-        each for each in change.observations if isinstance(each, UpstreamAllocated | UpstreamRefused | UpstreamFreed)
-    ]
-    if not isinstance(change.operation, ops.Allocate) or not seen or not isinstance(seen[0], UpstreamRefused):
+    seen = [each for each in change.observations if isinstance(each, BackingAllocated | BackingRefused | BackingFreed)]
+    if not isinstance(change.operation, ops.Allocate) or not seen or not isinstance(seen[0], BackingRefused):
         return False
-    ranges = len(memory.upstream) + sum(isinstance(each, UpstreamFreed) for each in seen)
+    ranges = len(memory.backing) + sum(isinstance(each, BackingFreed) for each in seen)
     return _had_a_hole(change.operation, seen[0].size_bytes, capacity_bytes - change.asks[0].held_bytes, ranges)
 
 
@@ -79,8 +77,8 @@ def _had_a_hole(operation: ops.Allocate, size_bytes: int, room_bytes: int, range
 
 def _certain_calls(change: Change) -> int:
     """Return how many calls for memory came for certain before one that gave memory back, which can fail as well."""
-    before = list(itertools.takewhile(lambda seen: not isinstance(seen, UpstreamFreed), change.observations))
-    calls = sum(isinstance(seen, UpstreamAllocated | UpstreamRefused) for seen in before)
+    before = list(itertools.takewhile(lambda seen: not isinstance(seen, BackingFreed), change.observations))
+    calls = sum(isinstance(seen, BackingAllocated | BackingRefused) for seen in before)
     if len(before) < len(change.observations):
         return calls
     return max(calls, int(rose(change, Gauge.RESERVED) or rose(change, Gauge.PINNED)))

@@ -14,7 +14,7 @@ from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.intact import IntactBlocks
-from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, UpstreamRange
+from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL, BackingRange
 from quiesce.oracle.model import Model
 
 LARGE_REQUEST_BYTES: Final = 1 << 20
@@ -22,7 +22,7 @@ LARGE_REQUEST_BYTES: Final = 1 << 20
 
 
 def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_bytes: int = 0) -> int:
-    """Return the most bytes that a correct backend of this description takes upstream for one request.
+    """Return the most backing bytes that a correct backend of this description takes for one request.
 
     An alignment beyond the backend's own may cost as much again: the allocator may ask for size and alignment.
     """
@@ -53,16 +53,14 @@ def _scale(model: Model, rounded_bytes: int) -> int:
 
 
 def certain_room(model: Model, kind: MemoryKind, pool: Slot | None) -> int:
-    """Return the largest contiguous room that is certainly free once everything cached went back upstream.
+    """Return the largest contiguous room that is certainly free once everything cached was released.
 
     n pinned ranges leave at least one hole of a (n+1)-th of the rest. What is in flight counts as taken unless the
     backend promises to wait for it.
     """
     capacity = model.profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else model.profile.capacity_bytes
-    if model.memory.is_upstream_seen(kind):
-        pinned = _pinned_upstream(model, kind, pool)
-    else:
-        pinned = _pinned_at_worst(model, kind)
+    is_seen = model.memory.is_backing_seen(kind)
+    pinned = _pinned_backing(model, kind, pool) if is_seen else _pinned_at_worst(model, kind)
     if pinned is None:
         return 0
     taken, count, by_pool = pinned
@@ -75,19 +73,19 @@ def _limit(model: Model, pool: Slot | None) -> int | None:
     return model.pools.get(pool) if pool is not None else None
 
 
-def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int, int] | None:
-    """Return bytes and number of the upstream ranges that cannot go, and the pool's own bytes of them.
+def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[int, int, int] | None:
+    """Return bytes and number of the backing ranges that cannot go, and the pool's own bytes of them.
 
     None where that is not known. Those of a pool without a limit are not looked for.
     """
     if kind is MemoryKind.PINNED and model.staged:
         return None  # a library's own buffers cannot be told from its cache
-    shared = model.promises(Promise.SHARES_UPSTREAM)
+    shared = model.promises(Promise.SHARES_BACKING)
     must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
     kinds = ON_THE_DEVICE if kind in ON_THE_DEVICE else (kind,)
     limited = _limit(model, pool) is not None
     pinned = count = by_pool = 0
-    for start, end, held in model.memory.upstream:
+    for start, end, held in model.memory.backing:
         if held.kind not in kinds:
             continue
         own = held.pool == SOME_POOL  # it may be the library's own
@@ -99,8 +97,8 @@ def _pinned_upstream(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple
     return pinned, count, by_pool
 
 
-def _is_of_pool(model: Model, start: int, end: int, held: UpstreamRange, pool: Slot | None) -> bool:
-    """Whether an upstream range may count against a pool's limit: it was taken for it, or holds something of it."""
+def _is_of_pool(model: Model, start: int, end: int, held: BackingRange, pool: Slot | None) -> bool:
+    """Whether a backing range may count against a pool's limit: it was taken for it, or holds something of it."""
     blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
     blocks += [freed.block for _, _, freed in model.memory.guarded.overlapping(start, end)]
     return held.pool in (pool, SOME_POOL) or held.is_shared or any(block.pool == pool for block in blocks)
@@ -111,7 +109,7 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
 
     The device's memory alone: a library may put buffers of its own into the host's. Blocks of no bytes may be anywhere.
     """
-    if request.kind not in ON_THE_DEVICE or model.empty_blocks or not model.memory.is_upstream_seen(request.kind):
+    if request.kind not in ON_THE_DEVICE or model.empty_blocks or not model.memory.is_backing_seen(request.kind):
         return None
     if _limit(model, request.pool) is not None:
         return None  # a limit may count more than was asked for
@@ -127,8 +125,8 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
     return None
 
 
-def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
-    """Whether an upstream range may have to stay: a block is in it, or work that may be in flight."""
+def is_in_use(model: Model, start: int, end: int, held: BackingRange) -> bool:
+    """Whether a backing range may have to stay: a block is in it, or work that may be in flight."""
     if _is_owned(model, start, end, held):
         return True
     if any(_may_be_pending(model, behind) for behind in model.memory.behind_of(held)):
@@ -140,8 +138,8 @@ def is_in_use(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
     return any(_may_be_pending(model, freed.guard) for _, _, freed in model.memory.guarded.overlapping(start, end))
 
 
-def _is_owned(model: Model, start: int, end: int, held: UpstreamRange) -> bool:
-    """Whether a block is in an upstream range, or a graph may use it: then it stays, whatever else is waited for."""
+def _is_owned(model: Model, start: int, end: int, held: BackingRange) -> bool:
+    """Whether a block is in a backing range, or a graph may use it: then it stays, whatever else is waited for."""
     if model.memory.live.overlapping(start, end) or any(not graph.is_gone for graph in held.graphs):
         return True
     return any(addresses.start < end and start < addresses.stop for addresses in model.empty_blocks.values())
@@ -193,7 +191,7 @@ def _may_be_pending(model: Model, clock: Clock) -> bool:
 
 
 def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | None:
-    """Return the same where upstream is not seen, from what the sequence owns alone.
+    """Return the same where the backing allocator is not seen, from what the sequence owns alone.
 
     A small block may hold all that a larger one left, which goes back as a whole or not at all.
     """
@@ -202,7 +200,7 @@ def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | N
         return None
     if model.empty_blocks or _is_anything_unwaited(model) or len(model.kinds_used.intersection(kinds) - {kind}):
         return None
-    if (model.pools and not model.promises(Promise.SHARES_UPSTREAM)) or (kind is MemoryKind.PINNED and model.staged):
+    if (model.pools and not model.promises(Promise.SHARES_BACKING)) or (kind is MemoryKind.PINNED and model.staged):
         return None
     blocks = [block for _, _, block in model.memory.live if block.kind in kinds]
     if model.pools and any(block.may_lie_in_bytes for block in blocks):

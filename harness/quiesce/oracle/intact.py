@@ -35,7 +35,7 @@ class IntactBlocks:
             self._idle[block.address] = Idle(block, guard, self._now)
 
     def take(self, start: int, end: int) -> None:
-        """Enter that a block was put into ``[start, end)``, or that this came from upstream or went back."""
+        """Enter that a block was put into ``[start, end)``, or that it was taken or released."""
         self._now += 1
         self._idle.pop(start, None)
         if self._idle:

@@ -1,4 +1,4 @@
-"""What the oracle knows of memory: blocks, what was freed and is still guarded, and what is held from upstream."""
+"""What the oracle knows of memory: blocks, what was freed and is still guarded, and the backing memory that is held."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.blocks import BlockState, Freed, GraphMemory
 from quiesce.oracle.clocks import Clock, StreamState, Timeline, merge
@@ -21,8 +21,8 @@ ON_THE_DEVICE: Final = (MemoryKind.DEVICE, MemoryKind.MANAGED)
 
 
 @dataclass(slots=True, eq=False)
-class UpstreamRange:
-    """An upstream allocation that is held, by ``pool``: :data:`SOME_POOL` until a block in it tells."""
+class BackingRange:
+    """A backing allocation that is held, by ``pool``: :data:`SOME_POOL` until a block in it tells."""
 
     address: int
     size_bytes: int
@@ -50,16 +50,16 @@ class UpstreamRange:
 
 @dataclass(slots=True, frozen=True)
 class Returned:
-    """Memory that went back upstream although a block, or work in flight, was in it."""
+    """Memory that was released although a block, or work in flight, was in it."""
 
-    freed: UpstreamFreed
+    freed: BackingFreed
     block: BlockState
     guard: Clock | None
     """The work that the memory had to wait for; None where the block is still owned."""
 
 
 class MemoryModel:
-    """All memory that is known of. ``ledger``: every upstream allocation and free is told."""
+    """All memory that is known of. ``ledger``: every backing allocation and free is told."""
 
     def __init__(self, *, ledger: bool) -> None:
         self.live: IntervalIndex[BlockState] = IntervalIndex()
@@ -75,18 +75,18 @@ class MemoryModel:
         """How much the largest block of each kind that was freed took, with what its alignment may have cost."""
         self.empty_uses: Clock = {}
         """The work on blocks of no bytes."""
-        self.upstream: IntervalIndex[UpstreamRange] = IntervalIndex()
+        self.backing: IntervalIndex[BackingRange] = IntervalIndex()
         self.held_bytes = 0
-        """How much is held from upstream, as far as it was seen, of all kinds."""
+        """How much is held from the backing allocator, as far as it was seen, of all kinds."""
         self._ledger = ledger
-        self._unclaimed: list[UpstreamRange] = []
+        self._unclaimed: list[BackingRange] = []
         """What some pool took, and no block is in yet."""
         self._is_mixed = False
         """Whether memory of one pool or kind may come to hold a block of another."""
         self._kinds_seen: set[MemoryKind] = set()
 
-    def is_upstream_seen(self, kind: MemoryKind) -> bool:
-        """Whether all of a kind's memory is seen upstream; a ledger may look at the device's driver alone."""
+    def is_backing_seen(self, kind: MemoryKind) -> bool:
+        """Whether all of a kind's memory is seen at the backing allocator; a ledger may see the device alone."""
         return kind in self._kinds_seen
 
     @property
@@ -110,7 +110,7 @@ class MemoryModel:
 
     def _claim(self, block: BlockState) -> None:
         """Memory that a block is put into is its pool's."""
-        for _, _, held in self.upstream.overlapping(block.address, block.end):
+        for _, _, held in self.backing.overlapping(block.address, block.end):
             if held.pool == SOME_POOL:
                 held.pool = block.pool
                 self._unclaimed.remove(held)
@@ -128,7 +128,7 @@ class MemoryModel:
         streams = {each.timeline: each for each in (*owners, *users)}
         used_on = {block.stream.timeline, stream.timeline, *block.uses}
         self.used_on |= used_on
-        for _, _, held in self.upstream.overlapping(block.address, block.end):
+        for _, _, held in self.backing.overlapping(block.address, block.end):
             held.freed_on.update(streams)
             held.used_on |= used_on
             held.graphs += block.graphs
@@ -149,7 +149,7 @@ class MemoryModel:
             self.guarded.cut(start, end)
             self.guarded.add(start, end, freed)
 
-    def put_back(self, stream: StreamState, ranges: Iterable[UpstreamRange]) -> None:
+    def put_back(self, stream: StreamState, ranges: Iterable[BackingRange]) -> None:
         """Note that what is not used of ``ranges`` may have been a block on ``stream`` for a moment."""
         self.freed_on[stream.timeline] = stream
         for held in ranges:
@@ -159,7 +159,7 @@ class MemoryModel:
         """Put the free of a block behind some work, or behind what else its streams were given."""
         if not behind:
             return
-        for _, _, held in self.upstream.overlapping(block.address, block.end):
+        for _, _, held in self.backing.overlapping(block.address, block.end):
             merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
 
@@ -170,7 +170,7 @@ class MemoryModel:
         self.scratch.defer(timeline, behind)
         if timeline not in self.used_on:
             return
-        for _, _, held in self.upstream:
+        for _, _, held in self.backing:
             if timeline in held.used_on:
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
@@ -181,19 +181,19 @@ class MemoryModel:
         if timeline not in self.used_on:
             return
         self.used_on.add(waiter)
-        for _, _, held in self.upstream:
+        for _, _, held in self.backing:
             if timeline in held.used_on:
                 held.used_on.add(waiter)
 
-    def streams_of(self, held: UpstreamRange) -> Iterator[StreamState]:
-        """Yield the streams in whose order what was freed in an upstream range may go back."""
+    def streams_of(self, held: BackingRange) -> Iterator[StreamState]:
+        """Yield the streams in whose order what was freed in a backing range may go back."""
         yield from held.freed_on.values()
         if held.kind in ON_THE_DEVICE:
             scratch = self.scratch.streams(held.launches_before)
             yield from (each for each in scratch if each.device == held.device or held.kind is MemoryKind.MANAGED)
 
-    def behind_of(self, held: UpstreamRange) -> Iterator[Clock]:
-        """Yield the work that what was freed in an upstream range is behind."""
+    def behind_of(self, held: BackingRange) -> Iterator[Clock]:
+        """Yield the work that what was freed in a backing range is behind."""
         yield held.freed_behind
         if held.kind in ON_THE_DEVICE:
             yield from self.scratch.deferred(held.launches_before)
@@ -207,7 +207,7 @@ class MemoryModel:
         self.scratch.lose_stream(stream, default, behind)
         if not behind:
             return
-        for _, _, held in self.upstream:
+        for _, _, held in self.backing:
             if stream.timeline in held.freed_on:
                 merge(held.freed_behind, behind)
         merge(self.freed_behind, behind)
@@ -222,61 +222,59 @@ class MemoryModel:
             return
         freed_on = {each.timeline: each for each in streams}
         self.freed_on.update(freed_on)
-        for _, _, held in self.upstream.overlapping(addresses.start, addresses.stop):
+        for _, _, held in self.backing.overlapping(addresses.start, addresses.stop):
             merge(held.freed_behind, behind)
             held.freed_on.update(freed_on)
 
-    def see_upstream(
-        self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory]
-    ) -> list[Returned]:
-        """Enter an upstream allocation or return; say which blocks and guarded ranges a return takes along.
+    def see_backing(self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory]) -> list[Returned]:
+        """Enter a backing allocation or return; say which blocks and guarded ranges a return takes along.
 
         What is taken may be kept for ``graphs``, whether or not a block comes of it.
         """
-        if isinstance(observation, UpstreamFreed):
+        if isinstance(observation, BackingFreed):
             address, end = observation.address, observation.address + observation.size_bytes
-            if (held := self.upstream.remove(address)) is not None:
+            if (held := self.backing.remove(address)) is not None:
                 self.held_bytes -= held.size_bytes
                 if held.pool == SOME_POOL:
                     self._unclaimed.remove(held)
             taken = [Returned(observation, block, None) for _, _, block in self.live.overlapping(address, end)]
             taken += [Returned(observation, freed.block, freed.guard) for freed in self.guarded.cut(address, end)]
             return taken
-        if isinstance(observation, UpstreamAllocated) and self._ledger:
+        if isinstance(observation, BackingAllocated) and self._ledger:
             address, size, kind = observation.address, observation.size_bytes, observation.kind
             self._kinds_seen.add(kind)
-            if not self.upstream.overlapping(address, address + size):
+            if not self.backing.overlapping(address, address + size):
                 self._is_mixed |= pool not in (None, SOME_POOL)
                 launches = self.scratch.launches
-                held = UpstreamRange(
+                held = BackingRange(
                     address, size, kind, observation.device, pool, graphs=list(graphs), launches_before=launches
                 )
-                self.upstream.add(address, address + size, held)
+                self.backing.add(address, address + size, held)
                 self.held_bytes += size
                 if pool == SOME_POOL:
                     self._unclaimed.append(held)
-        elif isinstance(observation, UpstreamRefused) and self._ledger:
+        elif isinstance(observation, BackingRefused) and self._ledger:
             self._kinds_seen.add(observation.kind)
         return []
 
-    def is_pinned_upstream(self, start: int, end: int) -> bool:
+    def is_pinned_backing(self, start: int, end: int) -> bool:
         """Whether ``[start, end)`` is seen to lie in pinned memory."""
-        ranges = self.upstream.overlapping(start, end)
+        ranges = self.backing.overlapping(start, end)
         covered_bytes = sum(min(end, above) - max(start, below) for below, above, _ in ranges)
         return covered_bytes == end - start and all(held.kind is MemoryKind.PINNED for _, _, held in ranges)
 
     def disown(self, pool: Slot) -> None:
         """Take it that nobody knows whose the memory of a pool is from now on."""
-        for _, _, held in self.upstream:
+        for _, _, held in self.backing:
             if held.pool == pool:
                 held.pool = SOME_POOL
                 self._unclaimed.append(held)
 
-    def holding(self, block: BlockState) -> list[UpstreamRange]:
-        """Return the upstream memory under a block, in order; nothing after the first byte that has none."""
+    def holding(self, block: BlockState) -> list[BackingRange]:
+        """Return the backing memory under a block, in order; nothing after the first byte that has none."""
         reached = block.address
         holding = []
-        for start, end, held in self.upstream.overlapping(block.address, block.end):
+        for start, end, held in self.backing.overlapping(block.address, block.end):
             if start > reached:
                 break
             reached = end

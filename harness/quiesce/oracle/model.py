@@ -21,7 +21,7 @@ from quiesce.oracle.facts import RUNTIME, Facts
 from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
-from quiesce.outcomes import UPSTREAM_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
+from quiesce.outcomes import BACKING_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
 
 _WAITS_FOR_NOBODY: Final = (
     ops.CreateStream,
@@ -68,7 +68,7 @@ _ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
 _DEVICE: Final = MemoryKind.DEVICE
-_ERROR_BELOW: Final = Rejected(UPSTREAM_ERROR)
+_ERROR_BELOW: Final = Rejected(BACKING_ERROR)
 
 
 class Model(Facts):
@@ -99,7 +99,7 @@ class Model(Facts):
                 change.needless = sightings.needless_waits(self, observations)
             sightings.see(self, observations, SOME_POOL if self.is_fresh else self._taker(change), change)
             reuse.defer_free(self, change)
-        if not self.can(Capability.UPSTREAM_LEDGER):
+        if not self.can(Capability.BACKING_LEDGER):
             self._note_unseen(change)
         self.is_fresh = False
         if self.failures:
@@ -143,7 +143,7 @@ class Model(Facts):
         )
 
     def _taker(self, change: Change) -> Slot | None:
-        """Return whose memory is what is taken from upstream meanwhile, as far as the operation tells.
+        """Return whose memory is what is taken from the backing allocator meanwhile, as far as the operation tells.
 
         A pool may take its first chunk when it is made, and one in place of several when a block is freed. What is
         taken beside any other request may be the library's own, for streams, graphs or kernels, until a block in it
@@ -242,15 +242,15 @@ class Model(Facts):
             self.empty_blocks[operation.slot] = range(block.address, block.end)
         if isinstance(operation, served.DOUBTED_WHERE_THEY_FAIL) and not isinstance(outcome, Done):
             self._put_in_doubt(operation)
-        failure = self.failures.get(FailurePoint.UPSTREAM)
+        failure = self.failures.get(FailurePoint.BACKING)
         if failure is not None:
-            told = self.can(Capability.UPSTREAM_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
+            told = self.can(Capability.BACKING_LEDGER) or isinstance(operation, _WAITS_FOR_NOBODY)
             room_bytes = [self.profile.capacity_bytes, self.profile.pinned_capacity_bytes]
             if isinstance(operation, ops.Allocate) and (limit := self.pools.get(operation.pool or "")) is not None:
                 room_bytes.append(limit)  # a limit may be kept below the pool, and refused there
             failure.follow(change, self.memory, min(room_bytes), calls_are_seen=told)
         if failure is not None and failure.calls_left <= 0:
-            del self.failures[FailurePoint.UPSTREAM]
+            del self.failures[FailurePoint.BACKING]
         elif outcome == _ERROR_BELOW and len(self.failures) == 1:
             self.failures.clear()
         elif outcome == _ERROR_BELOW:  # nobody knows which it was

@@ -1,6 +1,6 @@
 """Which outcomes a request may have, given what is known. A permitted set, not a prediction.
 
-The reference is just another backend here. What is undefined upstream (work on a destroyed stream, say) permits
+The reference is just another backend here. What upstream leaves undefined (work on a destroyed stream) permits
 every answer; what is documented permits exactly the documented ones.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from quiesce import operations as ops
 from quiesce.backend import Capability, Promise
-from quiesce.observations import EventRecorded, UpstreamAllocated
+from quiesce.observations import BackingAllocated, EventRecorded
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.blocks import BlockState, Freed
 from quiesce.oracle.captures import CaptureState
@@ -60,10 +60,10 @@ def put_back(facts: Facts, operation: ops.Allocate | ops.Stage, change: Change) 
     if stream is None or (isinstance(operation, ops.Allocate) and operation.kind not in ON_THE_DEVICE):
         return
     if isinstance(operation, ops.Stage):  # it had a block, out of whatever was cached
-        facts.memory.put_back(stream, [held for _, _, held in facts.memory.upstream])
+        facts.memory.put_back(stream, [held for _, _, held in facts.memory.backing])
         return
-    taken = [ask.observation for ask in change.asks if isinstance(ask.observation, UpstreamAllocated)]
-    met = (facts.memory.upstream.overlapping(seen.address, seen.address + 1) for seen in taken)
+    taken = [ask.observation for ask in change.asks if isinstance(ask.observation, BackingAllocated)]
+    met = (facts.memory.backing.overlapping(seen.address, seen.address + 1) for seen in taken)
     facts.memory.put_back(stream, [held for ranges in met for _, _, held in ranges])
 
 
@@ -298,6 +298,6 @@ def destroy_pool(facts: Facts, pool: Slot) -> None:
         facts.memory.remove(block, {}, {}, block.stream)
         facts.empty_blocks[slot] = range(block.address, block.end)
     memory = facts.memory
-    doubtful = (memory.upstream.overlapping(each.start, each.stop) for each in facts.empty_blocks.values())
+    doubtful = (memory.backing.overlapping(each.start, each.stop) for each in facts.empty_blocks.values())
     if any(held.pool == pool for ranges in doubtful for _, _, held in ranges):
         memory.disown(pool)

@@ -1,4 +1,4 @@
-"""What observations say: records, waits, completions and the traffic with upstream that an independent ledger saw."""
+"""What observations say: records, waits, completions and the backing calls that an independent ledger saw."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any, Final, TypeAlias
 
 from quiesce import operations as ops
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     CopyEnqueued,
     DeviceSynchronized,
     EventCompleted,
@@ -16,9 +19,6 @@ from quiesce.observations import (
     HandleKind,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.captures import CaptureState
@@ -31,10 +31,10 @@ _Sighting: TypeAlias = Callable[[Facts, Any], None]  # each takes the one observ
 
 
 def see(facts: Facts, observations: tuple[Observation, ...], pool: Slot | None, change: Change) -> None:
-    """Enter observations, in order; what is taken from upstream is for ``pool``."""
+    """Enter observations, in order; what is taken from the backing allocator is for ``pool``."""
     for place, observation in enumerate(observations):
-        if isinstance(observation, _OF_UPSTREAM):
-            _see_upstream(facts, observation, pool, change)
+        if isinstance(observation, _OF_BACKING):
+            _see_backing(facts, observation, pool, change)
         elif isinstance(observation, CopyEnqueued):
             _see_copy(facts, observation, place, change)
         elif (sighting := _SIGHTINGS.get(type(observation))) is not None:
@@ -207,16 +207,16 @@ def _see_copy(facts: Facts, seen: CopyEnqueued, place: int, change: Change) -> N
         change.own_copies += (OwnCopy(place, seen, own, number),)
 
 
-def _see_upstream(
-    facts: Facts, seen: UpstreamAllocated | UpstreamRefused | UpstreamFreed, pool: Slot | None, change: Change
+def _see_backing(
+    facts: Facts, seen: BackingAllocated | BackingRefused | BackingFreed, pool: Slot | None, change: Change
 ) -> None:
-    if not isinstance(seen, UpstreamFreed):
+    if not isinstance(seen, BackingFreed):
         change.asks += (Ask(seen, facts.memory.held_bytes),)
-    if facts.intact is not None and not isinstance(seen, UpstreamRefused):
+    if facts.intact is not None and not isinstance(seen, BackingRefused):
         facts.intact.take(seen.address, seen.address + seen.size_bytes)
-    if isinstance(seen, UpstreamFreed):
+    if isinstance(seen, BackingFreed):
         change.taken_from_graphs += tuple(facts.kept.take(seen.address, seen.address + seen.size_bytes, None))
-    for returned in facts.memory.see_upstream(seen, pool, facts.captures.memories):
+    for returned in facts.memory.see_backing(seen, pool, facts.captures.memories):
         if returned.guard is None:
             change.returned += (returned,)
         elif not facts.order.is_ordered(returned.guard, None):
@@ -226,7 +226,7 @@ def _see_upstream(
                 facts.evidence.suspect(Suspect(returned, facts.order.work(returned.guard)))
 
 
-_OF_UPSTREAM: Final = (UpstreamAllocated, UpstreamRefused, UpstreamFreed)
+_OF_BACKING: Final = (BackingAllocated, BackingRefused, BackingFreed)
 _SIGHTINGS: Final[Mapping[type[Observation], _Sighting]] = {
     EventRecorded: _see_record,
     EventWaited: _see_wait,

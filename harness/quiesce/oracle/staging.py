@@ -92,7 +92,7 @@ def _read_buffer(
     """
     start, end = seen.source_address, seen.source_address + seen.size_bytes
     is_content = made.address <= seen.destination_address < made.end  # and no padding
-    if not is_content or facts.memory.live.overlapping(start, end) or not facts.memory.is_pinned_upstream(start, end):
+    if not is_content or facts.memory.live.overlapping(start, end) or not facts.memory.is_pinned_backing(start, end):
         return
     buffer = BlockState(
         f"the staging buffer of {source.slot}",

@@ -12,7 +12,7 @@ from quiesce.cases.parser import identify
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
 from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce
-from quiesce.results import Result, Verdict
+from quiesce.results import LEAK_CHECK, Result, Verdict
 
 SURVIVES: Final = "process_survives_every_request"
 """The rule that is broken where the process that runs a case or a test dies."""
@@ -35,14 +35,12 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
 
     ``line`` counts from 0, as pytest does.
     """
-    from quiesce.pytest_plugin.leak_results import BACKEND
-
     expected = "the process lives until every round of the test has run"
     return Result(
         case=nodeid,
         title=f"{name} does not leak",
         path=nodeid.partition("::")[0],
-        backend=BACKEND,
+        backend=LEAK_CHECK,
         verdict=Verdict.FAILED,
         findings=(Finding(SURVIVES, expected, observed, line=None if line is None else line + 1),),
         reproduce=shell.pytest_command(nodeid),

@@ -13,7 +13,7 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, Quantity
 from quiesce.reporting.text import clean_line, failure_text, rate
-from quiesce.results import Result, Verdict
+from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
 from quiesce.traces.amounts import bytes_in_words
 
@@ -23,9 +23,6 @@ LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 _COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
 """Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
-BACKEND: Final = "process"
-"""What reports call the backend of a leak check: the process that pytest runs in."""
-
 
 def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Verdict, reason: str = "") -> Result:
     """Return the result of a check."""
@@ -34,7 +31,7 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
         case=item.nodeid,
         title=f"{item.name} does not leak",
         path=item.nodeid.partition("::")[0],
-        backend=BACKEND,
+        backend=LEAK_CHECK,
         verdict=verdict,
         reason=clean_line(reason),
         findings=tuple(

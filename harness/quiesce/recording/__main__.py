@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.backend import Description, Flavour
-from quiesce.backends.process import ProcessBackend, serve
+from quiesce.backends.command import CommandBackend, serve
 from quiesce.errors import QuiesceError
 from quiesce.recording.recorder import corpus_programs, generated_programs, record
 from quiesce.recording.recording import RecordedProbe, RecordedSequence, Recording, write_recording
@@ -118,7 +118,7 @@ def _probes(module: str | None, only: str) -> Iterable[RecordedProbe]:
 
 
 def _sequences(
-    served: ProcessBackend, description: Description, flavour: Flavour, arguments: argparse.Namespace
+    served: CommandBackend, description: Description, flavour: Flavour, arguments: argparse.Namespace
 ) -> Iterable[RecordedSequence]:
     corpus = corpus_programs(description, flavour)
     generated = generated_programs(description, flavour, arguments.seed, arguments.generated)

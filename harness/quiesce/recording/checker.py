@@ -26,7 +26,7 @@ from quiesce.recording.recording import (
 )
 from quiesce.requests import parse_request
 
-_LEDGERS: Final = frozenset({Capability.UPSTREAM_LEDGER, Capability.ORDER_LEDGER})
+_LEDGERS: Final = frozenset({Capability.BACKING_LEDGER, Capability.ORDER_LEDGER})
 """What a recording does not keep: without observations nobody may be accused of what was not seen."""
 _FIRST_ADDRESS: Final = 1 << 40
 

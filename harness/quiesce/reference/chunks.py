@@ -1,4 +1,4 @@
-"""Chunks: what a pool holds from upstream, and how large the next one is."""
+"""Chunks: what a pool holds from the backing allocator, and how large the next one is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK_BYTES_MAX: Final = 1 << 30
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """One upstream allocation, cut into ``count`` blocks of ``class_bytes``; ``carved`` were handed out before."""
+    """One backing allocation, cut into ``count`` blocks of ``class_bytes``; ``carved`` were handed out before."""
 
     address: int
     footprint_bytes: int

@@ -1,4 +1,4 @@
-"""The ledger of the reference: it sees every call that reaches upstream, whoever makes it, and counts steps.
+"""The ledger of the reference: it sees every backing call, whoever makes it, and counts steps.
 
 It is independent of the components under study: they report nothing to it; the layers below them do.
 """
@@ -6,13 +6,13 @@ It is independent of the components under study: they report nothing to it; the 
 from __future__ import annotations
 
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     HandleCreated,
     HandleDestroyed,
     HandleKind,
     Observation,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import MemoryKind
 
@@ -25,7 +25,7 @@ class Ledger:
         self.held_bytes = dict.fromkeys(MemoryKind, 0)
         self.allocations = 0
         self.handles = dict.fromkeys(HandleKind, 0)
-        self.upstream_calls = 0
+        self.backing_calls = 0
         self.steps = 0
 
     def step(self, count: int = 1) -> None:
@@ -35,16 +35,16 @@ class Ledger:
     def see(self, observation: Observation) -> None:
         """Keep an observation and bring the totals up to date."""
         self._observations.append(observation)
-        if isinstance(observation, UpstreamAllocated):
+        if isinstance(observation, BackingAllocated):
             self.held_bytes[observation.kind] += observation.size_bytes
             self.allocations += 1
-            self.upstream_calls += 1
-        elif isinstance(observation, UpstreamFreed):
+            self.backing_calls += 1
+        elif isinstance(observation, BackingFreed):
             self.held_bytes[observation.kind] -= observation.size_bytes
             self.allocations -= 1
-            self.upstream_calls += 1
-        elif isinstance(observation, UpstreamRefused):
-            self.upstream_calls += 1
+            self.backing_calls += 1
+        elif isinstance(observation, BackingRefused):
+            self.backing_calls += 1
         elif isinstance(observation, HandleCreated):
             self.handles[observation.kind] += 1
         elif isinstance(observation, HandleDestroyed):

@@ -30,7 +30,7 @@ MACHINE_GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.GRAPHS: frozenset({Source.LEDGER}),
     Gauge.INSTANCES: frozenset({Source.LEDGER}),
     Gauge.NODES: frozenset({Source.CLAIM}),
-    Gauge.UPSTREAM_CALLS: frozenset({Source.LEDGER}),
+    Gauge.BACKING_CALLS: frozenset({Source.LEDGER}),
     Gauge.COST: frozenset({Source.LEDGER}),
     Gauge.RETAINED: frozenset({Source.LEDGER}),
 }
@@ -56,7 +56,7 @@ _EVENTS: Final = Gauge.EVENTS, Source.LEDGER
 _GRAPHS: Final = Gauge.GRAPHS, Source.LEDGER
 _INSTANCES: Final = Gauge.INSTANCES, Source.LEDGER
 _NODES: Final = Gauge.NODES, Source.CLAIM
-_UPSTREAM_CALLS: Final = Gauge.UPSTREAM_CALLS, Source.LEDGER
+_BACKING_CALLS: Final = Gauge.BACKING_CALLS, Source.LEDGER
 _COST: Final = Gauge.COST, Source.LEDGER
 _RETAINED: Final = Gauge.RETAINED, Source.LEDGER
 _DONE: Final = Reply(Done())
@@ -157,7 +157,7 @@ class Machine:
             _GRAPHS: graphs,
             _INSTANCES: instances,
             _NODES: nodes,
-            _UPSTREAM_CALLS: ledger.upstream_calls,
+            _BACKING_CALLS: ledger.backing_calls,
             _COST: ledger.steps,
             _RETAINED: ledger.allocations + streams + events + graphs + instances + nodes,
         }

@@ -155,8 +155,8 @@ class MemoryCalls:
     def create_pool(self, operation: ops.CreatePool) -> Outcome:
         """Create a pool above the current device's memory."""
         world = self._world
-        upstream = world.device_upstreams[world.device]
-        world.pools[operation.slot] = world.new_pool(upstream, operation.limit_bytes)
+        backing = world.device_backings[world.device]
+        world.pools[operation.slot] = world.new_pool(backing, operation.limit_bytes)
         return Done()
 
     def destroy_pool(self, operation: ops.DestroyPool) -> Outcome:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.outcomes import INVALID_VALUE
+from quiesce.reference.backing import BackingAllocator
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.guards import Guard, record_guards
 from quiesce.reference.ledger import Ledger
 from quiesce.reference.objects import Block, Stream
 from quiesce.reference.streams import Streams
-from quiesce.reference.upstream import Upstream
 
 PINNED_UNIT_BYTES: Final = 512
 
@@ -40,8 +40,8 @@ class InFlight:
 class PinnedPool:
     """The pool of pinned host memory."""
 
-    def __init__(self, upstream: Upstream, streams: Streams, ledger: Ledger, alignment_bytes: int) -> None:
-        self.upstream = upstream
+    def __init__(self, backing: BackingAllocator, streams: Streams, ledger: Ledger, alignment_bytes: int) -> None:
+        self.backing = backing
         self.streams = streams
         self.ledger = ledger
         self.alignment_bytes = alignment_bytes
@@ -66,7 +66,7 @@ class PinnedPool:
             del self.free_by_size[size]
         self.live_bytes += size
         self.live_blocks += 1
-        return Block(address, size_bytes, size, self.upstream.kind, stream, self)
+        return Block(address, size_bytes, size, self.backing.kind, stream, self)
 
     def footprint(self, size_bytes: int) -> int:
         """Return the bytes that a request takes."""
@@ -122,18 +122,18 @@ class PinnedPool:
             self.put(entry)
 
     def trim(self) -> None:
-        """Give every free block back upstream, those whose work has just completed included."""
+        """Release every free block, those whose work has just completed included."""
         self.collect()
         self.give_back_free()
 
     def give_back_free(self) -> None:
-        """Give the blocks known to be free back upstream."""
+        """Release the blocks that are known to be free."""
         for size, addresses in self.free_by_size.items():
             for address in addresses:
                 self.ledger.step()
-                self.held_bytes -= self.upstream.footprint(size)
+                self.held_bytes -= self.backing.footprint(size)
                 with self.streams.captures.relaxed():
-                    self.upstream.free(address)
+                    self.backing.free(address)
         self.free_by_size.clear()
 
     def release(self) -> None:
@@ -155,22 +155,22 @@ class PinnedPool:
                 del self.in_flight[stream]
 
     def obtain(self, size: int) -> int:
-        """Take memory from upstream, reclaiming before giving up."""
+        """Take memory from the backing allocator, reclaiming before giving up."""
         try:
-            return self.from_upstream(size)
+            return self.from_backing(size)
         except MemoryExhausted:
             self.trim()
         try:
-            return self.from_upstream(size)
+            return self.from_backing(size)
         except MemoryExhausted:
             if self.streams.captures.any_active:
                 raise
             self.release()
-        return self.from_upstream(size)
+        return self.from_backing(size)
 
-    def from_upstream(self, size: int) -> int:
-        """Take memory from upstream."""
+    def from_backing(self, size: int) -> int:
+        """Take memory from the backing allocator."""
         with self.streams.captures.relaxed():
-            address = self.upstream.allocate(size, PINNED_UNIT_BYTES)
-        self.held_bytes += self.upstream.footprint(size)
+            address = self.backing.allocate(size, PINNED_UNIT_BYTES)
+        self.held_bytes += self.backing.footprint(size)
         return address

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from quiesce.operations import FailurePoint
 from quiesce.outcomes import INVALID_VALUE
+from quiesce.reference.backing import BackingAllocator, FailureInjector
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.chunks import CachedBlock, Chunk, Growth, class_of
 from quiesce.reference.free_lists import FreeLists
@@ -19,17 +20,16 @@ from quiesce.reference.guards import Guard, record_guards
 from quiesce.reference.ledger import Ledger
 from quiesce.reference.objects import Block, Capture, KeptBlock, Stream
 from quiesce.reference.streams import Streams
-from quiesce.reference.upstream import FailureInjector, Upstream
 
 _Result = TypeVar("_Result")
 _BOOKKEEPER: Final = FailurePoint.BOOKKEEPER
 
 
 class CachingPool:
-    """A pool above one :class:`Upstream`.
+    """A pool above one :class:`BackingAllocator`.
 
     ``limit_bytes`` caps what it holds; cached bytes never count against a request. Methods raise
-    :class:`MemoryExhausted` and whatever upstream raises.
+    :class:`MemoryExhausted` and whatever the backing allocator raises.
     """
 
     growth_type: type[Growth] = Growth
@@ -37,14 +37,14 @@ class CachingPool:
 
     def __init__(
         self,
-        upstream: Upstream,
+        backing: BackingAllocator,
         streams: Streams,
         ledger: Ledger,
         injector: FailureInjector,
         alignment_bytes: int,
         limit_bytes: int | None = None,
     ) -> None:
-        self.upstream = upstream
+        self.backing = backing
         self.streams = streams
         self.ledger = ledger
         self.injector = injector
@@ -61,7 +61,7 @@ class CachingPool:
         self._open: dict[int, Chunk] = {}  # by class: the chunk that still has blocks to carve
         self.deferred: list[Block] = []
         self.is_released = False
-        upstream.register(self, self.squeeze)
+        backing.register(self, self.squeeze)
         streams.captures.when_over[self] = self.settle_deferred
 
     # -- requests --------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class CachingPool:
         alignment = max(alignment_bytes, self.alignment_bytes)
         size_class = class_of(size_bytes, alignment)
         if stream.capture is not None:
-            footprint = size_class or self.upstream.footprint(size_bytes)
+            footprint = size_class or self.backing.footprint(size_bytes)
             kept = stream.capture.take(self, footprint, alignment, stream)
             if kept is not None:
                 return self._allocate_kept(kept, size_bytes, stream)
@@ -79,9 +79,7 @@ class CachingPool:
             cached = self._oversized(size_bytes, alignment, stream)
         else:
             cached = self._classed(size_class, stream)
-        block = Block(
-            cached.address, size_bytes, cached.footprint_bytes, self.upstream.kind, stream, self, cached.chunk
-        )
+        block = Block(cached.address, size_bytes, cached.footprint_bytes, self.backing.kind, stream, self, cached.chunk)
         try:
             self._order_after_guards(block, cached, stream)
         except CallRejected:
@@ -151,11 +149,11 @@ class CachingPool:
         return 0
 
     def trim(self) -> None:
-        """Give every idle chunk whose work is complete back upstream; work in flight is not waited for."""
+        """Release every idle chunk whose work is complete, without waiting for work in flight."""
         self.give_back(self.ready_chunks())
 
     def squeeze(self) -> None:
-        """Give every idle chunk back upstream, waiting for work in flight where its memory could serve a request."""
+        """Release every idle chunk, waiting for work in flight where its memory could serve a request."""
         self.give_back(self.ready_chunks())
         if not self.streams.captures.any_active:
             self.give_back(list(self.idle))
@@ -165,8 +163,8 @@ class CachingPool:
 
         It waits for the device, which a capture forbids: then the pool stays as it is.
         """
-        self.streams.synchronize_device(self.upstream.device)
-        self.upstream.unregister(self)
+        self.streams.synchronize_device(self.backing.device)
+        self.backing.unregister(self)
         del self.streams.captures.when_over[self]
         self.deferred.clear()
         self.is_released = True
@@ -241,7 +239,7 @@ class CachingPool:
             usual //= 2
 
     def _oversized(self, size_bytes: int, alignment: int, stream: Stream) -> CachedBlock:
-        size = self.upstream.footprint(size_bytes)
+        size = self.backing.footprint(size_bytes)
         cached = self.if_usable(self.take_oversized(size, alignment, stream), stream)
         if cached is None:
             chunk = self._new_chunk(size, alignment, size, 1)
@@ -258,19 +256,19 @@ class CachingPool:
             return None
         return cached
 
-    # -- upstream --------------------------------------------------------------------------------------------------
+    # -- the backing allocator ------------------------------------------------------------------------------------
 
     def _new_chunk(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
         return self.with_reclaim(lambda: self.obtain(size_bytes, alignment, class_bytes, count))
 
     def obtain(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
-        """Take a chunk from upstream. Its bookkeeping comes first, so that no failure can orphan it."""
-        footprint = self.upstream.footprint(size_bytes)
+        """Take a chunk from the backing allocator. Its bookkeeping comes first, so that no failure can orphan it."""
+        footprint = self.backing.footprint(size_bytes)
         if self.limit_bytes is not None and self.held_bytes + footprint > self.limit_bytes:
             raise MemoryExhausted
         self.injector.meet(_BOOKKEEPER)
         with self.streams.captures.relaxed():
-            address = self.upstream.allocate(size_bytes, alignment)
+            address = self.backing.allocate(size_bytes, alignment)
         return self.adopt(Chunk(address, footprint, class_bytes, count))
 
     def adopt(self, chunk: Chunk) -> Chunk:
@@ -291,7 +289,7 @@ class CachingPool:
 
     def reclaim_steps(self) -> tuple[Callable[[], None], ...]:
         """Return the ways to make room, the cheapest first."""
-        return (self.squeeze, lambda: self.upstream.relieve(self))
+        return (self.squeeze, lambda: self.backing.relieve(self))
 
     def ready_chunks(self) -> list[Chunk]:
         """Return the idle chunks that no work in flight uses."""
@@ -309,7 +307,7 @@ class CachingPool:
         return True
 
     def give_back(self, chunks: Iterable[Chunk]) -> None:
-        """Give chunks back upstream, once no work uses them."""
+        """Release chunks once no work uses them."""
         for chunk in chunks:
             self.ledger.step()
             self.wait_for_work(chunk)
@@ -326,7 +324,7 @@ class CachingPool:
                 self.growth.forget(chunk.class_bytes)
             self.held_bytes -= chunk.footprint_bytes
             with self.streams.captures.relaxed():
-                self.upstream.free(chunk.address)
+                self.backing.free(chunk.address)
 
     def wait_for_work(self, chunk: Chunk) -> None:
         """Block until no work uses the chunk; only then may its memory go."""

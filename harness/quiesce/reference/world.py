@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from quiesce.backend import DeviceProfile
 from quiesce.operations import MemoryKind, Slot
 from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE
+from quiesce.reference.backing import BackingAllocator, FailureInjector
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.heap import Heap
 from quiesce.reference.launcher import Instance
@@ -14,7 +15,6 @@ from quiesce.reference.ledger import Ledger
 from quiesce.reference.objects import Block, Event, Graph, Stream
 from quiesce.reference.parts import Parts
 from quiesce.reference.pool import CachingPool
-from quiesce.reference.upstream import FailureInjector, Upstream
 
 DEVICE_BASE: Final = 0x7E90_0000_0000
 DEVICE_STRIDE: Final = 1 << 40
@@ -37,15 +37,15 @@ class World:
         self.captures = parts.captures()
         self.streams = parts.streams(profile.devices, self.ledger, self.captures, profile.flavour)
         self.device = 0
-        self.device_upstreams = [
-            self._upstream(MemoryKind.DEVICE, DEVICE_BASE + d * DEVICE_STRIDE, profile.capacity_bytes, d)
+        self.device_backings = [
+            self._backing(MemoryKind.DEVICE, DEVICE_BASE + d * DEVICE_STRIDE, profile.capacity_bytes, d)
             for d in range(profile.devices)
         ]
-        self.managed_upstream = self._upstream(MemoryKind.MANAGED, MANAGED_BASE, profile.capacity_bytes, 0)
-        pinned = self._upstream(MemoryKind.PINNED, PINNED_BASE, profile.pinned_capacity_bytes, 0)
-        self.pageable = _PageableHeap(self._upstream(MemoryKind.PAGEABLE, PAGEABLE_BASE, PAGEABLE_CAPACITY_BYTES, 0))
-        self.device_pools = [self.new_pool(upstream, None) for upstream in self.device_upstreams]
-        self.managed_pool = self.new_pool(self.managed_upstream, None)
+        self.managed_backing = self._backing(MemoryKind.MANAGED, MANAGED_BASE, profile.capacity_bytes, 0)
+        pinned = self._backing(MemoryKind.PINNED, PINNED_BASE, profile.pinned_capacity_bytes, 0)
+        self.pageable = _PageableHeap(self._backing(MemoryKind.PAGEABLE, PAGEABLE_BASE, PAGEABLE_CAPACITY_BYTES, 0))
+        self.device_pools = [self.new_pool(backing, None) for backing in self.device_backings]
+        self.managed_pool = self.new_pool(self.managed_backing, None)
         self.pinned_pool = parts.pinned_pool(pinned, self.streams, self.ledger, profile.alignment_bytes)
         self.stager = parts.stager(self.pinned_pool, self.streams, self.ledger)
         self.launcher = parts.launcher(self.streams, self.captures, self.ledger, profile.devices)
@@ -60,9 +60,9 @@ class World:
         self.graphs: dict[Slot, Graph] = {}
         self.instances: dict[Slot, Instance] = {}
 
-    def _upstream(self, kind: MemoryKind, base: int, capacity_bytes: int, device: int) -> Upstream:
+    def _backing(self, kind: MemoryKind, base: int, capacity_bytes: int, device: int) -> BackingAllocator:
         pageable = kind is MemoryKind.PAGEABLE  # the host's own allocator, which no capture concerns
-        return Upstream(
+        return BackingAllocator(
             Heap(base, capacity_bytes, self.ledger),
             kind,
             device,
@@ -72,10 +72,10 @@ class World:
             _permit if pageable else self.captures.forbid_unsafe_call,
         )
 
-    def new_pool(self, upstream: Upstream, limit_bytes: int | None) -> CachingPool:
-        """Create a caching pool above ``upstream``."""
+    def new_pool(self, backing: BackingAllocator, limit_bytes: int | None) -> CachingPool:
+        """Create a caching pool above ``backing``."""
         return self.parts.pool(
-            upstream, self.streams, self.ledger, self.injector, self.profile.alignment_bytes, limit_bytes
+            backing, self.streams, self.ledger, self.injector, self.profile.alignment_bytes, limit_bytes
         )
 
     def every_pool(self) -> list[CachingPool]:
@@ -128,16 +128,16 @@ def _look_up(table: dict[Slot, _Thing], slot: Slot, code: str) -> _Thing:
 class _PageableHeap:
     """Pageable host memory: the system's own, no pool, no stream."""
 
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
+    def __init__(self, backing: BackingAllocator) -> None:
+        self._backing = backing
         self.live_bytes = 0
         self.live_blocks = 0
 
     def allocate(self, size_bytes: int, alignment_bytes: int, stream: Stream) -> Block:
         if size_bytes > PAGEABLE_CAPACITY_BYTES:
             raise MemoryExhausted
-        address = self._upstream.allocate(size_bytes, max(alignment_bytes, 16))
-        size = self._upstream.footprint(size_bytes)
+        address = self._backing.allocate(size_bytes, max(alignment_bytes, 16))
+        size = self._backing.footprint(size_bytes)
         self.live_bytes += size
         self.live_blocks += 1
         return Block(address, size_bytes, size, MemoryKind.PAGEABLE, stream, self)
@@ -145,7 +145,7 @@ class _PageableHeap:
     def free(self, block: Block, stream: Stream) -> None:
         self.live_bytes -= block.footprint_bytes
         self.live_blocks -= 1
-        self._upstream.free(block.address)
+        self._backing.free(block.address)
 
     def free_again(self, block: Block, stream: Stream) -> None:
         raise CallRejected(INVALID_VALUE)

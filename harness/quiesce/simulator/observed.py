@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     CopyEnqueued,
     DeviceSynchronized,
     EventCompleted,
@@ -16,9 +19,6 @@ from quiesce.observations import (
     HandleKind,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
     default_stream_of,
 )
 from quiesce.operations import MemoryKind, Slot
@@ -41,11 +41,11 @@ def observations_of(record: Record, names: Mapping[int, Slot]) -> Iterator[Obser
     alive = not record.flags & Flag.STREAM_DEAD
     match record.seen:
         case Seen.ALLOCATED if record.thing in _KINDS:
-            yield UpstreamAllocated(record.address, record.size_bytes, _KINDS[record.thing], record.device)
+            yield BackingAllocated(record.address, record.size_bytes, _KINDS[record.thing], record.device)
         case Seen.FREED if record.thing in _KINDS:
-            yield UpstreamFreed(record.address, record.size_bytes, _KINDS[record.thing], record.device)
+            yield BackingFreed(record.address, record.size_bytes, _KINDS[record.thing], record.device)
         case Seen.REFUSED if record.thing in _KINDS:
-            yield UpstreamRefused(record.size_bytes, _KINDS[record.thing], record.device)
+            yield BackingRefused(record.size_bytes, _KINDS[record.thing], record.device)
         case Seen.COPIED:
             yield CopyEnqueued(record.other, record.address, record.size_bytes, stream)
         case Seen.RECORDED:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from quiesce.backend import Backend, BackendFault, Context, Description, DeviceProfile
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.errors import BackendUnavailable
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import MachineSettings, Prepared, prepare
@@ -26,12 +26,12 @@ def open_driver(name: str, subject: Subject, run: Run, variant: Variant, built: 
     command = replace_words([*run.command, *variant.arguments], built.places)
     environment = {**built.environment, **replace_in_values(run.environment, built.places)}
     if subject.simulated is None:
-        process = ProcessBackend(command, name=name, watchdog_seconds=run.watchdog_seconds, environment=environment)
+        process = CommandBackend(command, name=name, watchdog_seconds=run.watchdog_seconds, environment=environment)
         yield Driver(process)
         return
     with prepare(command, subject.simulated, environment) as prepared:
         settings = MachineSettings(subject.simulated, run.schedule, subject.seed)
-        process = ProcessBackend(
+        process = CommandBackend(
             command, name=name, watchdog_seconds=run.watchdog_seconds, environment=prepared.environment(settings)
         )
         yield SimulatedDriver(process, prepared, subject.simulated, run.schedule, subject.seed)
@@ -40,7 +40,7 @@ def open_driver(name: str, subject: Subject, run: Run, variant: Variant, built: 
 class Driver:
     """A driver that was built: where it does not even say hello, that is a fault of the subject."""
 
-    def __init__(self, process: ProcessBackend) -> None:
+    def __init__(self, process: CommandBackend) -> None:
         self._process = process
 
     def describe(self) -> Description:
@@ -65,7 +65,7 @@ class SimulatedDriver(Driver):
     """A driver whose processes each find a simulated device of the profile that they are opened on."""
 
     def __init__(
-        self, process: ProcessBackend, prepared: Prepared, simulated: Simulated, schedule: str, seed: int
+        self, process: CommandBackend, prepared: Prepared, simulated: Simulated, schedule: str, seed: int
     ) -> None:
         super().__init__(process)
         self._prepared = prepared

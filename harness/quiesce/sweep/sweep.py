@@ -30,8 +30,8 @@ CALLS_UNKNOWN: Final = 8
 CAPACITY_STEPS: Final = 8
 
 _FAILURES: Final = (
-    (FailurePoint.UPSTREAM, InjectedError.OUT_OF_MEMORY),
-    (FailurePoint.UPSTREAM, InjectedError.FOREIGN),
+    (FailurePoint.BACKING, InjectedError.OUT_OF_MEMORY),
+    (FailurePoint.BACKING, InjectedError.FOREIGN),
     (FailurePoint.BOOKKEEPER, InjectedError.OUT_OF_MEMORY),
     (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
 )
@@ -90,7 +90,7 @@ class _Sweeper:
             return
         for point, error in _FAILURES:
             draft = self._draft(program, f"{point}_{error}".replace("-", "_"), f"{program.title}: {point} fails")
-            count = calls if point is FailurePoint.UPSTREAM else CALLS_UNKNOWN
+            count = calls if point is FailurePoint.BACKING else CALLS_UNKNOWN
             failures = (Failing(point, nth, error) for nth in range(1, count + 1))
             attempts = (with_failure(self._backend, operations, failing) for failing in failures)
             yield self._run(draft, program, Capability.INJECTION, attempts)

@@ -27,7 +27,7 @@ from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.generation.sequence import GeneratedSequence
 from quiesce.lockstep import Lockstep, Trial
-from quiesce.observations import UpstreamAllocated, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingRefused
 from quiesce.operations import FailurePoint, InjectedError, Operation
 from quiesce.oracle.rules.answers import judge_expectation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected
@@ -52,8 +52,8 @@ class Failing:
 
     @property
     def is_out_of_memory(self) -> bool:
-        """Whether upstream has no memory: then a request for a block has one answer."""
-        return self.point is FailurePoint.UPSTREAM and self.error is InjectedError.OUT_OF_MEMORY
+        """Whether the backing allocator has no memory: then a request for a block has one answer."""
+        return self.point is FailurePoint.BACKING and self.error is InjectedError.OUT_OF_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def undisturbed(backend: Backend, operations: Sequence[Operation]) -> Attempt:
     for number in range(PASSES):
         for operation in operations:
             driver.perform(operation)
-        calls = driver.upstream_calls if number == 0 else calls
+        calls = driver.backing_calls if number == 0 else calls
         if number + 1 == WARM_UP_PASSES:
             driver.perform(ops.Mark(SETTLED))
     driver.check_nothing_grew()
@@ -154,9 +154,9 @@ class _Driver:
         self.refused = 0
 
     @property
-    def upstream_calls(self) -> int | None:
+    def backing_calls(self) -> int | None:
         """How many calls were made below so far; None where nobody tells."""
-        return self._recorder.asks or self._recorder.upstream_calls
+        return self._recorder.asks or self._recorder.backing_calls
 
     def perform(self, operation: Operation, expected: ExpectedKind | None = None) -> Outcome | None:
         """Perform an operation; return its outcome, or None where nothing is performed any more."""
@@ -205,13 +205,13 @@ def _refusal(outcome: Outcome) -> ExpectedOutcome | None:
 
 
 class _Recorder:
-    """A backend whose last outcome is remembered, and what was asked of upstream."""
+    """A backend whose last outcome is remembered, and what was asked of the backing allocator."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.outcome: Outcome | None = None
         self.asks = self.refusals = 0
-        self.upstream_calls: int | None = None
+        self.backing_calls: int | None = None
 
     def describe(self) -> Description:
         return self._backend.describe()
@@ -230,15 +230,15 @@ class _RecordedContext:
         recorder = self._recorder
         recorder.outcome = reply.outcome
         for seen in reply.observations:
-            recorder.asks += isinstance(seen, UpstreamAllocated | UpstreamRefused)
-            recorder.refusals += isinstance(seen, UpstreamRefused)
+            recorder.asks += isinstance(seen, BackingAllocated | BackingRefused)
+            recorder.refusals += isinstance(seen, BackingRefused)
         return reply
 
     def readings(self) -> Readings:
         readings = self._context.readings()
         for source in Source:
-            calls = readings.get((Gauge.UPSTREAM_CALLS, source))
-            self._recorder.upstream_calls = calls if calls is not None else self._recorder.upstream_calls
+            calls = readings.get((Gauge.BACKING_CALLS, source))
+            self._recorder.backing_calls = calls if calls is not None else self._recorder.backing_calls
         return readings
 
     def close(self) -> Closing:

@@ -13,7 +13,7 @@ from quiesce.backend import Capability, Description
 from quiesce.backends.reference import backend
 from quiesce.serving import Json, Served, _write
 
-CLAIMED = frozenset({Capability.MEMORY, Capability.POOL, Capability.CAPACITY, Capability.UPSTREAM_LEDGER})
+CLAIMED = frozenset({Capability.MEMORY, Capability.POOL, Capability.CAPACITY, Capability.BACKING_LEDGER})
 FAULT = sys.argv[1]
 
 

@@ -22,14 +22,14 @@ class Arena:
         if request.startswith("hello"):
             reply = {**HELLO, **CHANGES}
         elif request.startswith("open"):
-            refused: Json = {"seen": "upstream-refused", "size": SIZE + 1}
-            self.untold = [refused, {"seen": "upstream-allocated", "address": ADDRESS, "size": SIZE}]
+            refused: Json = {"seen": "backing-refused", "size": SIZE + 1}
+            self.untold = [refused, {"seen": "backing-allocated", "address": ADDRESS, "size": SIZE}]
         elif request == "more":
             reply = {}
         elif " = allocate " in request:
             reply["address"] = ADDRESS
         elif request == "close":
-            self.untold = [{"seen": "upstream-freed", "address": ADDRESS, "size": SIZE}]
+            self.untold = [{"seen": "backing-freed", "address": ADDRESS, "size": SIZE}]
         if self.untold:
             told, self.untold = self.untold[:1], self.untold[1:]
             reply.update({"observations": told, "more": bool(self.untold)})

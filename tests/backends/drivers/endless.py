@@ -2,7 +2,7 @@
 
 from speaking import encode, proper_reply, serve
 
-SEEN = {"observations": [{"seen": "upstream-refused", "size": 1}] * 10, "more": True}
+SEEN = {"observations": [{"seen": "backing-refused", "size": 1}] * 10, "more": True}
 
 serve(
     lambda request: encode(

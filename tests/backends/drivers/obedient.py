@@ -20,9 +20,9 @@ class Obedient:
         elif request == "more":
             reply = {}
         elif request == "trim":
-            self.untold = [{"seen": "upstream-freed", "address": hex(4096 + n), "size": 1} for n in range(250)]
+            self.untold = [{"seen": "backing-freed", "address": hex(4096 + n), "size": 1} for n in range(250)]
         elif request == "close":
-            self.untold = [{"seen": "upstream-freed", "address": "0x1000", "size": 64}]
+            self.untold = [{"seen": "backing-freed", "address": "0x1000", "size": 64}]
         elif request == "initialize":
             reply = {"outcome": "rejected", "code": "already-initialized"}
         elif request == "finalize":

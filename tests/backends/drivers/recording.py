@@ -11,7 +11,7 @@ from speaking import HELLO, proper_reply, write
 
 GAUGES = json.loads(sys.argv[3]) if len(sys.argv) > 3 else HELLO["gauges"]
 AGAIN = len(sys.argv) > 2 and sys.argv[2] == "again"
-SEEN = [{"seen": "upstream-refused", "size": size} for size in (1, 2)]
+SEEN = [{"seen": "backing-refused", "size": size} for size in (1, 2)]
 
 with Path(sys.argv[1]).open("ab") as record:
     for line in sys.stdin.buffer:

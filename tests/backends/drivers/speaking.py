@@ -10,7 +10,7 @@ HELLO: Json = {
     "protocol": 1,
     "name": "test driver",
     "version": "1.0",
-    "capabilities": ["memory", "upstream-ledger"],
+    "capabilities": ["memory", "backing-ledger"],
     "promises": ["exact-footprint"],
     "gauges": {"live": ["claim"], "reserved": ["claim", "ledger"]},
 }

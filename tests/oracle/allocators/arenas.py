@@ -256,7 +256,7 @@ class Buddy(Policy):
 
 
 class Slab(Policy):
-    """Slabs of equal cells for small sizes, upstream for large ones; trim is a no-op and is not promised."""
+    """Slabs of equal cells for small sizes, backing blocks for large ones; trim is a no-op and is not promised."""
 
     slab = 2 << 20
     largest = 256 << 10

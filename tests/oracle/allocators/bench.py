@@ -9,7 +9,7 @@ from typing import TypeAlias
 from quiesce import operations as ops
 from quiesce.backend import Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import CopyEnqueued, Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, CopyEnqueued, Observation
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
@@ -76,7 +76,7 @@ class Trial:
     traits: Traits = field(default_factory=Traits)
     promises: frozenset[Promise] = frozenset()
     without: frozenset[Capability] = frozenset()
-    upstream_ledger: bool = True
+    backing_ledger: bool = True
     order_ledger: bool = True
     gauges: Mapping[Gauge, frozenset[Source]] = field(default_factory=dict)
     alignment: int = 256
@@ -86,7 +86,7 @@ class Trial:
 
     def describe(self) -> Description:
         capabilities = MEMORY - self.without
-        capabilities |= {Capability.UPSTREAM_LEDGER} if self.upstream_ledger else set()
+        capabilities |= {Capability.BACKING_LEDGER} if self.backing_ledger else set()
         capabilities |= {Capability.ORDER_LEDGER} if self.order_ledger else set()
         return Description(
             self.name,
@@ -169,17 +169,17 @@ class Bench:
         except NoMemory:
             outcome = OutOfMemory()
         except ForeignError:
-            outcome = Rejected("upstream-error")
+            outcome = Rejected("backing-error")
         except Refused as refused:
             outcome = Rejected(str(refused))
         return Reply(outcome, self._take_log())
 
     def _take_log(self) -> tuple[Observation, ...]:
-        upstream = (UpstreamAllocated, UpstreamFreed, UpstreamRefused)
+        backing = (BackingAllocated, BackingFreed, BackingRefused)
         kept = [
             seen
             for seen in self.machine.log
-            if (self.trial.upstream_ledger if isinstance(seen, upstream) else self.trial.order_ledger)
+            if (self.trial.backing_ledger if isinstance(seen, backing) else self.trial.order_ledger)
         ]
         self.machine.log.clear()
         return tuple(kept)
@@ -199,7 +199,7 @@ class Bench:
             Gauge.PINNED: held[MemoryKind.PINNED],
             Gauge.STREAMS: streams,
             Gauge.EVENTS: events,
-            Gauge.UPSTREAM_CALLS: sum(heap.calls for heap in self.heaps.values()),
+            Gauge.BACKING_CALLS: sum(heap.calls for heap in self.heaps.values()),
             Gauge.RETAINED: len(self.blocks) + len(self.empty) + streams + events,
         }
 
@@ -246,7 +246,7 @@ class Bench:
                 self.device = ordinal
                 return Done()
             case ops.InjectFailure(point, nth, error):
-                if point is ops.FailurePoint.UPSTREAM:
+                if point is ops.FailurePoint.BACKING:
                     self.injection.arm(nth, error)
                 return Done()
             case ops.Mark():

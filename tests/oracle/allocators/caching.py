@@ -8,7 +8,7 @@ from .policy import Area, Policy, Use, round_up
 
 
 class PowersOfTwo(Policy):
-    """One upstream allocation for each block, rounded up to a power of two; freed ones wait in a list of their size."""
+    """One backing allocation for each block, rounded up to a power of two; freed ones wait in a list of their size."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ class BestFit(Exact):
 
 
 class Direct(Policy):
-    """Nothing is kept: a free waits for the block's work, as ``cudaFree`` does, and goes upstream at once."""
+    """Nothing is kept: a free waits for the block's work, as ``cudaFree`` does, and releases it at once."""
 
     def allocate(self, size: int, align: int, stream: Stream) -> Area:
         address = self.obtain(round_up(size, self.heap.granularity), max(align, self.alignment))

@@ -25,7 +25,7 @@ from .unusual import (
     StopsTheWorld,
 )
 
-_COUNTS = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.STREAMS, Gauge.EVENTS, Gauge.UPSTREAM_CALLS)
+_COUNTS = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.STREAMS, Gauge.EVENTS, Gauge.BACKING_CALLS)
 _EVERY = dict.fromkeys((*_COUNTS, Gauge.RETAINED), BOTH)
 _CLAIMS = dict.fromkeys(_COUNTS, CLAIM)
 _HELD = {Gauge.RESERVED: BOTH, Gauge.PINNED: CLAIM}
@@ -43,7 +43,7 @@ CORRECT: Final[tuple[Trial, ...]] = (
         Traits(zero="unique", stall_is_work=True),
         promises=_POOL,
         gauges=_CLAIMS,
-        upstream_ledger=False,
+        backing_ledger=False,
         order_ledger=False,
     ),
     Trial(
@@ -90,7 +90,7 @@ CORRECT: Final[tuple[Trial, ...]] = (
         Coarse,
         Traits(zero="unique", tracks_uses=False, refuses_busy_pools=True),
         promises=_POOL,
-        upstream_ledger=False,
+        backing_ledger=False,
         order_ledger=False,
         chunk_bytes=33 << 20,
     ),
@@ -110,7 +110,7 @@ CORRECT: Final[tuple[Trial, ...]] = (
         gauges=_EVERY,
     ),
     Trial(
-        "polled events, upstream ledger alone",
+        "polled events, the backing ledger alone",
         Polling,
         Traits(tracks_uses=False, huge_is_invalid=True),
         promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO}),

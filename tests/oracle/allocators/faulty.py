@@ -20,10 +20,10 @@ _BY_NAME: Final = {trial.name: trial for trial in CORRECT}
 OVERLAP: Final = "live_blocks_do_not_overlap"
 SPACE: Final = "blocks_lie_in_the_address_space"
 ALIGNED: Final = "addresses_are_aligned"
-WITHIN: Final = "blocks_lie_within_upstream_memory"
-OWNED: Final = "owned_memory_stays_upstream"
+WITHIN: Final = "blocks_lie_within_backing_memory"
+OWNED: Final = "owned_memory_is_not_released"
 REUSE: Final = "memory_is_reused_only_after_its_last_use"
-IN_FLIGHT: Final = "memory_in_flight_stays_upstream"
+IN_FLIGHT: Final = "memory_in_flight_is_not_released"
 TRIM: Final = "trim_returns_what_nobody_uses"
 LEFT: Final = "nothing_is_left_at_quiescence"
 HANDLES: Final = "handles_are_destroyed_at_quiescence"
@@ -128,7 +128,12 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _bench("coarse chunks", counting.SubtractsTheMergedSize, "wrong counter", LIVE, NEGATIVE),
     _bench("powers of two", counting.CountsBeforeItKnows, "wrong counter", LIVE),
     _bench("buddies", counting.ResettingThePeakResetsAll, "wrong peak", LIVE, NEGATIVE),
-    _bench("polled events, upstream ledger alone", counting.StagingKeepsTheDestination, "missing rollback", TRIM),
+    _bench(
+        "polled events, the backing ledger alone",
+        counting.StagingKeepsTheDestination,
+        "missing rollback",
+        TRIM,
+    ),
     _bench("exact sizes from the top down", counting.ManagedIsNobodys, "missing finalizer", TRIM, FITS),
     _bench("slabs", counting.BusyStreamsAreKept, "handle leak", HANDLES),
     _policy("counted steps", counting.SearchesAllItEverMade, "cost grows with history", COST),

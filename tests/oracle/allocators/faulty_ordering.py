@@ -1,4 +1,4 @@
-"""Faults of order: memory goes to its next owner, or upstream, before the work on it is done."""
+"""Faults of order: memory goes to its next owner, or is released, before the work on it is done."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class HandlesAreStreams(PowersOfTwo):
 
 
 class SqueezesInFlight(PowersOfTwo):
-    """When memory runs out, every cached block goes back upstream, whether or not its work is done."""
+    """When memory runs out, every cached block is released, whether or not its work is done."""
 
     def squeeze(self) -> None:
         for area in [area for entries in self.cached.values() for area in entries]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from bisect import insort
 
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import InjectedError, MemoryKind
 
 
@@ -71,11 +71,11 @@ class Heap:
             self._injection.meet()
             address = self._place(size, max(align, self.granularity))
         except (NoMemory, ForeignError):
-            self._log.append(UpstreamRefused(min(size, (1 << 64) - 1), self.kind, self.device))
+            self._log.append(BackingRefused(min(size, (1 << 64) - 1), self.kind, self.device))
             raise
         self.held[address] = size
         self.held_bytes += size
-        self._log.append(UpstreamAllocated(address, size, self.kind, self.device))
+        self._log.append(BackingAllocated(address, size, self.kind, self.device))
         return address
 
     def _place(self, size: int, align: int) -> int:
@@ -101,7 +101,7 @@ class Heap:
         size = self.held.pop(address)
         self.held_bytes -= size
         self.calls += 1
-        self._log.append(UpstreamFreed(address, size, self.kind, self.device))
+        self._log.append(BackingFreed(address, size, self.kind, self.device))
         if self._placement is Placement.NEVER_AGAIN:
             return
         insort(self._holes, (address, address + size))

@@ -1,4 +1,4 @@
-"""What a trial allocator is: it places blocks in upstream memory and decides when freed memory may be used again."""
+"""What a trial allocator is: it places blocks in backing memory and decides when freed memory may be used again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Use:
 
 @dataclass(eq=False)
 class Area:
-    """A piece of upstream memory: the chunk it lies in, and what has to be waited for before it is used again."""
+    """A piece of backing memory: the chunk it lies in, and what has to be waited for before it is used again."""
 
     address: int
     size: int
@@ -33,7 +33,7 @@ class Policy:
     ``host`` says that the host touches blocks at once, so that a wait on a stream is not enough.
     """
 
-    aligns_upstream = True
+    aligns_backing = True
 
     def __init__(self, machine: Machine, heap: Heap, alignment: int, *, host: bool, limit: int | None = None) -> None:
         self.machine, self.heap, self.alignment, self.host, self.limit = machine, heap, alignment, host, limit
@@ -50,7 +50,7 @@ class Policy:
         raise NotImplementedError
 
     def trim(self) -> None:
-        """Give back upstream what is not used."""
+        """Release what is not used."""
 
     def settle(self) -> None:
         """Do what a synchronisation gives the chance to do."""
@@ -72,7 +72,7 @@ class Policy:
     # -- helpers ---------------------------------------------------------------------------------------------------
 
     def obtain(self, size: int, align: int = 1) -> int:
-        """Take a chunk from upstream."""
+        """Take a chunk from the backing allocator."""
         if self.limit is not None and self.held_bytes + size > self.limit:
             raise NoMemory
         address = self.heap.allocate(size, align)

@@ -11,11 +11,11 @@ from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import CopyEnqueued, Observation
 from quiesce.operations import MemoryKind, Operation, Slot
 from quiesce.outcomes import (
+    BACKING_ERROR,
     CAPTURE_UNSUPPORTED,
     ILLEGAL_STATE,
     INVALID_HANDLE,
     INVALID_VALUE,
-    UPSTREAM_ERROR,
     Allocated,
     Done,
     Outcome,
@@ -61,7 +61,7 @@ _GAUGES = {
     Gauge.PINNED: _BOTH,
     Gauge.STREAMS: _CLAIM,
     Gauge.EVENTS: frozenset({Source.LEDGER}),
-    Gauge.UPSTREAM_CALLS: frozenset({Source.LEDGER}),
+    Gauge.BACKING_CALLS: frozenset({Source.LEDGER}),
 }
 
 
@@ -82,7 +82,7 @@ class Stranger:
         return Description(
             self.name,
             "0.1",
-            _CAN | {Capability.UPSTREAM_LEDGER} | self.also,
+            _CAN | {Capability.BACKING_LEDGER} | self.also,
             self.promises,
             _GAUGES,
             alignment_bytes=256,
@@ -140,7 +140,7 @@ class Session(Work):
         except NoRoom:
             outcome = OutOfMemory()
         except Broken:
-            outcome = Rejected(UPSTREAM_ERROR)
+            outcome = Rejected(BACKING_ERROR)
         except Refused as refused:
             outcome = Rejected(str(refused))
         return Reply(outcome, self.take_log())
@@ -161,7 +161,7 @@ class Session(Work):
             (Gauge.PINNED, Source.LEDGER): self.pinned.store.used,
             (Gauge.STREAMS, Source.CLAIM): len(self.queues),
             (Gauge.EVENTS, Source.LEDGER): len(self.events) + self.runtime.markers,
-            (Gauge.UPSTREAM_CALLS, Source.LEDGER): self.runtime.calls,
+            (Gauge.BACKING_CALLS, Source.LEDGER): self.runtime.calls,
         }
 
     def close(self) -> Closing:
@@ -202,7 +202,7 @@ class Session(Work):
                 if ordinal >= self.profile.devices:
                     raise Refused(INVALID_VALUE)
                 self.device = ordinal
-            case ops.InjectFailure(ops.FailurePoint.UPSTREAM, nth, error):
+            case ops.InjectFailure(ops.FailurePoint.BACKING, nth, error):
                 self.runtime.failures.arm(nth, error)
             case ops.InjectFailure() | ops.Mark():
                 pass

@@ -155,9 +155,9 @@ WITHHOLDING: Final = (
         "waits for its work",
         _POOLS | {Capability.STALL},
     ),
-    Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.UPSTREAM_LEDGER})),
-    Withholding(_KEPT, "kept for graphs, nothing told", _ORDER | {Capability.UPSTREAM_LEDGER}),
-    Withholding(_RING, "ring, nothing told", _ORDER | {Capability.UPSTREAM_LEDGER}),
+    Withholding(_COALESCING, "coalescing spans, nothing told", frozenset({Capability.BACKING_LEDGER})),
+    Withholding(_KEPT, "kept for graphs, nothing told", _ORDER | {Capability.BACKING_LEDGER}),
+    Withholding(_RING, "ring, nothing told", _ORDER | {Capability.BACKING_LEDGER}),
     InitializedFirst(reference(), "reference, initialised first"),
     ScratchOfLaunches(reference(), "reference, short of scratch", promises=frozenset({Promise.FLAT_COST})),
     StacksOfStreams(

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
@@ -23,9 +26,6 @@ from quiesce.observations import (
     HandleKind,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import InjectedError, MemoryKind
 
@@ -161,11 +161,11 @@ class Store:
             self._runtime.failures.happen()
             address = place()
         except (NoRoom, Broken):
-            self._runtime.log.append(UpstreamRefused(min(size, (1 << 64) - 1), self.kind, self.device))
+            self._runtime.log.append(BackingRefused(min(size, (1 << 64) - 1), self.kind, self.device))
             raise
         self.held[address] = size
         self.used += size
-        self._runtime.log.append(UpstreamAllocated(address, size, self.kind, self.device))
+        self._runtime.log.append(BackingAllocated(address, size, self.kind, self.device))
         return address
 
     def _carve(self, size: int, align: int) -> int:
@@ -201,7 +201,7 @@ class Store:
         size = self.held.pop(address)
         self.used -= size
         self._runtime.calls += 1
-        self._runtime.log.append(UpstreamFreed(address, size, self.kind, self.device))
+        self._runtime.log.append(BackingFreed(address, size, self.kind, self.device))
         return size
 
     def give(self, address: int) -> None:

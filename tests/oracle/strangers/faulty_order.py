@@ -1,4 +1,4 @@
-"""Strangers that lose the order: memory goes on to its next owner, or upstream, before the work on it is done."""
+"""Strangers that lose the order: memory is reused, or released, before the work on it is done."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Expandable segments: every stream reserves addresses for good, and backs them granule by granule as it grows.
 
-A block lies in as many upstream allocations as it has granules; what is unmapped may lie between two blocks.
+A block lies in as many backing allocations as it has granules; what is unmapped may lie between two blocks.
 """
 
 from __future__ import annotations

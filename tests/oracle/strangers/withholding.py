@@ -8,20 +8,20 @@ from typing import Final
 from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.gauges import Gauge, Readings
 from quiesce.observations import (
+    BackingAllocated,
+    BackingFreed,
+    BackingRefused,
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,
     EventWaited,
     Observation,
     StreamSynchronized,
-    UpstreamAllocated,
-    UpstreamFreed,
-    UpstreamRefused,
 )
 from quiesce.operations import Operation
 
 _TOLD_BY: Final = {
-    Capability.UPSTREAM_LEDGER: (UpstreamAllocated, UpstreamFreed, UpstreamRefused),
+    Capability.BACKING_LEDGER: (BackingAllocated, BackingFreed, BackingRefused),
     Capability.ORDER_LEDGER: (EventRecorded, EventWaited, EventCompleted, StreamSynchronized, DeviceSynchronized),
 }
 

@@ -10,7 +10,7 @@ BASE = Result("pool/trim", "Trim trims", "pool/trim.case", "host", Verdict.PASSE
 
 def test_cases_meet_backends(report: Report) -> None:
     matrix = make_matrix(report.results, {})
-    assert matrix.backends == ("host", "opencl", "process", "reference")
+    assert matrix.backends == ("host", "leak-check", "opencl", "reference")
     assert matrix.topics == ("pool", "streams", "tape", "tests")
     squeeze = matrix.rows[0]
     assert (squeeze.topic, squeeze.name) == ("pool", "squeeze_before_oom")
@@ -39,10 +39,10 @@ def test_cases_of_one_name_in_two_files_stay_apart() -> None:
 
 
 def test_a_long_command_is_told_by_its_end() -> None:
-    command = "process:/a/long/way/to/some/interpreter driver.py --fast"
+    command = "command:/a/long/way/to/some/interpreter driver.py --fast"
     matrix = make_matrix([replace(BASE, backend=command)], {})
     assert matrix.backends == (command,)
-    assert matrix.headings == ("process:/a/lo…terpreter driver.py --fast",)
+    assert matrix.headings == ("command:/a/lo…terpreter driver.py --fast",)
 
 
 def test_every_verdict_has_its_severity() -> None:

@@ -28,11 +28,11 @@ def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
             left = best_reading(readings, gauge)
             if left:
                 yield found(name, f"{gauge} of 0", f"{left}", grade=Grade.LIVE_LEAK)
-    left_upstream = sum(end - start for start, end, _ in model.memory.upstream)
-    if left_upstream and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
+    left_backing = sum(end - start for start, end, _ in model.memory.backing)
+    if left_backing and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
         yield found(
             NOTHING_LEFT,
-            "every upstream allocation given back",
-            f"{left_upstream} bytes were not",
+            "every backing allocation given back",
+            f"{left_backing} bytes were not",
             grade=Grade.LIVE_LEAK,
         )

@@ -1,4 +1,4 @@
-"""Rules of addresses: where blocks may lie, and what may go back upstream."""
+"""Rules of addresses: where blocks may lie, and what may be released."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
 from quiesce.oracle.blocks import BlockState
 from quiesce.oracle.change import Change
-from quiesce.oracle.memory import UpstreamRange
+from quiesce.oracle.memory import BackingRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Allocated
@@ -66,29 +66,29 @@ def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
     return [found("addresses_are_aligned", f"a multiple of {alignment}", f"an address {beyond} beyond one")]
 
 
-def blocks_lie_within_upstream_memory(model: Model, change: Change) -> Iterable[Finding]:
-    """Where upstream is observed, every byte of a block belongs to held memory of its kind, and of its device.
+def blocks_lie_within_backing_memory(model: Model, change: Change) -> Iterable[Finding]:
+    """Where backing memory is observed, every byte of a block belongs to held memory of its kind, and of its device.
 
-    Neighbouring upstream allocations may carry one block together, as mapped pages do.
+    Neighbouring backing allocations may carry one block together, as mapped pages do.
     """
     made = change.made
-    if made is None or not model.memory.is_upstream_seen(made.kind):
+    if made is None or not model.memory.is_backing_seen(made.kind):
         return ()
     holding = model.memory.holding(made)
     reached = holding[-1].address + holding[-1].size_bytes if holding else made.address
     if reached < made.end:
         where = f"{reached - made.address} of them" if holding else "none of them"
-        expected = f"{_bytes(made.size_bytes)} inside upstream memory"
-        return [found("blocks_lie_within_upstream_memory", expected, f"{where} are inside")]
+        expected = f"{_bytes(made.size_bytes)} inside backing memory"
+        return [found("blocks_lie_within_backing_memory", expected, f"{where} are inside")]
     for held in holding:
         if not _may_carry(held, made):
             expected = f"{made.kind} memory of device {made.device}"
             observed = f"{held.kind} memory of device {held.device}"
-            return [found("blocks_lie_within_upstream_memory", expected, observed)]
+            return [found("blocks_lie_within_backing_memory", expected, observed)]
     return ()
 
 
-def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
+def _may_carry(held: BackingRange, block: BlockState) -> bool:
     if block.kind is _DEVICE and held.kind is _DEVICE:
         # A stream's memory may be that of the stream's device.
         return held.device == block.device or block.stream.device != block.device
@@ -97,14 +97,14 @@ def _may_carry(held: UpstreamRange, block: BlockState) -> bool:
     return held.kind is block.kind or (held.kind in _HOST and block.kind in _HOST)
 
 
-def owned_memory_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:
-    """Memory does not go back upstream while a block in it is owned."""
+def owned_memory_is_not_released(model: Model, change: Change) -> Iterator[Finding]:
+    """Memory is not released while a block in it is owned."""
     for returned in change.returned:
         if returned.guard is None:
             yield found(
-                "owned_memory_stays_upstream",
+                "owned_memory_is_not_released",
                 f"'{returned.block.slot}' keeps its memory until it is freed",
-                f"{returned.freed.size_bytes} upstream bytes were given back under it",
+                f"{returned.freed.size_bytes} backing bytes were given back under it",
                 returned.block.made_by,
             )
 
@@ -116,7 +116,7 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
         yield found(
             "graph_memory_is_kept",
             f"the memory that '{kept.block.slot}' had in a capture stays its graph's while that is there",
-            f"it was handed out as '{made.slot}'" if made is not None else "it went back upstream",
+            f"it was handed out as '{made.slot}'" if made is not None else "it was released",
             kept.block.made_by,
         )
         return
@@ -148,23 +148,23 @@ RULES: Final = (
         "made",
     ),
     Rule(
-        "blocks_lie_within_upstream_memory",
-        "A block lies in memory that was taken from upstream.",
+        "blocks_lie_within_backing_memory",
+        "A block lies in memory that was taken from the backing allocator.",
         Kind.FOREIGN_MEMORY,
-        blocks_lie_within_upstream_memory,
+        blocks_lie_within_backing_memory,
         MAKING_BLOCKS,
         "made",
     ),
     Rule(
-        "owned_memory_stays_upstream",
-        "Memory in which a block or a graph lives does not go back upstream.",
+        "owned_memory_is_not_released",
+        "Memory in which a block or a graph lives is not released.",
         Kind.EARLY_RELEASE,
-        owned_memory_stays_upstream,
+        owned_memory_is_not_released,
         about="returned",
     ),
     Rule(
         "graph_memory_is_kept",
-        "What a graph runs on serves nobody else and stays upstream, until the graph is destroyed.",
+        "What a graph runs on serves nobody else and is not released before the graph is destroyed.",
         Kind.EARLY_RELEASE,
         graph_memory_is_kept,
         about="taken_from_graphs",

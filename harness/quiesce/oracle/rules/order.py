@@ -26,14 +26,14 @@ def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> It
         return
 
 
-def memory_in_flight_stays_upstream(model: Model, change: Change) -> Iterator[Finding]:
-    """Memory does not go back upstream before the work that uses it is known to be complete."""
+def memory_in_flight_is_not_released(model: Model, change: Change) -> Iterator[Finding]:
+    """Memory is not released before the work that uses it is known to be complete."""
     for returned in change.returned:
         if returned.guard is not None:
             yield found(
-                "memory_in_flight_stays_upstream",
+                "memory_in_flight_is_not_released",
                 f"the work on freed '{returned.block.slot}' is complete before its memory goes back",
-                f"{returned.freed.size_bytes} upstream bytes were given back without waiting for it",
+                f"{returned.freed.size_bytes} backing bytes were given back without waiting for it",
                 returned.block.made_by,
             )
             return
@@ -78,10 +78,10 @@ RULES: Final = (
         about="conflicts",
     ),
     Rule(
-        "memory_in_flight_stays_upstream",
-        "Memory goes back upstream only when the work on it is done.",
+        "memory_in_flight_is_not_released",
+        "Memory is released only when the work on it is done.",
         Kind.EARLY_RELEASE,
-        memory_in_flight_stays_upstream,
+        memory_in_flight_is_not_released,
         about="returned",
     ),
     Rule(

@@ -10,11 +10,11 @@ from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
 from quiesce.kinds import Kind
-from quiesce.observations import CopyEnqueued, UpstreamRefused
+from quiesce.observations import BackingRefused, CopyEnqueued
 from quiesce.operations import MemoryKind, Slot
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
-from quiesce.oracle.memory import SOME_POOL, UpstreamRange
+from quiesce.oracle.memory import SOME_POOL, BackingRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.outcomes import Done, OutOfMemory
@@ -37,10 +37,10 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
         return
     if operation.kind is MemoryKind.PINNED and _may_be_staging(model):
         return
-    if model.memory.is_upstream_seen(operation.kind):
+    if model.memory.is_backing_seen(operation.kind):
         observed = sum(
             held.size_bytes
-            for start, end, held in model.memory.upstream
+            for start, end, held in model.memory.backing
             if _is_trimmed(model, operation, held) and not is_in_use(model, start, end, held)
         )
     elif _is_alone(model, operation):
@@ -60,7 +60,7 @@ def _may_be_staging(model: Model) -> bool:
     return model.staged and model.is_any_stream_busy()
 
 
-def _is_trimmed(model: Model, operation: ops.Trim, held: UpstreamRange) -> bool:
+def _is_trimmed(model: Model, operation: ops.Trim, held: BackingRange) -> bool:
     if held.is_shared:
         return False
     if operation.pool is not None:
@@ -81,14 +81,14 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
     if operation.kind is MemoryKind.PINNED:
         counted.add(MemoryKind.PAGEABLE)  # which may lie in registered memory
-    used = {kind for kind in counted if kind in model.kinds_used or model.memory.is_upstream_seen(kind)}
+    used = {kind for kind in counted if kind in model.kinds_used or model.memory.is_backing_seen(kind)}
     others = used - {operation.kind}
     owned = any(block.kind in counted for block in model.blocks.values())
     return not (others or owned or model.empty_blocks or is_anything_in_flight(model))
 
 
 def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
-    """When nothing is held any more, a pool does not ask upstream for more than it did for such a request at first."""
+    """When nothing is held any more, a pool asks for no more backing memory than it did for such a request at first."""
     operation = change.operation
     if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
         return
@@ -110,7 +110,7 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
             yield found(
                 "growth_starts_over_after_squeeze",
                 f"a chunk of at most {most} bytes, as for the first such request",
-                f"{seen.size_bytes} bytes asked of upstream with nothing held",
+                f"{seen.size_bytes} bytes asked of the backing allocator with nothing held",
             )
             return
 
@@ -148,7 +148,7 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     model.smallest_chunk_bytes[key] = min(known, *sizes)
     if change.made is not None or change.armed is not None:
         return
-    if not all(isinstance(ask.observation, UpstreamRefused) for ask in change.asks):
+    if not all(isinstance(ask.observation, BackingRefused) for ask in change.asks):
         return
     if min(sizes) < max(sizes) or _is_short_of_a_chunk(model, operation.pool):
         return
@@ -167,7 +167,7 @@ def _is_short_of_a_chunk(model: Model, pool: Slot | None) -> bool:
     limit = model.pools.get(pool) if pool is not None else None
     if limit is None:
         return False
-    of_pool = (each for _, _, each in model.memory.upstream if each.pool in (pool, SOME_POOL) or each.is_shared)
+    of_pool = (each for _, _, each in model.memory.backing if each.pool in (pool, SOME_POOL) or each.is_shared)
     held_bytes = sum(held.size_bytes for held in of_pool)
     return limit - held_bytes < model.description.chunk_bytes
 
@@ -189,11 +189,11 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
 
 
 def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Finding]:
-    """A pinned block that has an upstream allocation to itself takes a power of two of 512 bytes, as in CuPy's pool."""
+    """A pinned block that has a backing allocation to itself takes a power of two of 512 bytes, as in CuPy's pool."""
     made = change.made
     if made is None or made.kind is not MemoryKind.PINNED or not model.promises(Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO):
         return
-    holding = model.memory.holding(made) if model.memory.is_upstream_seen(made.kind) else []
+    holding = model.memory.holding(made) if model.memory.is_backing_seen(made.kind) else []
     if not holding or holding[0].address != made.address or made.alignment_bytes:
         return
     units = -(-made.size_bytes // _PINNED_UNIT_BYTES)
@@ -209,7 +209,7 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
 
 
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
-    """Once a pool is destroyed, everything that it took from upstream is back, but for what is in flight.
+    """Once a pool is destroyed, everything that it took from the backing allocator is back, but for what is in flight.
 
     With blocks out, it may stay whole until the last of them is freed.
     """
@@ -218,7 +218,7 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
         return
     held = sum(
         held.size_bytes
-        for start, end, held in model.memory.upstream
+        for start, end, held in model.memory.backing
         if held.pool == operation.slot and not held.is_shared and not is_in_use(model, start, end, held)
     )
     if held:
@@ -242,7 +242,7 @@ RULES: Final = (
     ),
     Rule(
         "growth_starts_over_after_squeeze",
-        "Once everything went back upstream, a pool grows from its first chunk size again.",
+        "Once everything was released, a pool grows from its first chunk size again.",
         Kind.NOT_REUSED,
         growth_starts_over_after_squeeze,
         (ops.Allocate,),

@@ -20,7 +20,7 @@ class _SubtractsRequestedSize(CachingPool):
     def count_freed(self, block: Block) -> None:
         super().count_freed(block)
         if block.footprint_bytes > LARGEST_CLASS_BYTES:
-            self.live_bytes += block.footprint_bytes - self.upstream.footprint(block.size_bytes)
+            self.live_bytes += block.footprint_bytes - self.backing.footprint(block.size_bytes)
 
 
 class _ForgetsBlocks(CachingPool):

@@ -63,7 +63,7 @@ class _RoundsToUnits(PinnedPool):
 
 class _NoReclaim(PinnedPool):
     def obtain(self, size: int) -> int:
-        return self.from_upstream(size)
+        return self.from_backing(size)
 
 
 class _AsksDuringCapture(PinnedPool):

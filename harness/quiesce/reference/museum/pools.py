@@ -45,10 +45,10 @@ class _RatchetingPool(CachingPool):
 
 class _OrphansOnBookkeeperFailure(CachingPool):
     def obtain(self, size_bytes: int, alignment: int, class_bytes: int, count: int) -> Chunk:
-        footprint = self.upstream.footprint(size_bytes)
+        footprint = self.backing.footprint(size_bytes)
         if self.limit_bytes is not None and self.held_bytes + footprint > self.limit_bytes:
             raise MemoryExhausted
-        address = self.upstream.allocate(size_bytes, alignment)
+        address = self.backing.allocate(size_bytes, alignment)
         self.held_bytes += footprint
         self.injector.meet(FailurePoint.BOOKKEEPER)  # throws with the memory in nobody's books
         self.held_bytes -= footprint
@@ -81,7 +81,7 @@ class _SqueezesOnAnyError(CachingPool):
 
 class _DestructorForgetsCached(CachingPool):
     def release(self) -> None:
-        self.upstream.unregister(self)
+        self.backing.unregister(self)
         del self.streams.captures.when_over[self]
         self.give_back([chunk for chunk in self.chunks if not chunk.idle])
 
@@ -93,7 +93,7 @@ class _TrimForgetsOversized(CachingPool):
 
 class _ManagedSurvivesTrim(CachingPool):
     def trim(self) -> None:
-        if self.upstream.kind is not MemoryKind.MANAGED:
+        if self.backing.kind is not MemoryKind.MANAGED:
             super().trim()
 
 
@@ -172,7 +172,9 @@ def _pool(name: str, upstream: str, mechanism: str, pool: type[CachingPool]) -> 
 
 FAULTS: Final = (
     _pool("no_squeeze", "NVIDIA/cccl#4222", "Out of memory is reported with the cache still full.", _NoSqueeze),
-    _pool("no_sharing", "NVIDIA/cccl#4420", "A neighbour's cache on the same upstream is left alone.", _NoSharing),
+    _pool(
+        "no_sharing", "NVIDIA/cccl#4420", "A neighbour's cache on the same backing allocator is left alone.", _NoSharing
+    ),
     _pool(
         "waits_without_searching",
         "pytorch/pytorch#189504",

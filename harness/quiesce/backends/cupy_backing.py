@@ -30,7 +30,7 @@ class Waits(Protocol):
         """End every stall, and wait for what it held back."""
 
 
-class Upstream:
+class BackingAllocator:
     """The runtime's allocators within one context's capacities. Sizes in bytes."""
 
     def __init__(self, cupy: Cupy, profile: DeviceProfile, ledger: CupyLedger, waits: Waits) -> None:
@@ -125,7 +125,7 @@ class Upstream:
         self.give_back(self._runtime.free, address)
 
 
-def _pinned_memory(cupy: Cupy, upstream: Upstream) -> Any:
+def _pinned_memory(cupy: Cupy, backing: BackingAllocator) -> Any:
     """Return CuPy's class of pinned allocations, with each of them seen."""
     runtime = cupy.cuda.runtime
 
@@ -134,16 +134,16 @@ def _pinned_memory(cupy: Cupy, upstream: Upstream) -> Any:
 
         def __init__(self, size_bytes: int) -> None:
             wanted = Held(size_bytes, MemoryKind.PINNED, int(runtime.getDevice()))
-            upstream.admit(wanted)
+            backing.admit(wanted)
             try:
                 super().__init__(size_bytes, runtime.hostAllocPortable)
             except runtime.CUDARuntimeError:
-                upstream.refuse(wanted)
+                backing.refuse(wanted)
                 raise
-            upstream.enter(self.ptr, wanted)
+            backing.enter(self.ptr, wanted)
 
         def __del__(self) -> None:
-            if self.ptr and upstream.give_back(runtime.freeHost, self.ptr):
+            if self.ptr and backing.give_back(runtime.freeHost, self.ptr):
                 self.ptr = 0
 
     return SeenPinnedMemory

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.backend import Capability, Description, DeviceProfile, Promise
-from quiesce.backends.process.objects import Fields, WireError, preview, read_object
-from quiesce.backends.process.observations import read_observation
+from quiesce.backends.command.objects import Fields, WireError, preview, read_object
+from quiesce.backends.command.observations import read_observation
 from quiesce.cases.effects import ends_of, slots_made, slots_used
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import Capability, DeviceProfile, Promise
-from quiesce.backends.process import ProcessBackend
-from quiesce.backends.process.context import ProcessContext
+from quiesce.backends.command import CommandBackend
+from quiesce.backends.command.context import CommandContext
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import Allocate, Free, SelectDevice, Trim
 from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
 
-SOURCE = Path(__file__).parents[2] / "fixtures" / "process" / "example_pool" / "example_pool.c"
+SOURCE = Path(__file__).parents[2] / "fixtures" / "command" / "example_pool" / "example_pool.c"
 KIB = 1 << 10
 PROFILE = DeviceProfile(capacity_bytes=128 * KIB, alignment_bytes=256, granularity_bytes=512)
 
@@ -33,67 +33,67 @@ def example_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def context(example_pool: Path) -> Iterator[ProcessContext]:
-    context = ProcessBackend([str(example_pool)]).open(PROFILE)
+def context(example_pool: Path) -> Iterator[CommandContext]:
+    context = CommandBackend([str(example_pool)]).open(PROFILE)
     yield context
     context.close()
 
 
-def reserved(context: ProcessContext) -> int:
+def reserved(context: CommandContext) -> int:
     readings = context.readings()
     assert readings[Gauge.RESERVED, Source.CLAIM] == readings[Gauge.RESERVED, Source.LEDGER]
     return readings[Gauge.RESERVED, Source.LEDGER]
 
 
-def allocate(context: ProcessContext, slot: str, size_bytes: int) -> tuple[int, tuple[Observation, ...]]:
+def allocate(context: CommandContext, slot: str, size_bytes: int) -> tuple[int, tuple[Observation, ...]]:
     reply = context.perform(Allocate(slot, size_bytes))
     assert isinstance(reply.outcome, Allocated)
     return reply.outcome.address, reply.observations
 
 
 def test_it_says_what_it_promises(example_pool: Path) -> None:
-    described = ProcessBackend([str(example_pool)]).describe()
-    assert described.name == "process:example_pool"
-    assert Capability.UPSTREAM_LEDGER in described.capabilities
+    described = CommandBackend([str(example_pool)]).describe()
+    assert described.name == "command:example_pool"
+    assert Capability.BACKING_LEDGER in described.capabilities
     assert {Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO} <= described.promises
 
 
-def test_sizes_are_rounded_to_the_granularity_and_addresses_aligned(context: ProcessContext) -> None:
+def test_sizes_are_rounded_to_the_granularity_and_addresses_aligned(context: CommandContext) -> None:
     address, observations = allocate(context, "a", 1000)
-    assert observations == (UpstreamAllocated(address, 1024),)
+    assert observations == (BackingAllocated(address, 1024),)
     assert address % PROFILE.alignment_bytes == 0
     assert context.readings()[Gauge.LIVE, Source.CLAIM] == 1024
 
 
-def test_a_freed_block_is_used_again_and_trimmed_away(context: ProcessContext) -> None:
+def test_a_freed_block_is_used_again_and_trimmed_away(context: CommandContext) -> None:
     address, _ = allocate(context, "a", 4 * KIB)
     context.perform(Free("a"))
     assert allocate(context, "b", 4 * KIB - 1) == (address, ())
     context.perform(Free("b"))
     assert reserved(context) == 4 * KIB
-    assert context.perform(Trim()).observations == (UpstreamFreed(address, 4 * KIB),)
+    assert context.perform(Trim()).observations == (BackingFreed(address, 4 * KIB),)
     assert reserved(context) == 0
 
 
-def test_cached_memory_goes_back_before_a_request_fails(context: ProcessContext) -> None:
+def test_cached_memory_goes_back_before_a_request_fails(context: CommandContext) -> None:
     first, _ = allocate(context, "a", 64 * KIB)
     context.perform(Free("a"))
     second, observations = allocate(context, "b", 96 * KIB)
     assert observations == (
-        UpstreamRefused(96 * KIB),
-        UpstreamFreed(first, 64 * KIB),
-        UpstreamAllocated(second, 96 * KIB),
+        BackingRefused(96 * KIB),
+        BackingFreed(first, 64 * KIB),
+        BackingAllocated(second, 96 * KIB),
     )
 
 
 @pytest.mark.parametrize("size_bytes", [128 * KIB + 1, (1 << 64) - 1])
-def test_more_than_the_capacity_is_out_of_memory(context: ProcessContext, size_bytes: int) -> None:
+def test_more_than_the_capacity_is_out_of_memory(context: CommandContext, size_bytes: int) -> None:
     assert context.perform(Allocate("a", size_bytes)).outcome == OutOfMemory()
     allocate(context, "a", 128 * KIB)
     assert context.perform(Allocate("b", 1)).outcome == OutOfMemory()
 
 
-def test_misuse_and_what_it_cannot_do_are_outcomes(context: ProcessContext) -> None:
+def test_misuse_and_what_it_cannot_do_are_outcomes(context: CommandContext) -> None:
     allocate(context, "a", 0)
     assert context.perform(Allocate("a", 1)).outcome == Rejected("invalid-value")
     assert context.perform(Free("a")).outcome == Done()
@@ -104,25 +104,25 @@ def test_misuse_and_what_it_cannot_do_are_outcomes(context: ProcessContext) -> N
 
 
 def test_closing_tells_of_every_block_that_was_left_in_portions(example_pool: Path) -> None:
-    context = ProcessBackend([str(example_pool)]).open(DeviceProfile())
+    context = CommandBackend([str(example_pool)]).open(DeviceProfile())
     taken = {allocate(context, f"block[{i}]", 512)[1] for i in range(1000)}
     closing = context.close()
-    assert {seen.address for seen in closing.observations if isinstance(seen, UpstreamFreed)} == {
-        seen.address for (seen,) in taken if isinstance(seen, UpstreamAllocated)
+    assert {seen.address for seen in closing.observations if isinstance(seen, BackingFreed)} == {
+        seen.address for (seen,) in taken if isinstance(seen, BackingAllocated)
     }
     assert len(closing.observations) == 1000
     assert closing.readings[Gauge.RESERVED, Source.LEDGER] == 0
 
 
 def test_a_closed_context_refuses_what_it_is_asked_for(example_pool: Path) -> None:
-    context = ProcessBackend([str(example_pool)]).open(PROFILE)
+    context = CommandBackend([str(example_pool)]).open(PROFILE)
     closing = context.close()
     assert context.perform(Allocate("a", 64)).outcome == Rejected("illegal-state")
     assert context.close() == closing
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_random_sequence_agrees_with_a_model(context: ProcessContext, seed: int) -> None:
+def test_a_random_sequence_agrees_with_a_model(context: CommandContext, seed: int) -> None:
     """The model knows what is live, and from the ledger what is held; it predicts outcomes, gauges and overlaps."""
     choices = random.Random(seed)
     live: dict[str, tuple[int, int]] = {}

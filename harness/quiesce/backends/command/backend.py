@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.backend import BackendFault, Description, DeviceProfile
-from quiesce.backends.process import wire
-from quiesce.backends.process.context import ProcessContext
-from quiesce.backends.process.objects import WireError, preview
-from quiesce.backends.process.program import Program
+from quiesce.backends.command import wire
+from quiesce.backends.command.context import CommandContext
+from quiesce.backends.command.objects import WireError, preview
+from quiesce.backends.command.program import Program
 from quiesce.contract import IN_PROTOCOL
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
@@ -23,10 +23,10 @@ WATCHDOG_SECONDS_MAX: Final = 86_400.0
 """A day: a longer silence is a hang."""
 
 
-class ProcessBackend:
+class CommandBackend:
     """A driver program as a backend.
 
-    ``command`` is the program and its arguments; no shell reads it. ``name`` defaults to ``process:`` and the
+    ``command`` is the program and its arguments; no shell reads it. ``name`` defaults to ``command:`` and the
     program's file name. ``watchdog_seconds`` bounds every single reply. ``environment`` is the driver's whole
     environment; None is this process's own. Raises :class:`~quiesce.errors.ConfigurationError` for an empty
     command or a watchdog that never ends.
@@ -41,22 +41,22 @@ class ProcessBackend:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         if isinstance(command, str) or not command or not command[0]:
-            raise ConfigurationError("the process backend got no command; write process:PATH, the path of a driver")
+            raise ConfigurationError("the command backend got no command; write command:PATH, the path of a driver")
         if any("\0" in word for word in command):
             raise ConfigurationError(f"the command {preview(list(command))} holds a NUL character; leave it out")
         if not 0 < watchdog_seconds <= WATCHDOG_SECONDS_MAX:
             allowed = f"write a number above 0 and up to {WATCHDOG_SECONDS_MAX:g}"
             raise ConfigurationError(f"a watchdog of {watchdog_seconds} s cannot work; {allowed}")
         self.command = tuple(command)
-        self.name = name or f"process:{Path(command[0]).name}"
+        self.name = name or f"command:{Path(command[0]).name}"
         self._watchdog_seconds = watchdog_seconds
         self._environment = None if environment is None else dict(environment)
         self._hello: wire.Hello | None = None
         self._kept: list[Program] = []
 
-    def with_environment(self, environment: Mapping[str, str]) -> ProcessBackend:
+    def with_environment(self, environment: Mapping[str, str]) -> CommandBackend:
         """Return the same driver in another environment; it is not asked again what it is."""
-        changed = ProcessBackend(
+        changed = CommandBackend(
             self.command, name=self.name, watchdog_seconds=self._watchdog_seconds, environment=environment
         )
         changed._hello = self._hello
@@ -92,7 +92,7 @@ class ProcessBackend:
             self._hello = hello
         return self._hello
 
-    def open(self, profile: DeviceProfile) -> ProcessContext:
+    def open(self, profile: DeviceProfile) -> CommandContext:
         """Start a fresh driver, or take one that serves again, and open it on ``profile``.
 
         Raises :class:`~quiesce.errors.BackendUnavailable` where it cannot be started or refuses the profile. One that
@@ -103,7 +103,7 @@ class ProcessBackend:
         is_fresh = not self._kept
         program = self._start() if is_fresh else self._kept.pop()
         keep = self._kept.append if introduced.again else None
-        context = ProcessContext(program, introduced.description, keep, profile.devices)
+        context = CommandContext(program, introduced.description, keep, profile.devices)
         refusal = ""
         try:
             if is_fresh and self._ask_hello(program) != introduced:
@@ -137,8 +137,8 @@ class ProcessBackend:
         return BackendUnavailable(self.name, f"{fault.observed} ({fault.rule}){evidence}", remedy)
 
 
-def parse_specification(text: str) -> ProcessBackend:
-    """Return the backend that ``process:TEXT`` names: a path and its arguments, quoted as in a shell, which none reads.
+def parse_specification(text: str) -> CommandBackend:
+    """Return the backend that ``command:TEXT`` names: a path and its arguments, quoted as in a shell, which none reads.
 
     A backslash is an ordinary character on Windows. Raises :class:`~quiesce.errors.ConfigurationError`.
     """
@@ -148,21 +148,21 @@ def parse_specification(text: str) -> ProcessBackend:
     if os.name == "nt":
         words.escape = ""
     try:
-        return ProcessBackend(list(words))
+        return CommandBackend(list(words))
     except ValueError as error:
         raise ConfigurationError(
-            f"'process:{text}' cannot be split into words ({error}); write process:PATH, or process:'PATH' ARGUMENT"
+            f"'command:{text}' cannot be split into words ({error}); write command:PATH, or command:'PATH' ARGUMENT"
         ) from None
 
 
-def serve(name: str, *, watchdog_seconds: float = WATCHDOG_SECONDS) -> ProcessBackend:
+def serve(name: str, *, watchdog_seconds: float = WATCHDOG_SECONDS) -> CommandBackend:
     """Return the backend ``name`` of this installation, in a process of its own (``python -m quiesce.serving``)."""
-    return ProcessBackend([sys.executable, "-m", "quiesce.serving", name], name=name, watchdog_seconds=watchdog_seconds)
+    return CommandBackend([sys.executable, "-m", "quiesce.serving", name], name=name, watchdog_seconds=watchdog_seconds)
 
 
 def _remedy(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "build the driver first, and give its path with a directory (./driver), or a program on the PATH"
     if isinstance(error, PermissionError) or error.errno == errno.ENOEXEC:
-        return "make it executable, or name its interpreter too, as in process:'python3 driver.py'"
+        return "make it executable, or name its interpreter too, as in command:'python3 driver.py'"
     return "give the path of a program that runs on this machine"

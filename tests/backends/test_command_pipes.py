@@ -7,7 +7,7 @@ from io import FileIO
 
 import pytest
 
-from quiesce.backends.process.pipes import TAIL_BYTES_MAX, UNCLAIMED_CHUNKS_MAX, LineReader, Output, TailReader, Writer
+from quiesce.backends.command.pipes import TAIL_BYTES_MAX, UNCLAIMED_CHUNKS_MAX, LineReader, Output, TailReader, Writer
 
 SECONDS_MAX = 120.0
 Pipe = tuple[FileIO, FileIO]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from quiesce import observations as seen
 from quiesce.backend import Capability, Description, DeviceProfile, Flavour, Initialization, Promise
-from quiesce.backends.process import observations, wire
-from quiesce.backends.process.objects import WireError, read_object
+from quiesce.backends.command import observations, wire
+from quiesce.backends.command.objects import WireError, read_object
 from quiesce.gauges import Gauge, Source
 from quiesce.observations import HandleKind, Observation
 from quiesce.operations import Allocate, Free, Launch, MemoryKind, Operation
@@ -35,13 +35,13 @@ def line(value: object) -> bytes:
 
 def test_hello_describes_the_driver_with_the_contract_s_defaults() -> None:
     expected = Description(
-        name="process:pool",
+        name="command:pool",
         version="pool 2.1",
         capabilities=frozenset({Capability.MEMORY}),
         promises=frozenset({Promise.TRIMS_TO_ZERO}),
         gauges={Gauge.RESERVED: frozenset(Source), Gauge.LIVE: frozenset({Source.CLAIM})},
     )
-    assert wire.read_hello(line(HELLO), "process:pool") == wire.Hello(expected, again=False)
+    assert wire.read_hello(line(HELLO), "command:pool") == wire.Hello(expected, again=False)
 
 
 def test_hello_may_state_alignment_chunk_and_footprint() -> None:
@@ -130,7 +130,7 @@ BAD_ANSWERS: list[tuple[bytes, str]] = [
     (b'{"outcome":"done","observations":{}}', "not a list"),
     (b'{"outcome":"done","observations":[1]}', "observation 0 is 1"),
     (b'{"outcome":NaN}', "NaN is not JSON"),
-    (b'{"outcome":"done","observations":[{"seen":"upstream-refused","size":-Infinity}]}', "-Infinity is not JSON"),
+    (b'{"outcome":"done","observations":[{"seen":"backing-refused","size":-Infinity}]}', "-Infinity is not JSON"),
     (b'{"outcome":' + b"9" * 5000 + b"}", "number too long"),
     (b"[" * 60_000, "nested too deeply"),
     (b'{"a":' * 10_000, "nested too deeply"),
@@ -195,8 +195,8 @@ def test_every_observation_of_the_vocabulary_has_a_reader() -> None:
 
 
 def test_fields_with_a_default_may_be_left_out() -> None:
-    reply = {"observations": [{"seen": "upstream-allocated", "address": "0x1", "size": 2}]}
-    assert wire.read_more(line(reply)).observations == (seen.UpstreamAllocated(1, 2),)
+    reply = {"observations": [{"seen": "backing-allocated", "address": "0x1", "size": 2}]}
+    assert wire.read_more(line(reply)).observations == (seen.BackingAllocated(1, 2),)
 
 
 def test_the_host_waits_as_null() -> None:
@@ -207,12 +207,12 @@ def test_the_host_waits_as_null() -> None:
 @pytest.mark.parametrize(
     ("observation", "complaint"),
     [
-        ({"seen": "upstream-alocated"}, "'upstream-alocated' is not one of"),
-        ({"seen": "upstream-freed", "address": "0x1"}, "lacks the key 'size'"),
-        ({"seen": "upstream-freed", "address": "0x1", "size": True}, "'size' is True"),
-        ({"seen": "upstream-freed", "address": "0x1", "size": 1 << 64}, "2^64"),
-        ({"seen": "upstream-refused", "size": 1, "kind": "host"}, "'kind' is 'host'"),
-        ({"seen": "upstream-refused", "size": 1, "kind": ["device"]}, "'kind' is ['device']"),
+        ({"seen": "backing-alocated"}, "'backing-alocated' is not one of"),
+        ({"seen": "backing-freed", "address": "0x1"}, "lacks the key 'size'"),
+        ({"seen": "backing-freed", "address": "0x1", "size": True}, "'size' is True"),
+        ({"seen": "backing-freed", "address": "0x1", "size": 1 << 64}, "2^64"),
+        ({"seen": "backing-refused", "size": 1, "kind": "host"}, "'kind' is 'host'"),
+        ({"seen": "backing-refused", "size": 1, "kind": ["device"]}, "'kind' is ['device']"),
         ({"seen": "event-waited", "event": "e"}, "lacks the key 'waiter'"),
         ({"seen": "event-waited", "event": "e", "waiter": 0}, "'waiter' is 0"),
         ({"seen": "event-completed", "event": "e", "when": 1}, "unknown key 'when'"),

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import Closing, Context, DeviceProfile, Reply
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.backends.reference import backend as reference
 from quiesce.cases.expansion import PerformStep
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
 from quiesce.gauges import Readings
 from quiesce.lockstep import Lockstep
-from quiesce.observations import Observation, UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import Allocate, Launch, Mark, Operation
 from quiesce.outcomes import Allocated, Done, OutOfMemory, Unsupported
 from quiesce.results import Verdict
@@ -26,12 +26,12 @@ from quiesce.serving import serve
 
 DRIVERS = Path(__file__).parent / "drivers"
 PROFILE = DeviceProfile()
-TAKEN: tuple[Observation, ...] = (UpstreamRefused(9), UpstreamAllocated(0x100000, 8))
-RETURNED = (UpstreamFreed(0x100000, 8),)
+TAKEN: tuple[Observation, ...] = (BackingRefused(9), BackingAllocated(0x100000, 8))
+RETURNED = (BackingFreed(0x100000, 8),)
 CASE = """\
 title:    A block lies in the arena
 kind:     found
-finds:    blocks_lie_within_upstream_memory
+finds:    blocks_lie_within_backing_memory
 needs:    memory
 
 a = allocate 4112
@@ -39,9 +39,9 @@ free a
 """
 
 
-def arena(size: int) -> ProcessBackend:
+def arena(size: int) -> CommandBackend:
     hello = json.dumps({"gauges": {}, "promises": []})
-    return ProcessBackend([sys.executable, "-S", "-E", str(DRIVERS / "arena.py"), str(size), hello])
+    return CommandBackend([sys.executable, "-S", "-E", str(DRIVERS / "arena.py"), str(size), hello])
 
 
 def test_it_is_told_with_the_first_answer_and_once() -> None:
@@ -70,7 +70,7 @@ def test_where_nothing_was_asked_closing_tells_it() -> None:
     assert arena(8).open(PROFILE).close() == Closing((*TAKEN, *RETURNED))
 
 
-@pytest.mark.parametrize(("size", "found"), [(8, ["blocks_lie_within_upstream_memory"]), (4112, [])])
+@pytest.mark.parametrize(("size", "found"), [(8, ["blocks_lie_within_backing_memory"]), (4112, [])])
 def test_a_block_has_to_lie_in_an_arena_that_was_told_at_the_opening(size: int, found: list[str]) -> None:
     result = run_case(parse_text(CASE, "x.case", "topic/x"), arena(size))
     assert [finding.rule for finding in result.findings] == found
@@ -114,7 +114,7 @@ def test_a_served_backend_tells_it_in_the_reply_to_open() -> None:
     )
     serve(Telling(), [f"{line}\n".encode() for line in (opening, "a = allocate 0", "close")], written)
     opened, allocated, _ = map(json.loads, written.getvalue().splitlines())
-    told = [{"seen": "upstream-allocated", "address": "0x100000", "size": 8, "kind": "device", "device": 0}]
+    told = [{"seen": "backing-allocated", "address": "0x100000", "size": 8, "kind": "device", "device": 0}]
     assert opened == {"outcome": "done", "observations": told}
     assert "observations" not in allocated
 
@@ -125,7 +125,7 @@ class _Refusing(_Arena):
     def perform(self, operation: Operation) -> Reply:
         told = super().perform(Mark("the arena")).observations
         if isinstance(operation, Allocate):
-            return Reply(OutOfMemory(), (*told, UpstreamRefused(32 << 20)))
+            return Reply(OutOfMemory(), (*told, BackingRefused(32 << 20)))
         return replace(super().perform(operation), observations=told)
 
 

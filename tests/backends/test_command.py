@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
-from quiesce.backends.process import ProcessBackend, parse_specification
+from quiesce.backends.command import CommandBackend, parse_specification
 from quiesce.contract import IN_PROTOCOL, IN_TIME, SURVIVES
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.gauges import Gauge, Source
-from quiesce.observations import UpstreamFreed
+from quiesce.observations import BackingFreed
 from quiesce.operations import Allocate, Collect, Finalize, Free, Initialize, Launch, Mark, Operation, Trim
 from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
 
@@ -31,9 +31,9 @@ ZEROES = {(Gauge.LIVE, Source.CLAIM): 0, (Gauge.RESERVED, Source.CLAIM): 0, (Gau
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals, sessions and FIFOs are POSIX")
 
 
-def driver(name: str, *arguments: str, watchdog_seconds: float = SECONDS_MAX) -> ProcessBackend:
+def driver(name: str, *arguments: str, watchdog_seconds: float = SECONDS_MAX) -> CommandBackend:
     command = [sys.executable, "-S", "-E", str(DRIVERS / f"{name}.py"), *arguments]
-    return ProcessBackend(command, name="process:test", watchdog_seconds=watchdog_seconds)
+    return CommandBackend(command, name="command:test", watchdog_seconds=watchdog_seconds)
 
 
 def fault_of(backend: Backend, operation: Operation = ALLOCATE) -> BackendFault:
@@ -68,8 +68,8 @@ def test_it_meets_the_contract() -> None:
 
 def test_a_proper_driver_describes_itself() -> None:
     described = driver("obedient").describe()
-    assert (described.name, described.version) == ("process:test", "test driver 1.0")
-    assert described.capabilities == {Capability.MEMORY, Capability.UPSTREAM_LEDGER}
+    assert (described.name, described.version) == ("command:test", "test driver 1.0")
+    assert described.capabilities == {Capability.MEMORY, Capability.BACKING_LEDGER}
     assert described.gauges[Gauge.RESERVED] == set(Source)
 
 
@@ -92,7 +92,7 @@ def test_a_proper_driver_s_outcomes_are_returned(operation: Operation, outcome: 
 
 def test_observations_are_asked_for_until_all_are_told() -> None:
     context = driver("obedient").open(PROFILE)
-    assert context.perform(Trim()) == Reply(Done(), tuple(UpstreamFreed(4096 + n, 1) for n in range(250)))
+    assert context.perform(Trim()) == Reply(Done(), tuple(BackingFreed(4096 + n, 1) for n in range(250)))
     assert context.perform(Free("a")) == Reply(Done())
     context.close()
 
@@ -101,7 +101,7 @@ def test_closing_returns_what_was_seen_and_the_last_readings() -> None:
     context = driver("obedient").open(PROFILE)
     assert context.readings() == ZEROES
     closing = context.close()
-    assert closing == Closing((UpstreamFreed(0x1000, 64),), ZEROES)
+    assert closing == Closing((BackingFreed(0x1000, 64),), ZEROES)
     assert context.close() == closing
 
 
@@ -117,7 +117,7 @@ def test_a_request_that_no_line_can_hold_is_unsupported_and_the_driver_goes_on()
 def test_the_environment_is_the_one_given() -> None:
     command = [sys.executable, "-S", str(DRIVERS / "obedient.py")]
     environment = {**os.environ, "DRIVER_VERSION": "7"}
-    assert ProcessBackend(command, environment=environment).describe().version == "test driver 7"
+    assert CommandBackend(command, environment=environment).describe().version == "test driver 7"
 
 
 BAD_REPLIES = {
@@ -146,7 +146,7 @@ def test_nonsense_is_a_fault_of_the_driver(written: str) -> None:
     assert len(fault.observed) < 500
 
 
-def long_answer(answer: str) -> ProcessBackend:
+def long_answer(answer: str) -> CommandBackend:
     """Take the answer in two arguments: Windows has 32 KiB for a command line."""
     unit = "x" if "x" in answer else "["
     head, tail = answer.split(unit * 1000, 1)[0], answer.rsplit(unit, 1)[1]
@@ -170,8 +170,8 @@ def test_nonsense_at_closing_is_a_fault_once(request_: str, answer: str, complai
 
 
 def test_observations_without_end_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quiesce.backends.process.context.OBSERVATIONS_MAX", 20)
-    answer = r'{"outcome":"done","observations":[{"seen":"upstream-refused","size":1}],"more":true}\n'
+    monkeypatch.setattr("quiesce.backends.command.context.OBSERVATIONS_MAX", 20)
+    answer = r'{"outcome":"done","observations":[{"seen":"backing-refused","size":1}],"more":true}\n'
     context = driver("canned", "free", answer).open(PROFILE)
     with pytest.raises(BackendFault, match="unknown key 'outcome'") as fault:
         context.perform(Free("a"))
@@ -222,7 +222,7 @@ def test_a_driver_that_answers_and_leaves_is_missed_at_the_next_request() -> Non
 
 @posix
 def test_a_driver_that_closes_its_output_but_stays_is_out_of_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quiesce.backends.process.program.EXIT_SECONDS", 0.2)
+    monkeypatch.setattr("quiesce.backends.command.program.EXIT_SECONDS", 0.2)
     fault = fault_of(driver("dying", "a = allocate", "closes"))
     assert fault.rule == IN_PROTOCOL
     assert "closed its standard output" in fault.observed
@@ -316,8 +316,8 @@ def test_a_context_that_nobody_closed_ends_with_the_harness(fifos: tuple[Path, i
     alive, reading, _, _ = fifos
     command = [sys.executable, "-S", "-E", str(DRIVERS / "outliving.py"), str(alive)]
     program = (
-        "from quiesce.backend import DeviceProfile\nfrom quiesce.backends.process import ProcessBackend\n"
-        f"context = ProcessBackend({command!r}).open(DeviceProfile())"
+        "from quiesce.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
+        f"context = CommandBackend({command!r}).open(DeviceProfile())"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
     assert until_nobody_writes(reading) == b""
@@ -390,16 +390,16 @@ def test_observations_are_of_devices_that_there_are(request_: str) -> None:
         (driver("no such driver"), "No such file or directory"),
     ],
 )
-def test_a_driver_that_cannot_say_hello_is_unavailable(backend: ProcessBackend, reason: str) -> None:
+def test_a_driver_that_cannot_say_hello_is_unavailable(backend: CommandBackend, reason: str) -> None:
     with pytest.raises(BackendUnavailable, match=reason) as error:
         backend.describe()
-    assert "Wire protocol" in error.value.remedy
+    assert "wire_protocol.md" in error.value.remedy
 
 
 def test_a_missing_program_is_unavailable_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match="No such file") as error:
-        ProcessBackend([str(tmp_path / "driver")]).describe()
-    assert error.value.backend == "process:driver"
+        CommandBackend([str(tmp_path / "driver")]).describe()
+    assert error.value.backend == "command:driver"
     assert "build the driver first" in error.value.remedy
 
 
@@ -412,20 +412,20 @@ def test_a_file_that_is_no_program_is_unavailable_with_a_remedy(tmp_path: Path, 
     with pytest.raises(
         BackendUnavailable, match=os.strerror(errno.ENOEXEC if mode == 0o755 else errno.EACCES)
     ) as error:
-        ProcessBackend([str(script)]).open(PROFILE)
+        CommandBackend([str(script)]).open(PROFILE)
     assert "name its interpreter too" in error.value.remedy
 
 
 @pytest.mark.parametrize("command", [[], [""], "driver", ["driver", "a\0b"]])
 def test_a_command_that_is_none_is_a_configuration_error(command: list[str]) -> None:
     with pytest.raises(ConfigurationError):
-        ProcessBackend(command)
+        CommandBackend(command)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_a_watchdog_that_cannot_work_is_a_configuration_error(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match="watchdog"):
-        ProcessBackend(["driver"], watchdog_seconds=seconds)
+        CommandBackend(["driver"], watchdog_seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -439,12 +439,12 @@ def test_a_watchdog_that_cannot_work_is_a_configuration_error(seconds: float) ->
 def test_a_specification_is_split_into_words_and_nothing_else(text: str, command: tuple[str, ...]) -> None:
     backend = parse_specification(text)
     assert backend.command == command
-    assert backend.name == f"process:{Path(command[0]).name}"
+    assert backend.name == f"command:{Path(command[0]).name}"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "'unclosed"])
 def test_a_specification_without_a_command_is_a_configuration_error(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="process:PATH"):
+    with pytest.raises(ConfigurationError, match="command:PATH"):
         parse_specification(text)
 
 

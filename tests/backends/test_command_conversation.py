@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from quiesce.backend import DeviceProfile, Flavour, Initialization
-from quiesce.backends.process import ProcessBackend
+from quiesce.backends.command import CommandBackend
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
-from quiesce.observations import UpstreamRefused
+from quiesce.observations import BackingRefused
 from quiesce.operations import Allocate, Free, Mark, MemoryKind, Trim
 from quiesce.results import Verdict
 
@@ -19,11 +19,11 @@ OPEN = (
     b"open capacity=1073741824 pinned-capacity=1073741824 alignment=256 granularity=512 devices=1 flavour=cuda "
     b"initialization=repeatable"
 )
-TOLD = (UpstreamRefused(1), UpstreamRefused(2))
+TOLD = (BackingRefused(1), BackingRefused(2))
 
 
-def recording(path: Path, *arguments: str) -> ProcessBackend:
-    return ProcessBackend([sys.executable, "-S", "-E", str(DRIVERS / "recording.py"), str(path), *arguments])
+def recording(path: Path, *arguments: str) -> CommandBackend:
+    return CommandBackend([sys.executable, "-S", "-E", str(DRIVERS / "recording.py"), str(path), *arguments])
 
 
 def lines(path: Path) -> list[bytes]:

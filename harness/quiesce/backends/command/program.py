@@ -20,9 +20,9 @@ from queue import Empty
 from typing import Final, cast
 
 from quiesce.backend import BackendFault
-from quiesce.backends.process.objects import preview, shorten
-from quiesce.backends.process.pipes import LineReader, Output, TailReader, Writer
-from quiesce.backends.process.wire import LINE_BYTES_MAX, QUIT
+from quiesce.backends.command.objects import preview, shorten
+from quiesce.backends.command.pipes import LineReader, Output, TailReader, Writer
+from quiesce.backends.command.wire import LINE_BYTES_MAX, QUIT
 from quiesce.contract import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
 
 POLL_SECONDS: Final = 0.2

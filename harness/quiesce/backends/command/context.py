@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from quiesce.backend import Closing, Description, Reply
-from quiesce.backends.process import wire
-from quiesce.backends.process.objects import WireError, shorten
-from quiesce.backends.process.program import Program
+from quiesce.backends.command import wire
+from quiesce.backends.command.objects import WireError, shorten
+from quiesce.backends.command.program import Program
 from quiesce.contract import IN_PROTOCOL
 from quiesce.gauges import Readings
 from quiesce.observations import Observation
@@ -21,7 +21,7 @@ OBSERVATIONS_MAX: Final = 1 << 20
 _Read = TypeVar("_Read")
 
 
-class ProcessContext:
+class CommandContext:
     """One driver process. After a :class:`~quiesce.backend.BackendFault` the process is gone and the fault repeats.
 
     ``keep`` is handed the program once the context is closed, where it serves again; None: it quits.

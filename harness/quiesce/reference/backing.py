@@ -1,4 +1,4 @@
-"""Upstream: what an allocator takes memory from. It has a capacity, rounds to a granularity, can be made to fail."""
+"""The backing allocator, which pools take memory from. It has a capacity and a granularity, and can be made to fail."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.observations import UpstreamAllocated, UpstreamFreed, UpstreamRefused
+from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import FailurePoint, InjectedError, MemoryKind
-from quiesce.outcomes import INVALID_VALUE, UPSTREAM_ERROR
+from quiesce.outcomes import BACKING_ERROR, INVALID_VALUE
 from quiesce.reference.calls import CallRejected, MemoryExhausted
 from quiesce.reference.heap import Heap
 from quiesce.reference.ledger import Ledger
 from quiesce.requests import SIZE_BYTES_MAX
 
-_UPSTREAM: Final = FailurePoint.UPSTREAM
+_BACKING: Final = FailurePoint.BACKING
 
 
 @dataclass(slots=True)
@@ -43,11 +43,11 @@ class FailureInjector:
             return
         del self._armed[point]
         if arming.error is InjectedError.FOREIGN:
-            raise CallRejected(UPSTREAM_ERROR)
+            raise CallRejected(BACKING_ERROR)
         raise MemoryExhausted
 
 
-class Upstream:
+class BackingAllocator:
     """One memory of one device: ``kind``, a capacity, and the pools that draw on it."""
 
     def __init__(
@@ -97,15 +97,15 @@ class Upstream:
         self._forbid_unsafe_call()
         size = self.footprint(size_bytes)
         try:
-            self._injector.meet(_UPSTREAM)
+            self._injector.meet(_BACKING)
             address = self._heap.allocate(size, alignment_bytes)
             if address is None:
                 raise MemoryExhausted
         except (MemoryExhausted, CallRejected):
             asked = min(size, SIZE_BYTES_MAX)  # a caller's size has 64 bits, so nobody can be seen asking for more
-            self._ledger.see(UpstreamRefused(asked, self.kind, self.device))
+            self._ledger.see(BackingRefused(asked, self.kind, self.device))
             raise
-        self._ledger.see(UpstreamAllocated(address, size, self.kind, self.device))
+        self._ledger.see(BackingAllocated(address, size, self.kind, self.device))
         return address
 
     def free(self, address: int) -> None:
@@ -114,4 +114,4 @@ class Upstream:
         size = self._heap.free(address)
         if size is None:
             raise CallRejected(INVALID_VALUE)
-        self._ledger.see(UpstreamFreed(address, size, self.kind, self.device))
+        self._ledger.see(BackingFreed(address, size, self.kind, self.device))

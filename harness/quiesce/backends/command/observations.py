@@ -1,4 +1,4 @@
-"""The observations that a driver's reply carries: ``{"seen": "upstream-allocated", "address": "0x…", "size": N}``.
+"""The observations that a driver's reply carries: ``{"seen": "backing-allocated", "address": "0x…", "size": N}``.
 
 ``seen`` is the observation's class in kebab case. The other keys are its fields, sizes without ``_bytes``;
 fields with a default may be left out.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quiesce import observations as seen
-from quiesce.backends.process.objects import Fields, WireError, preview
+from quiesce.backends.command.objects import Fields, WireError, preview
 from quiesce.observations import DEFAULT_STREAM, HandleKind, Observation
 from quiesce.operations import MemoryKind
 
@@ -34,9 +34,9 @@ def _waited(fields: Fields) -> Observation:
 
 
 READERS: Final[Mapping[str, Callable[[Fields], Observation]]] = {
-    "upstream-allocated": lambda f: seen.UpstreamAllocated(f.address("address"), f.whole("size"), _kind(f), _device(f)),
-    "upstream-freed": lambda f: seen.UpstreamFreed(f.address("address"), f.whole("size"), _kind(f), _device(f)),
-    "upstream-refused": lambda f: seen.UpstreamRefused(f.whole("size"), _kind(f), _device(f)),
+    "backing-allocated": lambda f: seen.BackingAllocated(f.address("address"), f.whole("size"), _kind(f), _device(f)),
+    "backing-freed": lambda f: seen.BackingFreed(f.address("address"), f.whole("size"), _kind(f), _device(f)),
+    "backing-refused": lambda f: seen.BackingRefused(f.whole("size"), _kind(f), _device(f)),
     "copy-enqueued": _copy,
     "event-recorded": lambda f: seen.EventRecorded(f.text("event"), f.text("stream")),
     "event-waited": _waited,

@@ -1,9 +1,0 @@
-"""The ``process`` backend: any program that speaks the wire protocol (``docs/reference/wire_protocol.md``).
-
-Bottom-up: ``objects`` reads strict JSON, ``observations`` and ``wire`` say what the protocol means, ``pipes`` holds
-the threads at a driver's pipes, ``program`` its process and watchdog, ``context`` and ``backend`` meet the contract.
-"""
-
-from quiesce.backends.process.backend import ProcessBackend, parse_specification, serve
-
-__all__ = ["ProcessBackend", "parse_specification", "serve"]
