@@ -27,7 +27,7 @@ inline void my_free(void *pointer, std::size_t) { std::free(pointer); }
 
 def _block(language: str) -> str:
     text = (ROOT / "docs" / "how-to" / "test_upstream_releases.md").read_text(encoding="utf-8")
-    page = text.partition("## A subject of your own")[2]
+    page = text.partition("## Add a subject of your own")[2]
     (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return str(block)
 

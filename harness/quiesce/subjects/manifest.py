@@ -1,4 +1,4 @@
-"""What a ``subject.toml`` says, as frozen values. ``docs/how-to/test_upstream_releases.md`` describes every key."""
+"""What a ``subject.toml`` says, as frozen values. ``docs/reference/subject_manifest.md`` describes every key."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read_manifest(path: Path) -> Subject:
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        page = "docs/how-to/test_upstream_releases.md"
+        page = "docs/reference/subject_manifest.md"
         raise ConfigurationError(f"{path}: not a TOML file: {error}; see {page} for one") from None
     table = Table(value, path)
     folder = path.resolve().parent
