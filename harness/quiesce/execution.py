@@ -9,8 +9,8 @@ from typing import Final
 from quiesce import shell
 from quiesce.answers import describe_backend
 from quiesce.backend import Backend, BackendFault, Capability, Description
+from quiesce.backends.reference import ReferenceBackend, faulty
 from quiesce.backends.reference import backend as reference_backend
-from quiesce.backends.reference import faulty
 from quiesce.cases.case import Case, CaseKind, Known
 from quiesce.cases.expansion import expand
 from quiesce.errors import BackendUnavailable, CaseError
@@ -36,6 +36,32 @@ def run_case(case: Case, backend: Backend) -> Result:
     except ValueError as malformed:
         return _result(case, description.name, Verdict.BROKEN_CASE, reason=f"known: {malformed}")
     name = description.name
+    if (unsuited := out_of_scope(case, description)) is not None:
+        return unsuited
+    try:
+        trial = run_lockstep(backend, case.device, expand(case))
+    except BackendUnavailable as unavailable:
+        return _result(case, name, Verdict.UNSUPPORTED, reason=str(unavailable))
+    except CaseError as error:
+        return _result(case, name, Verdict.BROKEN_CASE, reason=str(error))
+    return _judge(case, name, trial, known)
+
+
+def described(backend: Backend) -> Description | None:
+    """Return what a backend says about itself; None where it does not, and running a case says why."""
+    try:
+        return describe_backend(backend)
+    except (BackendUnavailable, BackendFault):
+        return None
+
+
+def out_of_scope(case: Case, description: Description) -> Result | None:
+    """Return the result of a case that a backend cannot run by its own description; None if the case is to be run."""
+    name = description.name
+    try:
+        _known(case, description)
+    except ValueError:
+        return None  # running it says that the case is broken
     missing = sorted(case.needs - description.capabilities)
     if missing:
         return _result(case, name, Verdict.UNSUPPORTED, reason=f"lacks {', '.join(missing)}")
@@ -44,13 +70,19 @@ def run_case(case: Case, backend: Backend) -> Result:
         return _result(case, name, Verdict.NOT_PROMISED, reason=f"does not promise {', '.join(unpromised)}")
     if case.device.devices > 1 and Capability.DEVICES not in description.capabilities:
         return _result(case, name, Verdict.UNSUPPORTED, reason="has one device")
-    try:
-        trial = run_lockstep(backend, case.device, expand(case))
-    except BackendUnavailable as unavailable:
-        return _result(case, name, Verdict.UNSUPPORTED, reason=str(unavailable))
-    except CaseError as error:
-        return _result(case, name, Verdict.BROKEN_CASE, reason=str(error))
-    return _judge(case, name, trial, known)
+    return None
+
+
+def run_and_prove(case: Case, backend: Backend) -> Result:
+    """Run a case; where it passes on the reference, run it once more with its fault, which it has to catch."""
+    result = run_case(case, backend)
+    is_reference = isinstance(backend, ReferenceBackend) and backend == reference_backend()
+    if result.verdict is not Verdict.PASSED or case.kind is not CaseKind.REGRESSION or not is_reference:
+        return result
+    why_broken = _why_uncaught(case)
+    if why_broken:
+        return replace(result, verdict=Verdict.BROKEN_CASE, reason=why_broken)
+    return replace(result, caught=case.fault)
 
 
 def _known(case: Case, description: Description) -> tuple[Known, ...]:
@@ -155,9 +187,14 @@ def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
         return f"a control is not green under {', '.join(accused)}" if accused else ""
     if case.kind is CaseKind.FOUND:
         return ""  # it failed on a backend that is not here
+    return _why_uncaught(case, reds.get(case.fault))
+
+
+def _why_uncaught(case: Case, red: Result | None = None) -> str:
+    """Return why a case does not catch its fault; ``red`` is its result with the fault, if it was run already."""
     if case.fault not in FAULTS:
         return f"its fault '{case.fault}' is not in the museum"
-    broken = {finding.rule for finding in reds[case.fault].findings}
+    broken = {finding.rule for finding in (red or run_case(case, faulty(case.fault))).findings}
     if broken != {case.finds}:
         return f"its fault breaks {', '.join(sorted(broken)) or 'nothing'}, not exactly {case.finds}"
     return ""

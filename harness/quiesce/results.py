@@ -55,8 +55,9 @@ class Result:
     ``reason`` says why it is unsupported, not promised, broken or inconclusive. ``operations`` counts those
     performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
     ``attempt`` counts from 1: a test that failed may have been run again. ``must_conclude`` says that the run has no
-    verdict where this result is inconclusive; others may be so without harm. ``program`` is what is known beyond that
-    of a process on the simulated runtime.
+    verdict where this result is inconclusive; others may be so without harm. ``caught`` names the fault that the case
+    found on the reference in the same run. ``rounds`` is how often a leak check repeated its test. ``program`` is what
+    is known beyond that of a process on the simulated runtime.
     """
 
     case: str
@@ -72,8 +73,15 @@ class Result:
     reproduce: str = ""
     attempt: int = 1
     must_conclude: bool = False
+    caught: str = ""
+    rounds: int = 0
     timeline: tuple[Sample, ...] = field(default=(), repr=False)
     program: ProgramRun | None = field(default=None, repr=False)
+
+    @property
+    def is_leak_check(self) -> bool:
+        """Whether it is the leak check of a test, and not a case on a backend."""
+        return self.backend == LEAK_CHECK
 
     @property
     def is_unresolved(self) -> bool:

@@ -28,10 +28,10 @@ def make_result(case: str, verdict: Verdict, path: str = "", backend: str = "des
 
 
 def judge(monkeypatch: pytest.MonkeyPatch, verdict: Verdicts) -> None:
-    def run_case(case: Case, backend: Backend) -> Result:
+    def run(case: Case, backend: Backend) -> Result:
         return make_result(case.identifier, verdict(case.identifier, backend.describe().name), case.path)
 
-    monkeypatch.setattr("quiesce.cli.run.run_case", run_case)
+    monkeypatch.setattr("quiesce.cli.run.run_and_prove", run)
 
 
 def read(path: Path) -> Any:
@@ -48,12 +48,15 @@ def test_all_cases_run_on_all_backends_that_work(
     assert (
         captured.out
         == """\
-quiesce 9: 3 cases on alpha, beta, seed 0
+quiesce 9: 3 cases of historic bugs on 2 backends, seed 0
+  alpha  3 of 3  1.2
+  beta   3 of 3  1.2
+  left out: cupy: no device; install a driver
+
 backend  executed  passed  failed  broken  unsupported  not promised  known  inconclusive
 alpha           3       3       0       0            0             0      0             0
 beta            3       3       0       0            0             0      0             0
-skipped 'cupy': no device; install a driver
-6 results from 2 backends: no failures
+3 cases hold on 2 backends in 6 runs
 """
     )
     assert captured.err == ""
@@ -149,7 +152,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(
     captured = capsys.readouterr()
     assert captured.err.startswith("quiesce: cases/pool/wrong.case:1: ")
     assert captured.err.count("\n") == 1
-    assert "6 results from 2 backends: no failures" in captured.out
+    assert "3 cases hold on 2 backends in 6 runs\n" in captured.out
     assert "unreadable cases/pool/wrong.case" in read(corpus / "out" / "report.json")["run"]
 
 
@@ -175,7 +178,7 @@ def test_an_interrupt_keeps_what_was_finished(
     assert main(["run", "cases", "--report", "out"]) == ExitCode.INTERRUPTED
     captured = capsys.readouterr()
     assert captured.err == "quiesce: interrupted: 4 of 6 results finished; they are in out\n"
-    assert "4 results from 2 backends: no failures" in captured.out
+    assert "3 cases hold on 2 backends in 4 runs\n" in captured.out
     report = read(corpus / "out" / "report.json")
     assert (len(report["results"]), report["run"]["ended"]) == (4, "interrupted")
 
@@ -248,4 +251,4 @@ def test_a_full_disk_is_one_line_and_takes_no_finding_away(
     captured = capsys.readouterr()
     assert captured.err == f"quiesce: the reports are not complete: 'out/{name}': No space left on device\n"
     assert captured.out.count("  reproduce: ") == (6 if verdict is Verdict.FAILED else 0)
-    assert "6 results from 2 backends: " in captured.out
+    assert ("3 of 3 cases fail: " if verdict is Verdict.FAILED else "3 cases hold on 2 backends") in captured.out

@@ -242,8 +242,8 @@ def test_backends_nobody_asked_for_are_left_out_with_a_reason(project: Project, 
     result = project.run_apart("-n", workers, "-k", "host or reference")
     result.stdout.fnmatch_lines(
         [
-            "left out 'absent': backend 'absent' cannot work here: there is no such device; buy one",
-            "left out 'confused': backend 'confused' cannot work here: it raised ValueError: a b; *",
+            "  left out: absent: there is no such device; buy one",
+            "  left out: confused: it raised ValueError: a b; *",
         ]
     )
     result.assert_outcomes(passed=4, deselected=0 if workers == "2" else result.parseoutcomes()["deselected"])

@@ -42,14 +42,10 @@ def test_a_verdict_becomes_an_outcome(project: Project, verdict: str, outcome: s
 
 
 def test_a_backend_that_lacks_what_a_case_needs_is_unsupported(project: Project) -> None:
-    result = project.run("--quiesce-backend=bare", "-rs")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(
-        [
-            "NOTHING WAS EXECUTED on 'bare': 1 unsupported, 0 not promised. This is not a pass.",
-            "SKIPPED [[]1] cases/pool/good.case:1: unsupported: lacks memory (on 'bare')",
-        ]
-    )
+    result = project.run("--quiesce-backend=bare")
+    result.assert_outcomes()
+    said = "NOTHING WAS EXECUTED on 'bare': 1 unsupported, 0 not promised. This is not a pass. "
+    result.stdout.fnmatch_lines([f"{said}Most common: lacks memory (1 case)."])
 
 
 def test_the_summary_counts_by_backend(project: Project) -> None:

@@ -46,6 +46,11 @@ class Unusable:
     reason: str
     remedy: str
 
+    @property
+    def explanation(self) -> str:
+        """Why it cannot work and what to do about it, as one sentence."""
+        return f"{self.reason}; {self.remedy}"
+
 
 def backend_names() -> tuple[str, ...]:
     """Return the names of the installed backends, sorted. Nothing is imported."""

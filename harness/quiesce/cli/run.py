@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -20,8 +20,9 @@ from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
-from quiesce.execution import run_case
+from quiesce.execution import described, out_of_scope, run_and_prove
 from quiesce.reporting.html import why_unavailable
+from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import plural
 from quiesce.results import Result
@@ -76,22 +77,21 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     plan = Plan(catalogue.cases, choose_backends(arguments.backend), arguments.seed)
     complain_about(catalogue.errors, console)
     if catalogue.cases:
-        console.write(opening_line(plan))
+        console.write(opening(plan))
     results: list[Result] = []
     interruption: KeyboardInterrupt | None = None
     facts = describe_run(plan.size, plan.backends, catalogue.errors)
     reports = ReportWriting(arguments.report, console, seed=plan.seed, run=facts)
     try:
         with reports:
-            perform(plan, run_case, console, [results.append, reports.add])
+            perform(plan, run_and_prove, console, [results.append, reports.add])
     except KeyboardInterrupt as error:
         interruption = error
     finally:
         console.end_progress()
     if catalogue.cases:
         names = [usable.name for usable in plan.backends.usable]
-        skipped = plan.backends.skipped
-        console.write(render_summary(results, backends=names, skipped=skipped, palette=console.palette))
+        console.write(render_summary(results, backends=names, palette=console.palette))
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     if interruption is not None:
@@ -123,10 +123,21 @@ def reproduce_command(case: Case, backend: str, seed: int) -> str:
     return shell.join(words if seed == 0 else [*words, "--seed", str(seed)])
 
 
-def opening_line(plan: Plan) -> str:
-    """Return the first line: how much, where, and the seed."""
-    names = ", ".join(usable.name for usable in plan.backends.usable)
-    return f"quiesce {version()}: {plural(len(plan.cases), 'case')} on {names}, seed {plan.seed}\n"
+def opening(plan: Plan) -> str:
+    """Return the first lines: how many cases, on which backends, and the seed."""
+    backends = [_chosen(usable, plan.cases) for usable in plan.backends.usable]
+    of_bugs = sum(bool(case.upstream) for case in plan.cases)
+    first, *rest = opening_lines(len(plan.cases), of_bugs, backends, plan.seed)
+    left_out = (f"  {line}" for line in left_out_lines(plan.backends.skipped))
+    return "\n".join([f"quiesce {version()}: {first}", *rest, *left_out]) + "\n\n"
+
+
+def _chosen(usable: Usable, cases: Sequence[Case]) -> Chosen:
+    description = described(usable.backend)
+    if description is None:
+        return Chosen(usable.name, "", len(cases))
+    runnable = sum(out_of_scope(case, description) is None for case in cases)
+    return Chosen(usable.name, description.version, runnable)
 
 
 def complain_about(errors: Iterable[CaseError], console: Console) -> None:

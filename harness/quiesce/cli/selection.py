@@ -44,7 +44,7 @@ def choose_backends(requested: Sequence[str]) -> Choice:
         elif requested:
             raise BackendUnavailable(probed.name, probed.reason, probed.remedy)
         else:
-            skipped[name] = explain(probed)
+            skipped[name] = probed.explanation
     if not usable:
         raise ConfigurationError("no backend works here, so nothing can run; write 'quiesce doctor' to see why")
     return Choice(tuple(usable), skipped)
@@ -69,11 +69,6 @@ def check_described(usable: Usable) -> Usable | Unusable:
     except BackendFault as fault:
         return Unusable(usable.name, fault.observed, "repair describe(): it raises BackendUnavailable or answers")
     return usable
-
-
-def explain(unusable: Unusable) -> str:
-    """Return why a backend cannot work and what to do about it, as one sentence."""
-    return f"{unusable.reason}; {unusable.remedy}"
 
 
 def select_cases(targets: Sequence[str], topics: Sequence[str] = ()) -> Catalogue:

@@ -12,9 +12,14 @@ from quiesce.reporting.text import clean_line
 from quiesce.results import Result
 
 
+def as_text(result: Result) -> str:
+    """Return a result as JSON, as reports and workers send it."""
+    return json.dumps(result_record(result))
+
+
 def attach(result: Result, report: pytest.TestReport) -> None:
     """Put a result on a report."""
-    setattr(report, RESULT_ATTRIBUTE, json.dumps(result_record(result)))
+    setattr(report, RESULT_ATTRIBUTE, as_text(result))
     properties = {
         "quiesce_verdict": str(result.verdict),
         BACKEND_PROPERTY: result.backend,

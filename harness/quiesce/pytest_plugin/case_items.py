@@ -14,7 +14,7 @@ from quiesce import shell
 from quiesce.cases.header import KEYS
 from quiesce.cases.parser import identify, parse_case
 from quiesce.errors import CaseError
-from quiesce.execution import run_case
+from quiesce.execution import run_and_prove
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.selection import chosen
 from quiesce.reporting.repetition import is_in_protocol
@@ -125,7 +125,7 @@ class CaseItem(ResultItem):
 
     def make(self) -> Result:
         """Run the case; the result names the backend as the user chose it, and says how pytest runs it again."""
-        result = run_case(self.case, self.backend)
+        result = run_and_prove(self.case, self.backend)
         return replace(result, backend=self.name, reproduce=reproduce(self.case.path, self.name))
 
     def fail(self, reason: str) -> Result:

@@ -9,11 +9,13 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from quiesce.backend import Description
     from quiesce.leaks.contexts import ContextMeter
     from quiesce.pytest_plugin.chosen_backends import Selection
     from quiesce.pytest_plugin.leak_options import LeakSettings
     from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.options import Settings
+    from quiesce.results import Result
 
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 """In ``config.stash``: what the user asked for."""
@@ -26,6 +28,12 @@ SELECTION: Final[pytest.StashKey[Selection]] = pytest.StashKey()
 
 INSTALLED_CORPUS: Final[pytest.StashKey[Path]] = pytest.StashKey()
 """In ``config.stash``: the corpus that was asked for, if it is installed in a virtual environment."""
+
+NOT_RUN: Final[pytest.StashKey[list[Result]]] = pytest.StashKey()
+"""In ``config.stash``: the results of cases that their backend cannot run, which make no items."""
+
+DESCRIPTIONS: Final[pytest.StashKey[dict[str, Description | None]]] = pytest.StashKey()
+"""In ``config.stash``: what the backends say about themselves, by name, once items were collected on them."""
 
 FOREIGN_FILES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 """In ``config.stash``: files named ``*.case`` that were left out because they are no cases of quiesce."""

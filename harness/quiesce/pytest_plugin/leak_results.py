@@ -39,6 +39,7 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
             for growth in judgement.growths
         ),
         reproduce=pytest_command(item.nodeid),
+        rounds=judgement.rounds,
     )
 
 

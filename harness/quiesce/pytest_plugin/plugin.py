@@ -15,6 +15,7 @@ from quiesce.pytest_plugin.keys import (
     LEAK_FIXTURE,
     LEAK_MARKER,
     LEAK_SETTINGS,
+    NOT_RUN,
     SETTINGS,
     SIMULATED_MARKER,
 )
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from quiesce.pytest_plugin.case_items import CaseFile
+    from quiesce.pytest_plugin.run_record import RunRecord
 
 CASE_SUFFIX = ".case"
+CASE_ITEMS = "quiesce-case-items"
 FIXTURES = "quiesce.pytest_plugin.fixtures"
 
 
@@ -55,9 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from quiesce.pytest_plugin.run_record import RunRecord
 
     config.pluginmanager.register(fixtures, "quiesce-fixtures")
-    config.pluginmanager.register(RunRecord(config), "quiesce-run-record")
+    record = RunRecord(config)
+    config.pluginmanager.register(record, "quiesce-run-record")
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
-        _prepare_workers(config)
+        _prepare_workers(config, record)
     if settings.corpus:
         _add_corpus(config)
     if settings.asked and hasattr(config, "workerinput"):
@@ -70,12 +74,14 @@ def pytest_configure(config: pytest.Config) -> None:
         chosen(config)
 
 
-def _prepare_workers(config: pytest.Config) -> None:
+def _prepare_workers(config: pytest.Config, record: RunRecord) -> None:
     """Take care of the workers that pytest-xdist is about to start."""
+    from quiesce.pytest_plugin.worker_collections import WorkerCollections
     from quiesce.pytest_plugin.worker_deaths import WorkerDeaths
     from quiesce.pytest_plugin.worker_devices import WorkerDevices
 
     config.pluginmanager.register(WorkerDeaths(config), "quiesce-worker-deaths")
+    config.pluginmanager.register(WorkerCollections(config, record), "quiesce-worker-collections")
     if not config.stash[SETTINGS].shares_devices:
         config.pluginmanager.register(WorkerDevices(config), "quiesce-worker-devices")
 
@@ -120,16 +126,45 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile |
         return None
     plugins = parent.config.pluginmanager
     if not plugins.is_registered(case_items):
-        plugins.register(case_items, "quiesce-case-items")
+        from quiesce.pytest_plugin import unsupported_items
+
+        plugins.register(case_items, CASE_ITEMS)
+        plugins.register(unsupported_items, "quiesce-unsupported-items")
     return case_items.CaseFile.from_parent(parent, path=file_path)
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say what is about to run and where."""
+    return [] if config.option.verbose < 0 or config.option.collectonly else _header(config, items)
+
+
+def _header(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Return what a run says of its cases and leak checks; where it has none, nothing is loaded."""
+    checked = 0 if config.stash[LEAK_SETTINGS].off else sum(map(_asks_for_leak_check, items))
+    if not checked and not config.pluginmanager.has_plugin(CASE_ITEMS):
+        return []
+    from quiesce.pytest_plugin.run_header import header_lines
+
+    return header_lines(config, items, checked)
+
+
+def _tell_collected(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a worker of pytest-xdist, say what it collected."""
+    if hasattr(config, "workerinput") and (lines := _header(config, items)):
+        from quiesce.pytest_plugin.attaching import as_text
+        from quiesce.pytest_plugin.worker_collections import tell_collected
+
+        tell_collected(config, lines, [as_text(result) for result in config.stash.get(NOT_RUN, [])])
+
+
+@pytest.hookimpl(tryfirst=True)  # a worker of pytest-xdist tells its items there
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find the tests that have to do with devices, and those to check for leaks; without them, nothing is loaded."""
     config = session.config
     if config.option.collectonly or config.option.setuponly:
         return
     _check_simulated_devices(session)
+    _tell_collected(config, session.items)
     if config.stash[LEAK_SETTINGS].off:
         return
     if hasattr(config, "workerinput") and any(map(_uses_a_backend, session.items)):

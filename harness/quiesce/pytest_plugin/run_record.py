@@ -14,6 +14,7 @@ import pytest
 from quiesce.pytest_plugin.keys import (
     BACKEND_PROPERTY,
     FOREIGN_FILES,
+    NOT_RUN,
     NOTES,
     OWN_DEVICES,
     REFUSED,
@@ -23,7 +24,7 @@ from quiesce.pytest_plugin.keys import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from quiesce.reporting.folder import ReportFolder
     from quiesce.results import Report, Result
@@ -47,6 +48,7 @@ class RunRecord:
         self._devices: dict[str, str] = {}
         self._went_through = False
         self._refused = ""
+        self._asked_in_vain: list[Result] = []
 
     def pytest_report_header(self) -> str | None:
         """Say the seed and the backends where anything of quiesce was asked for."""
@@ -108,6 +110,23 @@ class RunRecord:
 
         # pytest-rerunfailures counts its repetitions there
         result = replace(result_from_record(json.loads(text)), attempt=getattr(report, "rerun", 0) + 1)
+        self._asked_in_vain += [] if result.verdict.executed else [result]
+        self._keep(result)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep the results of cases that their backend cannot run; workers tell theirs over a channel."""
+        if not self._is_worker and not self._config.option.collectonly:
+            for result in session.config.stash.get(NOT_RUN, []):
+                self._keep(result)
+
+    def keep_not_run(self, records: Iterable[str]) -> None:
+        """Keep the results of cases that their backend cannot run, as a worker told them."""
+        from quiesce.reporting.record import result_from_record
+
+        for text in records:
+            self._keep(result_from_record(json.loads(text)))
+
+    def _keep(self, result: Result) -> None:
         self._results.append(result)
         if self._folder is not None and not self._write_error:
             try:
@@ -182,21 +201,25 @@ class RunRecord:
         asked = self._config.getoption("--quiesce-backend") or self._settings.corpus
         if self._config.option.collectonly or not (self._results or asked):
             return
+        from quiesce.reporting.conclusion import conclusions
         from quiesce.reporting.counts import count_by_backend
-        from quiesce.reporting.terminal import closing_line, empty_warnings, summary_table
+        from quiesce.reporting.opening import left_out_lines
+        from quiesce.reporting.terminal import empty_warnings, not_run_lines, summary_table
         from quiesce.reporting.text import clean_line
 
-        counts = count_by_backend(self._results, set(self._settings.backends or ()) - self._ordinary_backends)
+        cases = [result for result in self._results if not result.is_leak_check]
+        counts = count_by_backend(cases, set(self._settings.backends or ()) - self._ordinary_backends)
         terminalreporter.section("quiesce")
         for line in summary_table(counts) if counts else ():
             terminalreporter.line(line)
-        for name, why in sorted(self._unavailable.items()):
-            terminalreporter.line(f"left out '{name}': {why}")
+        is_said = self._results and self._config.option.verbose >= 0  # in the header
+        for line in (*left_out_lines({} if is_said else self._unavailable), *not_run_lines(self._asked_in_vain)):
+            terminalreporter.line(line)
         for path in sorted(self._foreign):
             terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
         for name, device in sorted(self._devices.items()):
             terminalreporter.line(f"worker {name} kept to {device}")
-        for line in empty_warnings(counts):
+        for line in empty_warnings(counts, self._results):
             terminalreporter.line(line, red=True, bold=True)
         if self._folder is not None and (note := _page_note()):
             terminalreporter.line(note)
@@ -204,7 +227,9 @@ class RunRecord:
             terminalreporter.line(
                 f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}", red=True, bold=True
             )
-        terminalreporter.line(f"{closing_line(counts)}; seed {self._settings.seed}")
+        seed = f"; seed {self._settings.seed}" if self._settings.seed else ""
+        for line in conclusions(self._results):
+            terminalreporter.line(f"{line}{seed}")
 
 
 def _page_note() -> str:

@@ -35,12 +35,15 @@ def _choose(config: pytest.Config) -> Selection:
     for name in settings.backends or backend_names():
         try:
             probed = probe_backend(name)
-            if isinstance(probed, Unusable):
+            if isinstance(probed, Unusable) and settings.backends is not None:
                 raise BackendUnavailable(name, probed.reason, probed.remedy)
         except (BackendUnavailable, ConfigurationError) as error:
             if settings.backends is not None:
                 raise pytest.UsageError(f"{settings.backends_from}: {clean_line(str(error))}") from None
             unavailable[name] = clean_line(str(error))
+            continue
+        if isinstance(probed, Unusable):
+            unavailable[name] = clean_line(probed.explanation)
         else:
             backends[name] = config.hook.pytest_quiesce_backend(name=name, backend=probed.backend) or probed.backend
     return Selection(backends, unavailable)

@@ -47,6 +47,10 @@ def result_record(result: Result) -> dict[str, Any]:
         record["attempt"] = result.attempt
     if result.must_conclude:
         record["must_conclude"] = True
+    if result.caught:
+        record["caught"] = encodable(result.caught)
+    if result.rounds:
+        record["rounds"] = result.rounds
     if result.verdict in TIMELINE_VERDICTS and result.timeline:
         record["timeline"] = [_sample_record(sample) for sample in result.timeline]
     if result.program is not None:
@@ -102,6 +106,8 @@ def result_from_record(record: object) -> Result:
             reproduce=text_of(fields, "reproduce"),
             attempt=number_of(fields, "attempt") if "attempt" in fields else 1,
             must_conclude=fields.get("must_conclude") is True,
+            caught=text_of(fields, "caught") if "caught" in fields else "",
+            rounds=number_of(fields, "rounds") if "rounds" in fields else 0,
             timeline=tuple(_sample_from(item) for item in items_of(fields, "timeline")) if "timeline" in fields else (),
             program=program_from(fields["program"]) if "program" in fields else None,
         )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from quiesce.reporting.conclusion import conclusions
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.palette import PLAIN, Palette
 from quiesce.reporting.repetition import told_once
 from quiesce.reporting.text import clean_line, plural
-from quiesce.results import Result, Verdict
+from quiesce.results import LEAK_CHECK, Result, Verdict
 
+REASONS_MAX: Final = 3
+"""How many reasons are named why nothing ran on a backend."""
 _COLUMNS: Final[tuple[tuple[str, Verdict | None], ...]] = (
     ("executed", None),
     ("passed", Verdict.PASSED),
@@ -45,40 +49,43 @@ def summary_table(counts: Sequence[BackendCounts]) -> list[str]:
     return align(rows, right=frozenset(range(1, len(_COLUMNS) + 1)))
 
 
-def empty_warnings(counts: Sequence[BackendCounts]) -> list[str]:
-    """Return one loud line for each backend on which nothing was executed."""
+def empty_warnings(counts: Sequence[BackendCounts], results: Iterable[Result] = ()) -> list[str]:
+    """Return one loud line for each backend on which nothing was executed, with the most common reasons."""
+    reasons: dict[str, Counter[str]] = {}
+    for result in results:
+        reasons.setdefault(result.backend, Counter())[clean_line(result.reason)] += 1
     return [
         f"NOTHING WAS EXECUTED on '{clean_line(each.backend)}': "
         f"{each.by_verdict[Verdict.UNSUPPORTED]} unsupported, {each.by_verdict[Verdict.NOT_PROMISED]} not promised. "
-        "This is not a pass."
+        f"This is not a pass.{_most_common(reasons.get(each.backend, Counter()))}"
         for each in counts
         if each.executed == 0
     ]
 
 
-def closing_line(counts: Sequence[BackendCounts]) -> str:
-    """Return the last line: what was executed, and what was found."""
-    executed = sum(each.executed for each in counts)
-    if executed == 0:
-        return "nothing was executed: no verdict"
-    failures = sum(each.failures for each in counts)
-    unresolved = sum(each.unresolved for each in counts)
-    where = plural(sum(each.executed > 0 for each in counts), "backend")
-    found = plural(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
-    return f"{plural(executed, 'result')} from {where}: {found}"
+def _most_common(reasons: Counter[str]) -> str:
+    kept = [f"{reason} ({plural(count, 'case')})" for reason, count in reasons.most_common(REASONS_MAX) if reason]
+    return f" Most common: {'; '.join(kept)}." if kept else ""
+
+
+def not_run_lines(results: Iterable[Result]) -> list[str]:
+    """Return a line for each case that was asked for by name and that its backend cannot run."""
+    return [
+        f"not run on '{clean_line(each.backend)}': {clean_line(each.path)}: {each.verdict}: {clean_line(each.reason)}"
+        for each in results
+        if not each.is_leak_check
+    ]
 
 
 def render_summary(
     results: Iterable[Result],
     *,
     backends: Iterable[str] = (),
-    skipped: Mapping[str, str] | None = None,
     palette: Palette = PLAIN,
 ) -> str:
-    """Return failures, table and closing line as text.
+    """Return failures, table and conclusions as text.
 
-    ``backends`` names those that count even where they have no result; ``skipped`` maps those that were left out
-    to the reason.
+    ``backends`` names those that count even where they have no result. Leak checks of tests are not in the table.
     """
     kept = ordered(results)
     counts = count_by_backend(kept, backends)
@@ -86,11 +93,11 @@ def render_summary(
     for failure in told_once(kept):
         head, _, rest = failure.text().partition("\n")
         lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
-    lines += summary_table(counts)
-    lines += [f"skipped '{clean_line(name)}': {clean_line(why)}" for name, why in sorted((skipped or {}).items())]
-    lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts)]
+    lines += summary_table(shown) if (shown := [each for each in counts if each.backend != LEAK_CHECK]) else []
+    lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts, kept)]
     colour = palette.good if _is_green(counts) else palette.bad
-    return "\n".join([*lines, f"{palette.strong}{colour}{closing_line(counts)}{palette.end}"]) + "\n"
+    lines += [f"{palette.strong}{colour}{line}{palette.end}" for line in conclusions(kept)]
+    return "\n".join(lines) + "\n"
 
 
 def _is_green(counts: Sequence[BackendCounts]) -> bool:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from quiesce.findings import CallSite, Finding, Frame, RoundReadings
-from quiesce.results import LEAK_CHECK, Result
+from quiesce.results import Result
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
@@ -62,7 +62,7 @@ def place(result: Result, finding: Finding | None = None) -> str:
 
 
 def _what_happened(result: Result, finding: Finding) -> str:
-    if result.backend == LEAK_CHECK:
+    if result.is_leak_check:
         return "leak check"
     index = finding.operation_index
     step = "call" if finding.call_sites else "operation"

@@ -6,9 +6,10 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quiesce.reporting.conclusion import conclusions
 from quiesce.reporting.counts import BackendCounts
 from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
-from quiesce.reporting.terminal import closing_line, empty_warnings
+from quiesce.reporting.terminal import empty_warnings
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report
 
@@ -34,14 +35,14 @@ class Headline:
 def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
     """Return what the run means, from its results and its ``run`` object."""
     warnings = (*_incomplete(report), *empty_warnings(counts), *_unreadable(report))
-    text = closing_line(counts)
+    text = ". ".join(line[:1].upper() + line[1:] for line in conclusions(report.results))
     if any(each.failures for each in counts):
         mood = Mood.BAD
     elif warnings or not any(each.executed for each in counts) or any(each.unresolved for each in counts):
         mood = Mood.DOUBTFUL
     else:
         mood = Mood.GOOD
-    return Headline(mood, text[:1].upper() + text[1:], warnings, _with_prefix(report, SKIPPED))
+    return Headline(mood, text, warnings, _with_prefix(report, SKIPPED))
 
 
 def _incomplete(report: Report) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""What a run says once it knows its items: how many cases on which backends, how many leak checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from quiesce.leaks.plan import ROUNDS_MIN
+from quiesce.pytest_plugin.case_items import CaseItem
+from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SETTINGS
+from quiesce.pytest_plugin.selection import chosen
+from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
+from quiesce.reporting.text import plural
+
+
+def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:
+    """Return the lines; none where there is neither a case nor a leak check. ``checked`` counts the leak checks."""
+    lines: list[str] = []
+    on_backend = [item for item in items if isinstance(item, CaseItem)]
+    not_run = config.stash.get(NOT_RUN, [])
+    upstream = {item.case.path: item.case.upstream for item in on_backend}
+    upstream.update({result.path: result.upstream for result in not_run})
+    if upstream:
+        selection = chosen(config)
+        descriptions = config.stash.get(DESCRIPTIONS, {})
+        counts = Counter(item.name for item in on_backend)
+        backends = []
+        for name in selection.backends:
+            description = descriptions.get(name)
+            backends.append(Chosen(name, "" if description is None else description.version, counts[name]))
+        bugs = sum(map(bool, upstream.values()))
+        first, *rest = opening_lines(len(upstream), bugs, backends, config.stash[SETTINGS].seed)
+        lines += [f"quiesce: {first}", *rest]
+        lines += [f"  {line}" for line in left_out_lines(selection.unavailable)]
+    if checked:
+        are = "is" if checked == 1 else "are"
+        how = (
+            f"it is repeated at least {ROUNDS_MIN} times"
+            if checked == 1
+            else f"each is repeated at least {ROUNDS_MIN} times"
+        )
+        lines.append(f"quiesce: {plural(checked, 'test')} {are} checked for leaks: {how}")
+    return lines

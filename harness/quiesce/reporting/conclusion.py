@@ -1,0 +1,122 @@
+"""The last line of a run: what its results prove. Cases and leak checks of tests are told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from quiesce.reporting.counts import BackendCounts, count_by_backend
+from quiesce.reporting.text import clean_line, plural
+from quiesce.results import Result, Verdict
+
+NAMES_MAX: Final = 3
+"""How many tests that leak are named; the failures name all of them."""
+CASE_SUFFIX: Final = ".case"
+
+
+def conclusions(results: Iterable[Result]) -> tuple[str, ...]:
+    """Return a line for cases and one for leak checks, each where there is one; one of them in any case."""
+    kept = tuple(results)
+    checks = [each for each in kept if each.is_leak_check]
+    others = [each for each in kept if not each.is_leak_check]
+    lines = [] if checks and not others else [_of_cases(others)]
+    return (*lines, *([_of_checks(checks)] if checks else []))
+
+
+def _of_cases(results: Sequence[Result]) -> str:
+    executed = [each for each in results if each.verdict.executed]
+    are_cases = all(each.path.endswith(CASE_SUFFIX) and not each.must_conclude for each in results)
+    if not executed or not are_cases:
+        return closing_line(count_by_backend(results))
+    by_verdict = {verdict: [each for each in executed if each.verdict is verdict] for verdict in Verdict}
+    cases = _distinct(executed)
+    said = [_failing(by_verdict[Verdict.FAILED], cases), _broken(by_verdict[Verdict.BROKEN_CASE], cases)]
+    if not any(said):
+        said = [_holding(by_verdict[Verdict.PASSED])]
+    if known := by_verdict[Verdict.KNOWN_UPSTREAM]:
+        said.append(f"{plural(len(known), 'failure')} known upstream on {_where(known)}")
+    if inconclusive := by_verdict[Verdict.INCONCLUSIVE]:
+        said.append(f"{len(inconclusive)} inconclusive on {_where(inconclusive)}")
+    if faults := len({each.caught for each in executed} - {""}):
+        said.append(f"{plural(faults, 'fault')} {_be(faults)} caught")
+    return "; ".join(filter(None, said))
+
+
+def closing_line(counts: Sequence[BackendCounts]) -> str:
+    """Return what was executed and what was found, of results of any kind."""
+    executed = sum(each.executed for each in counts)
+    if executed == 0:
+        return "nothing was executed: no verdict"
+    failures = sum(each.failures for each in counts)
+    unresolved = sum(each.unresolved for each in counts)
+    where = plural(sum(each.executed > 0 for each in counts), "backend")
+    found = plural(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
+    return f"{plural(executed, 'result')} from {where}: {found}"
+
+
+def _distinct(results: Iterable[Result]) -> int:
+    return len({(each.path, each.case) for each in results})
+
+
+def _failing(failed: Sequence[Result], cases: int) -> str:
+    """Return ``2 of 103 cases fail on opencl``, or how many on each of several backends."""
+    if not failed:
+        return ""
+    count = _distinct(failed)
+    head = f"{count} of {plural(cases, 'case')} {'fails' if count == 1 else 'fail'}"
+    backends = Counter(clean_line(each.backend) for each in failed)
+    if len(backends) == 1:
+        return f"{head} on {next(iter(backends))}"
+    return f"{head}: {', '.join(f'{number} on {name}' for name, number in sorted(backends.items()))}"
+
+
+def _broken(broken: Sequence[Result], cases: int) -> str:
+    count = _distinct(broken)
+    return f"{count} of {plural(cases, 'case')} {_be(count)} broken" if count else ""
+
+
+def _holding(passed: Sequence[Result]) -> str:
+    if not passed:
+        return ""
+    count = _distinct(passed)
+    bugs = _distinct(each for each in passed if each.upstream)
+    of_bugs = "" if not bugs else " of historic bugs" if bugs == count else f" ({bugs} of historic bugs)"
+    runs = f" in {plural(len(passed), 'run')}" if len(passed) != count else ""
+    return f"{plural(count, 'case')}{of_bugs} {'holds' if count == 1 else 'hold'} on {_where(passed)}{runs}"
+
+
+def _where(results: Iterable[Result]) -> str:
+    """Return the one backend's name, or how many there are."""
+    names = {each.backend for each in results}
+    return clean_line(names.pop()) if len(names) == 1 else plural(len(names), "backend")
+
+
+def _of_checks(checks: Sequence[Result]) -> str:
+    leaking = [each for each in checks if each.verdict is Verdict.FAILED and each.findings]
+    passed = [each for each in checks if each.verdict is Verdict.PASSED]
+    said = []
+    if leaking:
+        names = ", ".join(clean_line(each.case) for each in leaking[:NAMES_MAX])
+        more = f" and {len(leaking) - NAMES_MAX} more" if len(leaking) > NAMES_MAX else ""
+        verb = "leaks" if len(leaking) == 1 else "leak"
+        said.append(f"{len(leaking)} of {plural(len(checks), 'test')} {verb}: {names}{more}")
+    if failed := sum(each.verdict.is_failure for each in checks) - len(leaking):
+        said.append(f"{failed} of {plural(len(checks), 'test')} {'fails' if failed == 1 else 'fail'} without a leak")
+    if passed:
+        verb = "leaks" if len(passed) == 1 else "leak"
+        rounds = min(each.rounds for each in passed)
+        each = " each" if len(passed) > 1 else ""
+        repeated = f" in at least {plural(rounds, 'round')}{each}" if rounds else ""
+        said.append(f"{plural(len(passed), 'test')} {verb} nothing{repeated}")
+    if known := sum(each.verdict is Verdict.KNOWN_UPSTREAM for each in checks):
+        said.append(f"{plural(known, 'test')} {'leaks' if known == 1 else 'leak'} as expected")
+    if open_ := sum(each.verdict is Verdict.INCONCLUSIVE for each in checks):
+        said.append(f"{plural(open_, 'test')} {'has' if open_ == 1 else 'have'} no verdict")
+    if skipped := sum(not each.verdict.executed for each in checks):
+        said.append(f"{plural(skipped, 'test')} {'was' if skipped == 1 else 'were'} skipped")
+    return "; ".join(said)
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from quiesce.findings import Finding
+from quiesce.reporting.conclusion import conclusions
+from quiesce.results import LEAK_CHECK, Result, Verdict
+
+LEAK = Finding("a_repeated_test_leaves_nothing_behind", "nothing", "64 bytes")
+
+
+def case(name: str, backend: str, verdict: Verdict, **more: object) -> Result:
+    return Result(name, "T", f"cases/{name}.case", backend, verdict, **more)  # type: ignore[arg-type]
+
+
+def check(name: str, verdict: Verdict, *findings: Finding, rounds: int = 0) -> Result:
+    return Result(name, "T", "test_it.py", LEAK_CHECK, verdict, findings=findings, rounds=rounds)
+
+
+def test_what_holds_is_counted_once_on_all_backends() -> None:
+    results = [case(name, backend, Verdict.PASSED) for name in ("a", "b") for backend in ("host", "reference")]
+    idle = case("c", "host", Verdict.UNSUPPORTED)
+    assert conclusions([*results, idle]) == ("2 cases hold on 2 backends in 4 runs",)
+    assert conclusions(results[:1]) == ("1 case holds on host",)
+
+
+def test_historic_bugs_and_caught_faults_are_counted() -> None:
+    bugs = [
+        case("a", "reference", Verdict.PASSED, upstream=("x/y#1",), caught="pool.leaks"),
+        case("b", "reference", Verdict.PASSED, upstream=("x/y#2",), caught="pool.leaks"),
+    ]
+    assert conclusions(bugs) == ("2 cases of historic bugs hold on reference; 1 fault is caught",)
+    control = case("c", "reference", Verdict.PASSED)
+    assert conclusions([*bugs, control]) == ("3 cases (2 of historic bugs) hold on reference; 1 fault is caught",)
+
+
+def test_a_failure_comes_instead_of_what_holds() -> None:
+    failed = [case("a", "opencl", Verdict.FAILED), case("b", "opencl", Verdict.FAILED)]
+    passed = [case("c", "opencl", Verdict.PASSED), case("a", "host", Verdict.PASSED)]
+    assert conclusions([*failed, *passed]) == ("2 of 3 cases fail on opencl",)
+    more = [case("a", "host", Verdict.FAILED), case("d", "no backend", Verdict.BROKEN_CASE)]
+    assert conclusions([*failed, *more]) == ("2 of 3 cases fail: 1 on host, 2 on opencl; 1 of 3 cases is broken",)
+
+
+def test_known_and_inconclusive_cases_are_said() -> None:
+    results = [case("a", "opencl", Verdict.KNOWN_UPSTREAM), case("b", "host", Verdict.INCONCLUSIVE)]
+    assert conclusions(results) == ("1 failure known upstream on opencl; 1 inconclusive on host",)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNSUPPORTED, Verdict.NOT_PROMISED])
+def test_nothing_executed_proves_nothing(verdict: Verdict) -> None:
+    assert conclusions([case("a", "host", verdict)]) == ("nothing was executed: no verdict",)
+    assert conclusions([]) == ("nothing was executed: no verdict",)
+
+
+def test_programs_are_no_cases() -> None:
+    program = Result("train.py", "", "train.py", "cuda:12", Verdict.PASSED)
+    assert conclusions([program]) == ("1 result from 1 backend: no failures",)
+
+
+def test_leak_checks_have_a_line_of_their_own() -> None:
+    passed = [check("a", Verdict.PASSED, rounds=5), check("b", Verdict.PASSED, rounds=3)]
+    assert conclusions(passed) == ("2 tests leak nothing in at least 3 rounds each",)
+    assert conclusions([*passed[:1], case("a", "host", Verdict.PASSED)]) == (
+        "1 case holds on host",
+        "1 test leaks nothing in at least 5 rounds",
+    )
+
+
+def test_a_leaking_test_is_named() -> None:
+    checks = [check("t::one", Verdict.FAILED, LEAK), check("t::two", Verdict.FAILED), check("t::three", Verdict.PASSED)]
+    assert conclusions(checks) == (
+        "1 of 3 tests leaks: t::one; 1 of 3 tests fails without a leak; 1 test leaks nothing",
+    )
+    many = [check(f"t::{number}", Verdict.FAILED, LEAK) for number in range(5)]
+    assert conclusions(many) == ("5 of 5 tests leak: t::0, t::1, t::2 and 2 more",)
+
+
+def test_leak_checks_without_a_verdict_are_counted() -> None:
+    checks = [
+        check("a", Verdict.KNOWN_UPSTREAM, LEAK),
+        check("b", Verdict.INCONCLUSIVE),
+        check("c", Verdict.UNSUPPORTED),
+        check("d", Verdict.UNSUPPORTED),
+    ]
+    assert conclusions(checks) == ("1 test leaks as expected; 1 test has no verdict; 2 tests were skipped",)
