@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -100,8 +100,9 @@ class Marks:
         joined: dict[object, _Part] = {}
         for maker, place in zip(makers, places, strict=True):
             key = (maker.thing, maker.device, maker.function, maker.size_bytes, place)
-            empty = [0] * len(series.marks)
-            part = joined.setdefault(key, _Part(maker, live.held[maker].latest, empty, list(empty)))
+            latest = live.held[maker].latest
+            part = joined.get(key) or _Part(maker, latest, [0] * len(series.marks), [0] * len(series.marks))
+            joined[key] = part if latest.number <= part.latest.number else replace(part, latest=latest)
             _add(part, series.steps[maker])
         for part in joined.values():
             if not all(map(_is_flat, (part.counts, part.sizes_bytes))):
