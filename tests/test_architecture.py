@@ -187,7 +187,7 @@ def _whole_graph() -> dict[str, set[str]]:
     return graph
 
 
-def _circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+def circles_of(graph: Mapping[str, set[str]]) -> list[list[str]]:
     """Return the groups of modules of which each reaches every other by imports."""
     reached = {module: _reached(module, graph) for module in graph}
     groups = {tuple(sorted(other for other in reached[each] if each in reached[other])) for each in graph}
@@ -208,7 +208,7 @@ def _reached(module: str, graph: Mapping[str, set[str]]) -> set[str]:
 def test_no_modules_import_each_other() -> None:
     graph = _whole_graph()
     assert sum(map(len, graph.values())) > len(graph), "hardly any import was seen"
-    assert _circles(graph) == []
+    assert circles_of(graph) == []
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_no_modules_import_each_other() -> None:
     ],
 )
 def test_a_circle_of_imports_is_seen(graph: dict[str, set[str]], circles: list[list[str]]) -> None:
-    assert _circles(graph) == circles
+    assert circles_of(graph) == circles
 
 
 def test_rooms_import_only_rooms_above_them() -> None:

@@ -45,8 +45,8 @@ STRUCTURES: Final = {
 
 
 def layouts() -> Mapping[str, tuple[int, Mapping[str, int]]]:
-    """Return the table of ``native/device.c``, its macros replaced: by name the size, and the offsets of the fields."""
-    text = (SOURCES / "device.c").read_text(encoding="utf-8")
+    """Return the table of ``machine/device.c``, its macros replaced: by name the size, and the offsets of fields."""
+    text = (SOURCES / "machine/device.c").read_text(encoding="utf-8")
     macros = {
         name: body.replace("\\\n", " ")
         for name, body in re.findall(r"#define (SHARED_\w+) *\\\n((?:.*\\\n)*.*)\n", text)

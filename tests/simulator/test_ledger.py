@@ -1,4 +1,4 @@
-"""The ledger's reader and ``native/ledger.h`` describe one layout; what is no ledger is said to be none."""
+"""The ledger's reader and ``native/ledger/ledger.h`` describe one layout; what is no ledger is said to be none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from quiesce.traces.judgement import judge
 
 SIZES = """
 #include <stdio.h>
-#include "ledger.h"
+#include "ledger/ledger.h"
 int main(void) {
     printf("%zu %zu %zu %zu %d %d %d\\n", sizeof(struct ledger_header), sizeof(struct live), sizeof(struct observation),
            sizeof(struct kept), LEDGER_LAYOUT, LEDGER_NAME_BYTES, THINGS);
@@ -40,7 +40,7 @@ int main(void) {
 
 
 def enumerators(prefix: str) -> list[str]:
-    text = (SOURCES / "ledger.h").read_text(encoding="utf-8")
+    text = (SOURCES / "ledger/ledger.h").read_text(encoding="utf-8")
     found = re.findall(rf"^ +{prefix}_(\w+)(?: = \d+)?,", text, re.MULTILINE)
     return [name for name in found if name != "S"]
 
@@ -52,7 +52,7 @@ def test_enumerations_are_the_same() -> None:
 
 
 def test_kinds_of_calls_are_the_same() -> None:
-    text = (SOURCES / "failure.h").read_text(encoding="utf-8")
+    text = (SOURCES / "ledger/failure.h").read_text(encoding="utf-8")
     found = re.findall(r"^ +CALL_(\w+),", text, re.MULTILINE)
     assert [name.lower() for name in found] == [*CALL_KINDS, "kinds"]
 

@@ -29,10 +29,10 @@ ENVIRONMENT: Final = {
 @pytest.fixture(scope="module", params=list(SANITIZERS))
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp(request.param) / "stress"
-    sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
+    sources = [str(path) for path in sorted(SOURCES.rglob("*.c"))]
     options = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", *SANITIZERS[request.param]]
     options += [f"-Wl,--wrap={name}" for name in COUNTED]
-    command = [*find_compiler(), *options, str(STRESS), *sources, "-o", str(made), "-ldl"]
+    command = [*find_compiler(), *options, f"-I{SOURCES}", str(STRESS), *sources, "-o", str(made), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return made

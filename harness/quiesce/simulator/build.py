@@ -100,7 +100,8 @@ def _built(folder: Path, name: str, flags: Sequence[str]) -> Path:
     library = _find(folder, name, flags)
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
-        _compile([*find_compiler(), *flags, *(str(path) for path in _sources(folder) if path.suffix == ".c")], library)
+        sources = (str(path) for path in _sources(folder) if path.suffix == ".c")
+        _compile([*find_compiler(), *flags, f"-I{folder}", *sources], library)
     return library
 
 
@@ -109,14 +110,14 @@ def _find(folder: Path, name: str, flags: Sequence[str]) -> Path:
     require_platform()
     digest = hashlib.sha256("\0".join([*find_compiler(), *flags]).encode())
     for path in _sources(folder):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     kept = Path(digest.hexdigest()[:24], name)
     found = (each / kept for each in cache_folders())
     return next((each for each in found if each.exists()), None) or cache_folder() / kept
 
 
 def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h", ".inc"))
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h", ".inc"))
 
 
 def _compile(command: list[str], library: Path) -> None:

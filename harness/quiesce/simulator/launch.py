@@ -27,7 +27,7 @@ RECYCLING: Final = ("late", "eager", "never")
 
 @dataclass(frozen=True, slots=True)
 class MachineSettings:
-    """What a run asks of the machine. ``options`` are further settings by the names of ``native/settings.c``."""
+    """What a run asks of the machine. ``options`` are further settings, by the names in ``machine/settings.c``."""
 
     simulated: Simulated
     schedule: str = "eager"

@@ -1,6 +1,6 @@
 """The reader of a ledger, which a run on the simulated runtime leaves, also if it was killed.
 
-The layout is that of ``native/ledger.h``; a test compares the two. Reading never needs the library.
+The layout is that of ``native/ledger/ledger.h``; a test compares the two. Reading never needs the library.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CALL_KINDS: Final = (
     "synchronize",
     "memory",
 )
-"""Kinds of calls that can be made to fail, in the order of ``native/failure.h``."""
+"""Kinds of calls that can be made to fail, in the order of ``native/ledger/failure.h``."""
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
@@ -69,7 +69,7 @@ class Thing(enum.IntEnum):
 
 
 class Seen(enum.IntEnum):
-    """What can be observed; ``native/ledger.h`` says which fields each has."""
+    """What can be observed; ``native/ledger/ledger.h`` says which fields each has."""
 
     NOTHING = 0
     ALLOCATED = 1
@@ -102,7 +102,7 @@ class Seen(enum.IntEnum):
 
 
 class Reach(enum.IntEnum):
-    """Whether somebody could still give a thing back when its process was searched; ``native/reach.h``."""
+    """Whether somebody could still give a thing back when its process was searched; ``native/reach/reach.h``."""
 
     LOST = 0
     """Its address stands nowhere that counts."""
@@ -151,7 +151,7 @@ class LiveThing:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One observation. ``number`` counts all of the run's, from 0; ``native/ledger.h`` says which fields each has."""
+    """One observation. ``number`` counts all of the run's, from 0; ``ledger/ledger.h`` says which fields each has."""
 
     number: int
     seen: Seen

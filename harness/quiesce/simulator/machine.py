@@ -57,7 +57,7 @@ class Machine:
         return status
 
     def control(self, function: str, *arguments: Any) -> int:
-        """Call a function of ``native/control.h`` by its name without the prefix; return its status."""
+        """Call a function of ``native/surfaces/control.h`` by its name without the prefix; return its status."""
         status: int = getattr(self._library, "quiesce_" + function)(*arguments)
         return status
 

@@ -1,4 +1,4 @@
-"""The reader of a log of refusals: who asked for a device and got none. ``native/refusals.h`` writes it."""
+"""The reader of a log of refusals: who asked for a device and got none. ``native/ledger/refusals.h`` writes it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,45 @@
+// Modules and the functions in them: loaded, named, launched and unloaded; their code is not run.
+//
+// A function is found by name where the image can be looked through (an ELF file, PTX text); in a compressed one, or a
+// bundle, every name is taken for one of it.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine/status.h"
+#include "order/stream.h"
+
+struct dim3 {
+    unsigned x, y, z;
+};
+
+// Fails where the device has no room for its variables (variable.h).
+enum status module_load(const void *image, uint64_t *handle);
+enum status module_load_file(const char *path, uint64_t *handle);
+enum status module_unload(uint64_t handle);
+
+// The handle of a function, which is dead once its module was unloaded.
+enum status module_function(uint64_t handle, const char *name, uint64_t *function);
+bool module_has_function(uint64_t function);
+
+// A variable (variable.h) on the module's device, or (`of_library`) on the current one. Where the image does not tell
+// of it, `function` fails by name.
+enum status module_variable(uint64_t handle, bool of_library, const char *name, uint64_t *address,
+                            uint64_t *size_bytes, const char *function);
+
+// What it was compiled for, by its image (image.h), and what it needs, which is not known: the figures of one that
+// needs nothing but threads. The numbers of the attributes are those of both vendors (CUfunction_attribute,
+// hipFunction_attribute).
+enum status module_attribute(uint64_t function, int attribute, int *value);
+
+// Puts a launch on a stream; its function and its arguments are not looked at.
+enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block);
+
+// How many blocks fit on a multiprocessor, by threads and dynamic shared memory: what else a kernel needs is not known.
+enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *blocks);
+
+// The block of most threads, up to a limit (0: none), and the grid that fills the device with such blocks.
+enum status occupancy_size(uint64_t shared_bytes, int limit, int *grid, int *block);
+
+void modules_close(void);

@@ -1,0 +1,101 @@
+#include "code/variable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/image.h"
+#include "ledger/ledger.h"
+#include "machine/settings.h"
+#include "memory/memory.h"
+
+struct variables {
+    struct variable {
+        struct variable *next;
+        char *name;
+        uint64_t size_bytes;
+        void *content;  // at first; NULL: zeros
+        bool unclear;
+        uint64_t addresses[DEVICES_MAX];  // 0: it is not there
+    } *first, **last;
+};
+
+static const struct variable *find(const struct variables *variables, const char *name, size_t name_bytes) {
+    const struct variable *each = variables->first;
+    while (each && (strlen(each->name) != name_bytes || memcmp(each->name, name, name_bytes))) each = each->next;
+    return each;
+}
+
+// An ELF file may have two tables with the same symbols.
+static bool add(void *context, const struct described *described) {
+    struct variables *variables = context;
+    if (find(variables, described->name, described->name_bytes)) return true;
+    struct variable *made = calloc(1, sizeof *made);
+    if (!made) return false;
+    *variables->last = made;
+    variables->last = &made->next;
+    made->name = strndup(described->name, described->name_bytes);
+    made->size_bytes = described->size_bytes;
+    made->unclear = described->unclear;
+    made->content = described->content ? malloc(described->size_bytes) : NULL;
+    if (!made->name || (described->content && !made->content)) return false;
+    if (made->content) memcpy(made->content, described->content, described->size_bytes);
+    return true;
+}
+
+struct variables *variables_read(const char *image, size_t bytes) {
+    struct variables *variables = calloc(1, sizeof *variables);
+    if (!variables) return NULL;
+    variables->last = &variables->first;
+    bool whole = image_read(image, bytes, add, variables);
+    if (whole) return variables;
+    variables_delete(variables);
+    return NULL;
+}
+
+bool variables_exist(const struct variables *variables) { return variables && variables->first; }
+
+// It is part of the module, which the client gives back: nobody else does.
+static void make_part(uint64_t address, bool part) { ledger_live(memory_live_at(address))->part = part; }
+
+enum status variables_place(struct variables *variables, unsigned device) {
+    enum status status = OK;
+    for (struct variable *each = variables->first; each && !status; each = each->next) {
+        uint64_t *address = &each->addresses[device];
+        if (*address) continue;
+        status = memory_allocate(THING_DEVICE, device, each->size_bytes, 0, address);
+        if (status) break;
+        make_part(*address, true);
+        if (each->content)
+            memcpy((void *)*address, each->content, each->size_bytes);
+        else
+            memset((void *)*address, 0, each->size_bytes);
+    }
+    return status;
+}
+
+enum status variables_find(const struct variables *variables, unsigned device, const char *name, uint64_t *address,
+                           uint64_t *size_bytes) {
+    const struct variable *variable = find(variables, name, strlen(name));
+    if (!variable) return NOT_FOUND;
+    if (variable->unclear) return NOT_SUPPORTED;
+    *address = variable->addresses[device];
+    *size_bytes = variable->size_bytes;
+    return OK;
+}
+
+void variables_delete(struct variables *variables) {
+    while (variables && variables->first) {
+        struct variable *each = variables->first;
+        variables->first = each->next;
+        for (unsigned device = 0; device < DEVICES_MAX; device++) {
+            if (!each->addresses[device]) continue;
+            make_part(each->addresses[device], false);
+            if (memory_free(THING_DEVICE, THING_DEVICE, each->addresses[device]))
+                make_part(each->addresses[device], true);  // a device that is broken, which gives nothing back
+        }
+        free(each->name);
+        free(each->content);
+        free(each);
+    }
+    free(variables);
+}

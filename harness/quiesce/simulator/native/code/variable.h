@@ -1,0 +1,29 @@
+// Variables of modules: device memory that belongs to a module and goes with it.
+//
+// They are laid out when the module is loaded, which is when a device takes the memory, and hold at first what the
+// image says. A library's (cuLibraryLoadData) exist once for each device that asks for them.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "machine/status.h"
+
+struct variables;
+
+// Reads an image: an ELF file, a bundle of such, or text that ends with a NUL. Returns NULL where memory runs out.
+struct variables *variables_read(const char *image, size_t bytes);
+
+bool variables_exist(const struct variables *variables);  // any
+
+// Gives all of them memory of a device, unless they have it.
+enum status variables_place(struct variables *variables, unsigned device);
+
+// What one has on a device that they were placed on. NOT_FOUND: there is none of that name. NOT_SUPPORTED: what it
+// holds can't be read from the image.
+enum status variables_find(const struct variables *variables, unsigned device, const char *name, uint64_t *address,
+                           uint64_t *size_bytes);
+
+// Frees them; their memory is freed as a client's is, when the devices are done.
+void variables_delete(struct variables *variables);

@@ -1,0 +1,172 @@
+#include "ledger/ledger.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAGIC 0x3152474445535155ull  // "UQSEDGR1", little-endian
+#define LIVE_ENTRIES (1ull << 22)
+
+_Static_assert(sizeof(struct live) == 64, "a cache line");
+_Static_assert(sizeof(struct observation) == 64, "a cache line");
+
+struct ledger_header *ledger;
+
+static uint64_t length_bytes;
+static char stem[1024];
+static struct live *live;
+static struct kept *kept;
+struct ledger_place ledger_place;
+static char (*names)[LEDGER_NAME_BYTES];
+static uint32_t free_entry;  // a list through `address` of the entries that were used
+static const char *entered;  // a literal
+static uint16_t entered_index;  // 0: nobody has asked for it yet
+static _Thread_local uint32_t thread;
+
+// Literals whose index is known: a call is named by its literal's address.
+enum { CACHED = 64 };
+static struct {
+    const char *literal;
+    uint16_t index;
+} cache[CACHED];
+
+static void *map(const char *folder) {
+    int access_to = PROT_READ | PROT_WRITE;
+    *stem = 0;
+    if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char path[sizeof stem + 8];
+    int process = (int)getpid();
+    snprintf(stem, sizeof stem, "%s/%d", folder, process);
+    snprintf(path, sizeof path, "%s.ledger", stem);
+    // A process that exec replaced keeps its number, and the ledger that it left its name.
+    for (int i = 1; access(path, F_OK) == 0; i++) {
+        snprintf(stem, sizeof stem, "%s/%d-%d", folder, process, i);
+        snprintf(path, sizeof path, "%s.ledger", stem);
+    }
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return MAP_FAILED;
+    void *start = MAP_FAILED;
+    if (ftruncate(file, (off_t)length_bytes) == 0)
+        start = mmap(NULL, length_bytes, access_to, MAP_SHARED, file, 0);
+    close(file);
+    return start;
+}
+
+bool ledger_open(const char *folder, uint64_t ring_entries) {
+    uint64_t names_offset = 4096;
+    uint64_t kept_offset = names_offset + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
+    uint64_t live_offset = (kept_offset + KEPT_ENTRIES * sizeof(struct kept) + 63) / 64 * 64;  // a cache line
+    uint64_t ring_offset = live_offset + LIVE_ENTRIES * sizeof(struct live);
+    length_bytes = ring_offset + ring_entries * sizeof(struct observation);
+    char *start = map(folder);
+    if (start == MAP_FAILED) return false;
+    madvise(start, length_bytes, MADV_DONTFORK);  // a child has no device, and must not write here
+    ledger = (struct ledger_header *)start;
+    live = (struct live *)(start + live_offset);
+    kept = (struct kept *)(start + kept_offset);
+    struct observation *ring = (struct observation *)(start + ring_offset);
+    ledger_place = (struct ledger_place){ring, ring, ring + ring_entries};
+    names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
+    memset(cache, 0, sizeof cache);
+    entered_index = 0;
+    free_entry = 0;
+    *ledger = (struct ledger_header){
+        .layout = LEDGER_LAYOUT,
+        .process = (uint32_t)getpid(),
+        .parent = (uint32_t)getppid(),
+        .live_offset = live_offset,
+        .live_entries = LIVE_ENTRIES,
+        .live_high = 1,  // index 0 means none
+        .ring_offset = ring_offset,
+        .ring_entries = ring_entries,
+        .names_offset = names_offset,
+        .names_count = 1,
+        .kept_offset = kept_offset,
+        .kept_entries = KEPT_ENTRIES,
+    };
+    ledger->magic = MAGIC;
+    return true;
+}
+
+void ledger_close(void) {
+    munmap(ledger, length_bytes);
+    ledger = NULL;
+}
+
+const char *ledger_stem(void) { return stem; }
+
+uint32_t ledger_thread(void) {
+    if (!thread) thread = (uint32_t)syscall(SYS_gettid);
+    return thread;
+}
+
+uint16_t ledger_name(const char *name) {
+    uint64_t count = ledger->names_count;
+    for (uint64_t i = 1; i < count; i++)
+        if (!strncmp(names[i], name, LEDGER_NAME_BYTES - 1)) return (uint16_t)i;
+    if (count == NAME_ENTRIES) return 0;
+    strncpy(names[count], name, LEDGER_NAME_BYTES - 1);
+    ledger->names_count = count + 1;
+    return (uint16_t)count;
+}
+
+void ledger_enter(const char *literal) {
+    entered = literal;
+    entered_index = 0;
+}
+
+const char *ledger_entered(void) { return entered; }
+
+uint16_t ledger_function(void) {
+    if (entered_index || !entered) return entered_index;
+    size_t place = ((uintptr_t)entered >> 3) % CACHED;
+    if (cache[place].literal != entered) {
+        cache[place].literal = entered;
+        cache[place].index = ledger_name(entered);
+    }
+    entered_index = cache[place].index;
+    return entered_index;
+}
+
+void ledger_see_wrong(struct observation observation) {
+    uint64_t number = ledger->ring_count, place = ledger->kept_count;
+    ledger_see(observation);
+    if (place < KEPT_ENTRIES)
+        kept[place] = (struct kept){number, ledger_place.next == ledger_place.first ? ledger_place.end[-1]
+                                                                                   : ledger_place.next[-1]};
+    __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
+}
+
+uint32_t ledger_take(void) {
+    uint32_t index = free_entry;
+    if (index)
+        free_entry = (uint32_t)live[index].address;
+    else if (ledger->live_high < LIVE_ENTRIES)
+        index = (uint32_t)ledger->live_high++;
+    else
+        return 0;
+    return index;
+}
+
+void ledger_remove(uint32_t index) {
+    __atomic_store_n(&live[index].serial, 0, __ATOMIC_RELEASE);
+    live[index].address = free_entry;
+    free_entry = index;
+    ledger->live[live[index].thing].count--;
+    ledger->live[live[index].thing].bytes -= live[index].size_bytes;
+}
+
+void ledger_resize(uint32_t index, uint64_t size_bytes) {
+    ledger->live[live[index].thing].bytes += size_bytes - live[index].size_bytes;
+    live[index].size_bytes = size_bytes;
+}
+
+struct live *ledger_live(uint32_t index) { return &live[index]; }
+
+void ledger_range(void (*add)(const void *start, size_t bytes)) { add(ledger, length_bytes); }
+
+void ledger_share(bool share) { madvise(ledger, length_bytes, share ? MADV_DOFORK : MADV_DONTFORK); }
+

@@ -1,0 +1,196 @@
+// What a run leaves behind: a live table, which decides leaks, and a ring of observations, in one mapped file.
+//
+// The kernel keeps the file's pages when the process dies, however it dies. ledger.py reads the same layout; a test
+// compares the two. An entry of the live table counts while its serial is not 0, which is written last and cleared
+// first; an observation counts once `ring_count` includes it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/failure.h"
+
+enum { LEDGER_LAYOUT = 6, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+
+enum thing {
+    THING_NONE,
+    THING_DEVICE,
+    THING_PINNED,
+    THING_MANAGED,
+    THING_REGISTERED,
+    THING_STREAM,
+    THING_EVENT,
+    THING_GRAPH,
+    THING_GRAPH_EXEC,
+    THING_POOL,
+    THING_MODULE,
+    THING_TEXTURE,  // or a surface
+    THING_PHYSICAL,     // memory, behind a handle
+    THING_RESERVATION,  // of address space
+    THING_LINKER,
+    THING_USER_OBJECT,  // of which the client owns references
+    THINGS,
+};
+
+enum seen {
+    SEEN_NOTHING,
+    SEEN_ALLOCATED,       // thing, device, address, size
+    SEEN_FREED,           // thing, device, address, size
+    SEEN_REFUSED,         // thing, device, size; object: the answer, address: bytes free then, other: bytes that pools
+                          // of the device had cached, other_bytes: bytes in use, those included; flags: FLAG_INJECTED
+    SEEN_READ,            // stream reads address, size
+    SEEN_WRITTEN,         // stream writes address, size
+    SEEN_COPIED,          // stream copies size bytes from other to address
+    SEEN_LAUNCHED,        // stream
+    SEEN_RECORDED,        // object is an event, stream
+    SEEN_STREAM_WAITED,   // stream waits for object, an event; flags: FLAG_STREAM_DEAD
+    SEEN_EVENT_WAITED,    // the host waited for object; flags: FLAG_STREAM_DEAD
+    SEEN_EVENT_COMPLETE,  // a query of object said yes
+    SEEN_STREAM_COMPLETE, // a query of stream said yes
+    SEEN_STREAM_WAITED_FOR,  // the host waited for stream
+    SEEN_DEVICE_WAITED_FOR,  // the host waited for device
+    SEEN_CREATED,         // thing, object; stream: flags (nonblocking)
+    SEEN_DESTROYED,       // thing, object
+    SEEN_HOST_WAITED_WORK,   // the host learned that the work of stream is complete, and nothing else
+    SEEN_FREED_TWICE,     // address
+    SEEN_FREED_FOREIGN,   // address: nothing was ever allocated there by this call's family
+    SEEN_USED_AFTER_FREE, // address, size
+    SEEN_OUT_OF_BOUNDS,   // address, size; other: end of the block
+    SEEN_DAMAGED,         // address, size: the red zone behind the block changed
+    SEEN_NOT_SIMULATED,   // function
+    SEEN_STAGED_AGAIN,    // address: the pinned copy, other: the pinned original, size
+    SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
+    SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
+    SEEN_CONTEXT_BROKEN,  // device; other: the error that makes it unusable
+};
+
+enum {
+    FLAG_STREAM_DEAD = 1,  // the stream that the event was last recorded on was destroyed
+    FLAG_NONBLOCKING = 2,  // a stream that has no part in the legacy default stream's order
+    FLAG_ORDERED = 4,      // an allocation or free that is ordered on `stream`, as cudaMallocAsync's are
+    FLAG_STAGED = 8,       // the source of a copy was read before the call returned
+    FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
+    FLAG_INJECTED = 32,    // a refusal that was asked for
+};
+
+struct live {
+    uint64_t serial;  // counts everything ever made, from 1; 0: this entry is free
+    uint64_t address; // or the handle
+    uint64_t size_bytes;
+    uint64_t stream;
+    uint64_t observation; // how many observations there were when it was made
+    uint32_t thread;
+    uint16_t device;
+    uint16_t function; // index into the names: the call that made it
+    uint8_t thing;
+    uint8_t reachable; // at exit: whether somebody can still give it back, an enum reach
+    uint8_t part;      // of a module: it goes with that, and nobody else gives it back
+    uint8_t reserved;
+    uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
+    uint8_t reserved_too[8];
+};
+
+struct observation {
+    uint8_t seen;
+    uint8_t thing;
+    uint16_t device;
+    uint32_t thread;
+    uint16_t function; // index into the names: the call that was under way
+    uint16_t flags;
+    uint32_t stack;  // of the call that was under way; 0: none was kept
+    uint64_t stream; // serial of the stream; 0: the default stream of `device`
+    uint64_t object; // serial of what the observation is about
+    uint64_t address;
+    uint64_t other;
+    uint64_t size_bytes;
+    uint64_t other_bytes;  // of a copy: how far its source reaches
+};
+
+struct ledger_header {
+    uint64_t magic;
+    uint32_t layout, process, parent, flavour, version, devices;
+    uint64_t capacity_bytes;
+    uint64_t live_offset, live_entries, live_high;  // entries at and above live_high were never used
+    uint64_t ring_offset, ring_entries, ring_count; // ring_count: observations made, also those overwritten
+    uint64_t names_offset, names_count;
+    uint64_t exited; // 1: the process ran its exit handlers
+    uint64_t launches;
+    uint64_t made; // things ever made: the last serial
+    uint64_t kept_offset, kept_entries, kept_count;  // kept_count: also those that found no room
+    struct {
+        uint64_t count, bytes;
+    } live[THINGS];
+    struct {
+        uint64_t calls, failed;  // failed: as the run asked for
+    } met[CALL_KINDS];
+};
+
+// An observation that stays when the ring has overwritten it.
+struct kept {
+    uint64_t number;  // among all observations
+    struct observation observation;
+};
+
+extern struct ledger_header *ledger;
+
+// Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
+bool ledger_open(const char *folder, uint64_t ring_entries);
+void ledger_close(void);
+const char *ledger_stem(void);  // of its path, for what lies beside it; empty where it has none
+
+// The function that a call is under way in; observations and live entries carry it.
+void ledger_enter(const char *function);
+const char *ledger_entered(void);
+uint16_t ledger_function(void);
+uint32_t ledger_thread(void);
+
+uint32_t ledger_take(void);  // an index of the live table that is not used, or 0 where it is full
+void ledger_remove(uint32_t index);
+void ledger_resize(uint32_t index, uint64_t size_bytes);
+struct live *ledger_live(uint32_t index);
+
+// Whether a copy of the process that is made now has the ledger too, and writes to the same one.
+void ledger_share(bool share);
+void ledger_range(void (*add)(const void *start, size_t bytes));
+
+// Where the ring is written.
+extern struct ledger_place {
+    struct observation *first, *next, *end;
+} ledger_place;
+
+// These two are inline because the caller's structure then goes from registers to its place. Built in memory and
+// copied, it is read in wider parts than it was written in, for which a processor waits until all of them have arrived.
+
+// Adds to the live table; returns the index of the entry, or 0 where the table is full.
+static inline uint32_t ledger_add(struct live entry) {
+    uint32_t index = ledger_take();
+    if (!index) return 0;
+    struct live *place = ledger_live(index);
+    *place = (struct live){.address = entry.address,
+                           .size_bytes = entry.size_bytes,
+                           .stream = entry.stream,
+                           .observation = ledger->ring_count,
+                           .thread = ledger_thread(),
+                           .device = entry.device,
+                           .function = ledger_function(),
+                           .thing = entry.thing};
+    __atomic_store_n(&place->serial, ++ledger->made, __ATOMIC_RELEASE);
+    ledger->live[entry.thing].count++;
+    ledger->live[entry.thing].bytes += entry.size_bytes;
+    return index;
+}
+
+static inline void ledger_see(struct observation observation) {
+    observation.thread = ledger_thread();
+    if (!observation.function) observation.function = ledger_function();
+    *ledger_place.next++ = observation;
+    if (ledger_place.next == ledger_place.end) ledger_place.next = ledger_place.first;
+    __atomic_store_n(&ledger->ring_count, ledger->ring_count + 1, __ATOMIC_RELEASE);
+}
+
+// The same for what a program did wrong: the first of these observations stay, however many others come after them.
+void ledger_see_wrong(struct observation observation);
+
+// Returns the index of a name, which is kept in the ledger; a name that does not fit is cut.
+uint16_t ledger_name(const char *name);

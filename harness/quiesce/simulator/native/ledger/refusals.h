@@ -1,0 +1,20 @@
+// Who asked for a device and got none: a log of text, which simulator/refusals.py reads.
+//
+// A client that is refused may go on without a device and succeed. Its run has tested nothing, which the ledger alone
+// can't tell: a child of fork() has no ledger, and a call that fails makes no observation.
+#pragma once
+
+#include "machine/status.h"
+
+enum refusal {
+    REFUSAL_NOT_SIMULATED,  // a function that exists by name only was called
+    REFUSAL_FAILED,         // a call failed before anything was made
+    REFUSAL_ARMED,          // the same, because the run asked for that failure
+    REFUSAL_FORKED,         // a child of fork() called, which inherits no device
+};
+
+// Notes each of these once for each process; `caller` is an address in whoever called, or NULL. The loader is asked for
+// the file that it lies in, and may wait for a thread that waits for the runtime: not below the runtime's lock.
+void refusal_note(enum refusal kind, const char *function, enum status answer, const void *caller);
+
+void refusals_open(void);  // nothing was noted yet

@@ -1,0 +1,34 @@
+#include "ledger/unsimulated.h"
+
+#include <stdio.h>
+
+#include "ledger/ledger.h"
+#include "ledger/refusals.h"
+#include "ledger/stacks.h"
+
+enum { SAID_MAX = 64 };
+
+static const char *said[SAID_MAX];
+
+static bool say(const char *function) {
+    for (unsigned i = 0; i < SAID_MAX; i++) {
+        if (said[i] == function) return false;
+        if (!said[i]) {
+            said[i] = function;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status unsimulated(const char *function, const char *instead) {
+    if (say(function)) fprintf(stderr, "quiesce: %s is not simulated; %s\n", function, instead);
+    ledger_see((struct observation){
+        .seen = SEEN_NOT_SIMULATED, .stack = stack_of_call(), .function = ledger_name(function)});
+    refusal_note(REFUSAL_NOT_SIMULATED, function, NOT_SUPPORTED, NULL);
+    return NOT_SUPPORTED;
+}
+
+void unsimulated_open(void) {
+    for (unsigned i = 0; i < SAID_MAX; i++) said[i] = NULL;
+}

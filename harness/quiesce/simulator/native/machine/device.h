@@ -1,0 +1,65 @@
+// Devices: which is current, and what is said of each.
+//
+// The figures are those of no real card. They are what a client needs in order to start, and no promise of the device
+// profile rests on them.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "machine/status.h"
+
+unsigned device_current(void);
+enum status device_select(int ordinal);
+bool device_exists(int ordinal);
+
+// A structure's size and the fields of it that are filled, a nameless one behind the last.
+struct layout {
+    const char *name;
+    size_t bytes;
+    struct field {
+        const char *name;
+        uint16_t offset;
+    } fields[40];
+};
+
+// The layout that a function fills: by the function, for the old names still fill the old structures.
+enum layouts { LAYOUT_CUDA_11, LAYOUT_CUDA_12, LAYOUT_CUDA_13, LAYOUT_HIP_5, LAYOUT_HIP_6 };
+const struct layout *device_layout(enum layouts number);
+void device_properties(void *properties, unsigned device, const struct layout *layout);
+
+// The attributes that are known; `attribute` is the flavour's number.
+enum status device_attribute(int attribute, unsigned device, int *value);
+
+// Its compute capability, 80 for 8.0: what code is compiled for.
+int device_capability(void);
+
+// Limits of kernels, which do not run here: what is set is kept. UNSUPPORTED_LIMIT for others than the first three.
+enum status device_limit(int limit, size_t **bytes);
+
+// Access between devices, which a client enables in each direction.
+enum status device_enable_peer(unsigned peer);
+enum status device_disable_peer(unsigned peer);
+
+// The release that runtime and driver say they are: the last one of the version, so that clients that were built with
+// an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).
+int device_release(void);
+
+// What a device is called, and a made-up identifier, by which devices can be told apart. AMD's devices have a number
+// (sysfs, unique_id), which is written in its sixteen digits as the identifier of HIP.
+enum { DEVICE_UUID_BYTES = 16 };
+uint64_t device_number(unsigned device);
+void device_name(char *text, size_t bytes, unsigned device);
+void device_uuid(void *bytes, unsigned device);
+
+// Where a device is on the bus, and which device is there; INVALID_DEVICE where there is none.
+void device_bus(char *text, size_t bytes, unsigned device);
+enum status device_on_bus(const char *text, int *device);
+
+// What one device may do with another's memory (cudaDeviceP2PAttr). INVALID_DEVICE for one with itself.
+enum status device_peer_attribute(int attribute, int device, int peer, int *value);
+
+// What a client set of a device is as it was at the start.
+void device_forget(unsigned device);
+void devices_open(void);

@@ -1,0 +1,231 @@
+// The vendors' names and texts of errors, as the libraries answer them: of CUDA 13.5's libcudart (cudaGetErrorName,
+// cudaGetErrorString), and of ROCm's hip_error.cpp where HIP has the error. Programs print them, and some compare them.
+// tests/simulator/test_error_texts.py holds them to an installed library.
+#include "machine/status.h"
+
+#include <stddef.h>
+
+struct named {
+    int number;
+    const char *cuda;
+    const char *hip;  // NULL: HIP has none of that number
+    const char *text;
+};
+
+static const struct named ERRORS[] = {
+    {0, "cudaSuccess", "hipSuccess", "no error"},
+    {1, "cudaErrorInvalidValue", "hipErrorInvalidValue", "invalid argument"},
+    {2, "cudaErrorMemoryAllocation", "hipErrorOutOfMemory", "out of memory"},
+    {3, "cudaErrorInitializationError", "hipErrorNotInitialized", "initialization error"},
+    {4, "cudaErrorCudartUnloading", "hipErrorDeinitialized", "driver shutting down"},
+    {5, "cudaErrorProfilerDisabled", "hipErrorProfilerDisabled",
+     "profiler disabled while using external profiling tool"},
+    {6, "cudaErrorProfilerNotInitialized", "hipErrorProfilerNotInitialized",
+     "profiler not initialized: call cudaProfilerInitialize()"},
+    {7, "cudaErrorProfilerAlreadyStarted", "hipErrorProfilerAlreadyStarted", "profiler already started"},
+    {8, "cudaErrorProfilerAlreadyStopped", "hipErrorProfilerAlreadyStopped", "profiler already stopped"},
+    {9, "cudaErrorInvalidConfiguration", "hipErrorInvalidConfiguration", "invalid configuration argument"},
+    {10, "cudaErrorVersionTranslation", NULL,
+     "Driver is newer than runtime and returned parameters the runtime cannot process"},
+    {12, "cudaErrorInvalidPitchValue", "hipErrorInvalidPitchValue", "invalid pitch argument"},
+    {13, "cudaErrorInvalidSymbol", "hipErrorInvalidSymbol", "invalid device symbol"},
+    {16, "cudaErrorInvalidHostPointer", NULL, "invalid host pointer"},
+    {17, "cudaErrorInvalidDevicePointer", "hipErrorInvalidDevicePointer", "invalid device pointer"},
+    {18, "cudaErrorInvalidTexture", NULL, "invalid texture reference"},
+    {19, "cudaErrorInvalidTextureBinding", NULL, "texture is not bound to a pointer"},
+    {20, "cudaErrorInvalidChannelDescriptor", NULL, "invalid channel descriptor"},
+    {21, "cudaErrorInvalidMemcpyDirection", "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {22, "cudaErrorAddressOfConstant", NULL, "invalid address of constant"},
+    {23, "cudaErrorTextureFetchFailed", NULL, "fetch from texture failed"},
+    {24, "cudaErrorTextureNotBound", NULL, "cannot fetch from a texture that is not bound"},
+    {25, "cudaErrorSynchronizationError", NULL, "incorrect use of __syncthreads()"},
+    {26, "cudaErrorInvalidFilterSetting", NULL, "linear filtering not supported for non-float type"},
+    {27, "cudaErrorInvalidNormSetting", NULL, "read as normalized float not supported for data type"},
+    {28, "cudaErrorMixedDeviceExecution", NULL, "device emulation mode and device execution mode cannot be mixed"},
+    {31, "cudaErrorNotYetImplemented", NULL, "feature not yet implemented"},
+    {32, "cudaErrorMemoryValueTooLarge", NULL, "memory size or pointer value too large to fit in 32 bit"},
+    {34, "cudaErrorStubLibrary", NULL, "CUDA driver is a stub library"},
+    {35, "cudaErrorInsufficientDriver", "hipErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {36, "cudaErrorCallRequiresNewerDriver", NULL, "API call is not supported in the installed CUDA driver"},
+    {37, "cudaErrorInvalidSurface", NULL, "invalid surface reference"},
+    {43, "cudaErrorDuplicateVariableName", NULL, "duplicate global variable looked up by string name"},
+    {44, "cudaErrorDuplicateTextureName", NULL, "duplicate texture looked up by string name"},
+    {45, "cudaErrorDuplicateSurfaceName", NULL, "duplicate surface looked up by string name"},
+    {46, "cudaErrorDevicesUnavailable", NULL, "CUDA-capable device(s) is/are busy or unavailable"},
+    {49, "cudaErrorIncompatibleDriverContext", NULL, "incompatible driver context"},
+    {52, "cudaErrorMissingConfiguration", "hipErrorMissingConfiguration", "__global__ function call is not configured"},
+    {53, "cudaErrorPriorLaunchFailure", "hipErrorPriorLaunchFailure", "unspecified launch failure in prior launch"},
+    {65, "cudaErrorLaunchMaxDepthExceeded", NULL, "launch would exceed maximum depth of nested launches"},
+    {66, "cudaErrorLaunchFileScopedTex", NULL,
+     "launch failed because kernel uses unsupported, file-scoped textures (texture objects are supported)"},
+    {67, "cudaErrorLaunchFileScopedSurf", NULL,
+     "launch failed because kernel uses unsupported, file-scoped surfaces (surface objects are supported)"},
+    {68, "cudaErrorSyncDepthExceeded", NULL,
+     "cudaDeviceSynchronize failed because caller's grid depth exceeds cudaLimitDevRuntimeSyncDepth"},
+    {69, "cudaErrorLaunchPendingCountExceeded", NULL,
+     "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount"},
+    {98, "cudaErrorInvalidDeviceFunction", "hipErrorInvalidDeviceFunction", "invalid device function"},
+    {100, "cudaErrorNoDevice", "hipErrorNoDevice", "no CUDA-capable device is detected"},
+    {101, "cudaErrorInvalidDevice", "hipErrorInvalidDevice", "invalid device ordinal"},
+    {102, "cudaErrorDeviceNotLicensed", NULL, "device doesn't have valid Grid license"},
+    {103, "cudaErrorSoftwareValidityNotEstablished", NULL, "integrity checks failed"},
+    {127, "cudaErrorStartupFailure", NULL, "startup failure in cuda runtime"},
+    {200, "cudaErrorInvalidKernelImage", "hipErrorInvalidImage", "device kernel image is invalid"},
+    {201, "cudaErrorDeviceUninitialized", "hipErrorInvalidContext", "invalid device context"},
+    {205, "cudaErrorMapBufferObjectFailed", "hipErrorMapFailed", "mapping of buffer object failed"},
+    {206, "cudaErrorUnmapBufferObjectFailed", "hipErrorUnmapFailed", "unmapping of buffer object failed"},
+    {207, "cudaErrorArrayIsMapped", "hipErrorArrayIsMapped", "array is mapped"},
+    {208, "cudaErrorAlreadyMapped", "hipErrorAlreadyMapped", "resource already mapped"},
+    {209, "cudaErrorNoKernelImageForDevice", "hipErrorNoBinaryForGpu",
+     "no kernel image is available for execution on the device"},
+    {210, "cudaErrorAlreadyAcquired", "hipErrorAlreadyAcquired", "resource already acquired"},
+    {211, "cudaErrorNotMapped", "hipErrorNotMapped", "resource not mapped"},
+    {212, "cudaErrorNotMappedAsArray", "hipErrorNotMappedAsArray", "resource not mapped as array"},
+    {213, "cudaErrorNotMappedAsPointer", "hipErrorNotMappedAsPointer", "resource not mapped as pointer"},
+    {214, "cudaErrorECCUncorrectable", "hipErrorECCNotCorrectable", "uncorrectable ECC error encountered"},
+    {215, "cudaErrorUnsupportedLimit", "hipErrorUnsupportedLimit", "limit is not supported on this architecture"},
+    {216, "cudaErrorDeviceAlreadyInUse", "hipErrorContextAlreadyInUse",
+     "exclusive-thread device already in use by a different thread"},
+    {217, "cudaErrorPeerAccessUnsupported", "hipErrorPeerAccessUnsupported",
+     "peer access is not supported between these two devices"},
+    {218, "cudaErrorInvalidPtx", "hipErrorInvalidKernelFile", "a PTX JIT compilation failed"},
+    {219, "cudaErrorInvalidGraphicsContext", "hipErrorInvalidGraphicsContext", "invalid OpenGL or DirectX context"},
+    {220, "cudaErrorNvlinkUncorrectable", NULL, "uncorrectable NVLink error detected during the execution"},
+    {221, "cudaErrorJitCompilerNotFound", NULL, "PTX JIT compiler library not found"},
+    {222, "cudaErrorUnsupportedPtxVersion", NULL, "the provided PTX was compiled with an unsupported toolchain."},
+    {223, "cudaErrorJitCompilationDisabled", NULL, "PTX JIT compilation was disabled"},
+    {224, "cudaErrorUnsupportedExecAffinity", NULL, "the provided execution affinity is not supported"},
+    {225, "cudaErrorUnsupportedDevSideSync", NULL,
+     "the provided PTX contains unsupported call to cudaDeviceSynchronize"},
+    {226, "cudaErrorContained", NULL, "Invalid access of peer GPU memory over nvlink or a hardware error"},
+    {227, "cudaErrorInsufficientLoaderVersion", NULL, "Loader version is insufficient for fatbin"},
+    {300, "cudaErrorInvalidSource", "hipErrorInvalidSource", "device kernel image is invalid"},
+    {301, "cudaErrorFileNotFound", "hipErrorFileNotFound", "file not found"},
+    {302, "cudaErrorSharedObjectSymbolNotFound", "hipErrorSharedObjectSymbolNotFound",
+     "shared object symbol not found"},
+    {303, "cudaErrorSharedObjectInitFailed", "hipErrorSharedObjectInitFailed", "shared object initialization failed"},
+    {304, "cudaErrorOperatingSystem", "hipErrorOperatingSystem",
+     "OS call failed or operation not supported on this OS"},
+    {400, "cudaErrorInvalidResourceHandle", "hipErrorInvalidHandle", "invalid resource handle"},
+    {401, "cudaErrorIllegalState", "hipErrorIllegalState", "the operation cannot be performed in the present state"},
+    {402, "cudaErrorLossyQuery", NULL, "attempted introspection would be semantically lossy"},
+    {500, "cudaErrorSymbolNotFound", "hipErrorNotFound", "named symbol not found"},
+    {600, "cudaErrorNotReady", "hipErrorNotReady", "device not ready"},
+    {700, "cudaErrorIllegalAddress", "hipErrorIllegalAddress", "an illegal memory access was encountered"},
+    {701, "cudaErrorLaunchOutOfResources", "hipErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {702, "cudaErrorLaunchTimeout", "hipErrorLaunchTimeOut", "the launch timed out and was terminated"},
+    {703, "cudaErrorLaunchIncompatibleTexturing", NULL, "launch uses incompatible texturing mode"},
+    {704, "cudaErrorPeerAccessAlreadyEnabled", "hipErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
+    {705, "cudaErrorPeerAccessNotEnabled", "hipErrorPeerAccessNotEnabled", "peer access has not been enabled"},
+    {708, "cudaErrorSetOnActiveProcess", "hipErrorSetOnActiveProcess",
+     "cannot set while device is active in this process"},
+    {709, "cudaErrorContextIsDestroyed", "hipErrorContextIsDestroyed", "context is destroyed"},
+    {710, "cudaErrorAssert", "hipErrorAssert", "device-side assert triggered"},
+    {711, "cudaErrorTooManyPeers", NULL, "peer mapping resources exhausted"},
+    {712, "cudaErrorHostMemoryAlreadyRegistered", "hipErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {713, "cudaErrorHostMemoryNotRegistered", "hipErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
+    {714, "cudaErrorHardwareStackError", NULL, "hardware stack error"},
+    {715, "cudaErrorIllegalInstruction", NULL, "an illegal instruction was encountered"},
+    {716, "cudaErrorMisalignedAddress", NULL, "misaligned address"},
+    {717, "cudaErrorInvalidAddressSpace", NULL, "operation not supported on global/shared address space"},
+    {718, "cudaErrorInvalidPc", NULL, "invalid program counter"},
+    {719, "cudaErrorLaunchFailure", "hipErrorLaunchFailure", "unspecified launch failure"},
+    {720, "cudaErrorCooperativeLaunchTooLarge", "hipErrorCooperativeLaunchTooLarge",
+     "too many blocks in cooperative launch"},
+    {721, "cudaErrorTensorMemoryLeak", NULL, "tensor memory not completely freed"},
+    {800, "cudaErrorNotPermitted", NULL, "operation not permitted"},
+    {801, "cudaErrorNotSupported", "hipErrorNotSupported", "operation not supported"},
+    {802, "cudaErrorSystemNotReady", NULL, "system not yet initialized"},
+    {803, "cudaErrorSystemDriverMismatch", NULL, "system has unsupported display driver / cuda driver combination"},
+    {804, "cudaErrorCompatNotSupportedOnDevice", NULL, "forward compatibility was attempted on non supported HW"},
+    {805, "cudaErrorMpsConnectionFailed", NULL,
+     "MPS client failed to connect to the MPS control daemon or the MPS server"},
+    {806, "cudaErrorMpsRpcFailure", NULL,
+     "the remote procedural call between the MPS server and the MPS client failed"},
+    {807, "cudaErrorMpsServerNotReady", NULL, "MPS server is not ready to accept new MPS client requests"},
+    {808, "cudaErrorMpsMaxClientsReached", NULL,
+     "the hardware resources required to create MPS client have been exhausted"},
+    {809, "cudaErrorMpsMaxConnectionsReached", NULL,
+     "the hardware resources required to support device connections have been exhausted"},
+    {810, "cudaErrorMpsClientTerminated", NULL, "the MPS client has been terminated by the server"},
+    {811, "cudaErrorCdpNotSupported", NULL,
+     "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it"},
+    {812, "cudaErrorCdpVersionMismatch", NULL,
+     "unsupported interaction between different versions of CUDA Dynamic Parallelism"},
+    {900, "cudaErrorStreamCaptureUnsupported", "hipErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {901, "cudaErrorStreamCaptureInvalidated", "hipErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {902, "cudaErrorStreamCaptureMerge", "hipErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {903, "cudaErrorStreamCaptureUnmatched", "hipErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {904, "cudaErrorStreamCaptureUnjoined", "hipErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {905, "cudaErrorStreamCaptureIsolation", "hipErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {906, "cudaErrorStreamCaptureImplicit", "hipErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {907, "cudaErrorCapturedEvent", "hipErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {908, "cudaErrorStreamCaptureWrongThread", "hipErrorStreamCaptureWrongThread",
+     "attempt to terminate a thread-local capture sequence from another thread"},
+    {909, "cudaErrorTimeout", NULL, "wait operation timed out"},
+    {910, "cudaErrorGraphExecUpdateFailure", "hipErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
+    {911, "cudaErrorExternalDevice", NULL, "an async error has occured in external entity outside of CUDA"},
+    {912, "cudaErrorInvalidClusterSize", NULL, "a kernel launch error has occurred due to cluster misconfiguration"},
+    {913, "cudaErrorFunctionNotLoaded", NULL,
+     "the function handle is not loaded when calling an API that requires a loaded function"},
+    {914, "cudaErrorInvalidResourceType", NULL,
+     "one or more resources passed in are not valid resource types for the operation"},
+    {915, "cudaErrorInvalidResourceConfiguration", NULL,
+     "one or more resources are insufficient or non-applicable for the operation"},
+    {917, "cudaErrorStreamDetached", NULL,
+     "API call not permitted since the green context associated with the stream has been destroyed"},
+    {918, "cudaErrorGraphRecaptureFailure", NULL, "recapturing to the source graph failed and had to be terminated"},
+    {919, "cudaErrorFabricNotReady", NULL,
+     "GPU fabric is not ready within the probe wait budget; application may retry (see CUDA_FABRIC_INIT_TIMEOUT_MS)"},
+    {999, "cudaErrorUnknown", "hipErrorUnknown", "unknown error"},
+    {10000, "cudaErrorApiFailureBase", NULL, "api failure base"},
+};
+
+// What HIP says otherwise, or has alone.
+static const struct named OF_HIP[] = {
+    {6, NULL, "hipErrorProfilerNotInitialized", "profiler is not initialized"},
+    {35, NULL, "hipErrorInsufficientDriver", "driver version is insufficient for runtime version"},
+    {100, NULL, "hipErrorNoDevice", "no ROCm-capable device is detected"},
+    {202, NULL, "hipErrorContextAlreadyCurrent", "context is already current context"},
+    {218, NULL, "hipErrorInvalidKernelFile", "invalid kernel file"},
+    {1052, NULL, "hipErrorRuntimeMemory", "runtime memory call returned error"},
+    {1053, NULL, "hipErrorRuntimeOther", "runtime call other than memory returned error"},
+    {1054, NULL, "hipErrorTbd", "unknown error"},
+};
+
+static const char UNRECOGNIZED[] = "unrecognized error code";
+
+static const struct named *look_up(const struct named *table, size_t count, int number) {
+    for (size_t i = 0; i < count; i++)
+        if (table[i].number == number) return &table[i];
+    return NULL;
+}
+
+// HIP's libraries take an error that they do not know for the unknown one.
+static const struct named *find(int status, bool hip) {
+    const struct named *found = hip ? look_up(OF_HIP, sizeof OF_HIP / sizeof *OF_HIP, status) : NULL;
+    if (!found) found = look_up(ERRORS, sizeof ERRORS / sizeof *ERRORS, status);
+    return !hip || (found && found->hip) ? found : find(UNKNOWN, true);
+}
+
+const char *status_name(int status, bool hip) {
+    const struct named *found = find(status, hip);
+    return !found ? UNRECOGNIZED : hip ? found->hip : found->cuda;
+}
+
+const char *status_text(int status, bool hip) {
+    const struct named *found = find(status, hip);
+    return found ? found->text : UNRECOGNIZED;
+}

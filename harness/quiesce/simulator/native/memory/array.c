@@ -1,0 +1,176 @@
+#include "memory/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/handle.h"
+#include "ledger/ledger.h"
+#include "lifetime/runtime.h"
+#include "machine/device.h"
+#include "machine/forget.h"
+#include "memory/memory.h"
+#include "order/transfer.h"
+#include "reach/reach.h"
+
+static struct array *arrays;
+
+struct texture {
+    uint64_t serial;
+    char resource[RESOURCE_BYTES], description[TEXTURE_BYTES];
+};
+
+static size_t rows(struct extent extent) {
+    return (extent.height ? extent.height : 1) * (extent.depth ? extent.depth : 1);
+}
+
+enum status array_create(const struct channel_format *format, struct extent extent, unsigned flags, uint64_t *handle) {
+    size_t bits = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        if (format->bits[i] < 0 || format->bits[i] > 64) return INVALID_VALUE;
+        bits += (size_t)format->bits[i];
+    }
+    if (!bits || bits % 8 || !extent.width || extent.width > UINT32_MAX || extent.height > UINT32_MAX ||
+        extent.depth > UINT16_MAX)
+        return INVALID_VALUE;
+    struct array *array = calloc(1, sizeof *array);
+    if (!array) return OUT_OF_MEMORY;
+    *array = (struct array){
+        .next = arrays, .format = *format, .extent = extent, .flags = flags, .element_bytes = bits / 8};
+    uint64_t size_bytes, address = 0;
+    bool overflows = __builtin_mul_overflow(extent.width * array->element_bytes, rows(extent), &size_bytes);
+    enum status status =
+        overflows ? OUT_OF_MEMORY : memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, &address);
+    if (status) {
+        free(array);
+        return status;
+    }
+    array->hidden_address = HIDDEN(address);
+    arrays = array;
+    *handle = address;
+    return OK;
+}
+
+const struct array *array_find(uint64_t handle) {
+    const struct array *array = arrays;
+    while (array && HIDDEN(array->hidden_address) != handle) array = array->next;
+    return array;
+}
+
+enum status array_free(uint64_t handle) {
+    if (!handle) return OK;  // "If devPtr is 0, no operation is performed" (cudaFreeArray)
+    if (!array_find(handle)) {
+        memory_refuse(handle);
+        return INVALID_VALUE;
+    }
+    enum status status = memory_free(THING_DEVICE, THING_DEVICE, handle);
+    if (status) return status;
+    struct array **place = &arrays;  // looked for behind the free, which lets other threads go on
+    while (HIDDEN((*place)->hidden_address) != handle) place = &(*place)->next;
+    struct array *array = *place;
+    *place = array->next;
+    forget(array, sizeof *array);
+    return OK;
+}
+
+enum status array_part(uint64_t handle, struct position at, struct extent bytes, struct plane *plane) {
+    const struct array *array = array_find(handle);
+    if (!array) return INVALID_HANDLE;
+    size_t pitch = array->extent.width * array->element_bytes;
+    size_t height = array->extent.height ? array->extent.height : 1;
+    size_t depth = array->extent.depth ? array->extent.depth : 1;
+    if (at.x > pitch || bytes.width > pitch - at.x) return INVALID_VALUE;
+    if (at.y > height || bytes.height > height - at.y) return INVALID_VALUE;
+    if (at.z > depth || bytes.depth > depth - at.z) return INVALID_VALUE;
+    uint64_t start = HIDDEN(array->hidden_address) + (at.z * height + at.y) * pitch + at.x;
+    *plane = (struct plane){start, pitch, pitch * height};
+    return OK;
+}
+
+// -- copies in three dimensions --------------------------------------------------------------------------------------
+
+static enum status find_plane(const void *array, struct position at, const struct pitched *linear, struct extent bytes,
+                              size_t element_bytes, struct plane *plane) {
+    if (array) {
+        at.x *= element_bytes;
+        return array_part((uint64_t)array, at, bytes, plane);
+    }
+    if (!linear->address || at.x + bytes.width > linear->pitch) return INVALID_VALUE;
+    uint64_t slice = linear->pitch * linear->height;
+    uint64_t start = (uint64_t)linear->address + at.z * slice + at.y * linear->pitch + at.x;
+    *plane = (struct plane){start, linear->pitch, slice};
+    return bytes.depth > 1 && at.y + bytes.height > linear->height ? INVALID_VALUE : OK;
+}
+
+enum status array_copy(struct stream *stream, const struct copy_3d *copy, bool asynchronous) {
+    const struct array *from = array_find((uint64_t)copy->from_array), *to = array_find((uint64_t)copy->to_array);
+    if ((copy->from_array && !from) || (copy->to_array && !to)) return INVALID_HANDLE;
+    if (from && to && from->element_bytes != to->element_bytes) return INVALID_VALUE;
+    // "If no CUDA array is participating in the copy then the extents are defined in elements of unsigned char."
+    size_t element_bytes = from ? from->element_bytes : to ? to->element_bytes : 1;
+    struct extent bytes = {copy->extent.width * element_bytes, copy->extent.height, copy->extent.depth};
+    struct plane source, target;
+    enum status status = find_plane(copy->from_array, copy->from_at, &copy->from, bytes, element_bytes, &source);
+    if (!status) status = find_plane(copy->to_array, copy->to_at, &copy->to, bytes, element_bytes, &target);
+    for (size_t z = 0; z < bytes.depth && !status; z++) {
+        struct shape shape = {target.pitch, source.pitch, bytes.width, bytes.height};
+        status = transfer_copy(stream, target.address + z * target.slice, source.address + z * source.slice, shape,
+                               asynchronous);
+    }
+    return status;
+}
+
+// -- textures and surfaces -------------------------------------------------------------------------------------------
+
+static enum status check_resource(const void *resource) {
+    enum { ARRAY, MIPMAPPED, LINEAR, PITCHED };
+    struct {
+        int kind;
+        void *named;
+    } beginning;
+    memcpy(&beginning, resource, sizeof beginning);
+    switch (beginning.kind) {
+        case ARRAY: return array_find((uint64_t)beginning.named) ? OK : INVALID_HANDLE;
+        case LINEAR:
+        case PITCHED: return memory_check((uint64_t)beginning.named, 1);
+        default: return INVALID_VALUE;  // no mipmapped array can have been made
+    }
+}
+
+enum status texture_create(const void *resource, const void *description, size_t texture_bytes, uint64_t *handle) {
+    enum status status = check_resource(resource);
+    if (status) return status;
+    struct texture *texture = calloc(1, sizeof *texture);
+    if (!texture) return OUT_OF_MEMORY;
+    memcpy(texture->resource, resource, RESOURCE_BYTES);
+    if (description) memcpy(texture->description, description, texture_bytes);
+    *handle = handle_make(THING_TEXTURE, texture, device_current(), &texture->serial, false);
+    if (*handle) return OK;
+    free(texture);
+    return OUT_OF_MEMORY;
+}
+
+enum status texture_destroy(uint64_t handle) {
+    struct texture *texture = handle_find(THING_TEXTURE, handle);
+    if (!texture) return INVALID_VALUE;
+    handle_drop(handle);
+    forget(texture, sizeof *texture);
+    return OK;
+}
+
+const void *texture_resource(uint64_t handle) {
+    const struct texture *texture = handle_find(THING_TEXTURE, handle);
+    return texture ? texture->resource : NULL;
+}
+
+const void *texture_description(uint64_t handle) {
+    const struct texture *texture = handle_find(THING_TEXTURE, handle);
+    return texture ? texture->description : NULL;
+}
+
+void arrays_close(void) {
+    while (arrays) {
+        struct array *next = arrays->next;
+        free(arrays);
+        arrays = next;
+    }
+}

@@ -1,0 +1,253 @@
+#include "order/capture.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "order/event.h"
+#include "order/graph.h"
+#include "order/stream.h"
+
+struct capture {
+    unsigned references;  // its activity, and each event that was recorded in it
+    uint64_t identifier;
+    struct capture *next;
+    struct stream *origin;
+    enum capture_mode mode;
+    pthread_t thread;
+    bool active, invalid;
+    struct stream *members[MEMBERS_MAX];
+    unsigned count;
+    struct progress before[MEMBERS_MAX];  // what each member captures next
+    struct graph *graph;                  // NULL: it ended
+    const void **dependencies;            // room for MEMBERS_MAX, once somebody has asked
+};
+
+static struct capture *active;
+static uint64_t identifiers;
+static _Thread_local enum capture_mode thread_mode;
+
+static enum status refuse(struct capture *capture, enum status status) {
+    capture->invalid = true;
+    return status;
+}
+
+static unsigned member_of(const struct capture *capture, const struct stream *stream) {
+    unsigned i = 0;
+    while (i < capture->count && capture->members[i] != stream) i++;
+    return i;
+}
+
+struct capture *capture_keep(struct capture *capture) {
+    capture->references++;
+    return capture;
+}
+
+void capture_drop(struct capture *capture) {
+    if (--capture->references) return;
+    free(capture);
+}
+
+// -- beginning and end -----------------------------------------------------------------------------------------------
+
+enum status capture_begin(struct stream *stream, enum capture_mode mode) {
+    if (stream->legacy) return CAPTURE_UNSUPPORTED;
+    if (stream->capture) return ILLEGAL_STATE;
+    struct capture *capture = calloc(1, sizeof *capture);
+    if (capture) capture->graph = graph_begin();
+    if (!capture || !capture->graph) {
+        free(capture);
+        return OUT_OF_MEMORY;
+    }
+    capture->references = 1;
+    capture->identifier = ++identifiers;
+    capture->origin = stream;
+    capture->mode = mode;
+    capture->thread = pthread_self();
+    capture->active = true;
+    capture->members[capture->count++] = stream;
+    capture->next = active;
+    active = capture;
+    stream->capture = capture;
+    return OK;
+}
+
+// The streams leave it; its graph is the caller's.
+static struct graph *close_capture(struct capture *capture) {
+    struct capture **place = &active;
+    while (*place != capture) place = &(*place)->next;
+    *place = capture->next;
+    for (unsigned i = 0; i < capture->count; i++) capture->members[i]->capture = NULL;
+    capture->active = false;
+    free(capture->dependencies);
+    capture->dependencies = NULL;
+    struct graph *graph = capture->graph;
+    capture->graph = NULL;
+    return graph;
+}
+
+// Whether the origin comes behind all captured work; a fork that did nothing leaves nothing to join.
+static bool is_joined(const struct capture *capture) {
+    for (unsigned i = 0; i < capture->count; i++)
+        if (capture->before[0].known[i] < capture->before[i].known[i]) return false;
+    return true;
+}
+
+enum status capture_end(struct stream *stream, uint64_t *made) {
+    struct capture *capture = stream->capture;
+    if (!capture) return ILLEGAL_STATE;
+    if (capture->origin != stream) return CAPTURE_UNMATCHED;
+    if (capture->mode != CAPTURE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
+        return CAPTURE_WRONG_THREAD;
+    struct graph *graph = close_capture(capture);
+    enum status status = capture->invalid ? CAPTURE_INVALIDATED : is_joined(capture) ? OK : CAPTURE_UNJOINED;
+    capture_drop(capture);
+    if (!status) return graph_end(graph, made);
+    graph_abandon(graph);
+    return status;
+}
+
+void capture_abandon(struct stream *stream) {
+    struct capture *capture = stream->capture;
+    if (!capture) return;
+    graph_abandon(close_capture(capture));
+    capture_drop(capture);
+}
+
+void captures_close(void) {
+    while (active) capture_abandon(active->origin);
+    identifiers = 0;
+}
+
+enum capture_state capture_state(const struct stream *stream, uint64_t *identifier) {
+    const struct capture *capture = stream->capture;
+    *identifier = capture ? capture->identifier : 0;
+    return !capture ? CAPTURE_NONE : capture->invalid ? CAPTURE_INVALID : CAPTURE_ACTIVE;
+}
+
+enum capture_mode capture_exchange_mode(enum capture_mode mode) {
+    enum capture_mode before = thread_mode;
+    thread_mode = mode;
+    return before;
+}
+
+// -- what is recorded ------------------------------------------------------------------------------------------------
+
+enum status capture_add(struct stream *stream, const struct work *work) {
+    struct capture *capture = stream->capture;
+    if (capture->invalid) return CAPTURE_INVALIDATED;
+    struct work *made = work_new(work);
+    if (!made) return OUT_OF_MEMORY;
+    graph_append(capture->graph, made);
+    made->member = member_of(capture, stream);
+    struct progress *progress = &capture->before[made->member];
+    progress->known[made->member]++;
+    progress->frontier = 1ull << made->member;
+    return OK;
+}
+
+enum status capture_hold(struct stream *stream, const struct user_objects *held) {
+    return graph_hold(stream->capture->graph, held);
+}
+
+enum status capture_progress(struct stream *stream, struct progress **progress) {
+    struct capture *capture = stream->capture;
+    if (capture->invalid) return CAPTURE_INVALIDATED;
+    *progress = malloc(sizeof **progress);
+    if (!*progress) return OUT_OF_MEMORY;
+    **progress = capture->before[member_of(capture, stream)];
+    return OK;
+}
+
+enum status capture_graph(const struct stream *stream, uint64_t *graph) {
+    return graph_show(stream->capture->graph, graph);
+}
+
+enum status capture_dependencies(const struct stream *stream, const void ***nodes, uint64_t *count) {
+    struct capture *capture = stream->capture;
+    if (!capture->dependencies) capture->dependencies = calloc(MEMBERS_MAX, sizeof *capture->dependencies);
+    if (!capture->dependencies) return OUT_OF_MEMORY;
+    const struct progress *before = &capture->before[member_of(capture, stream)];
+    uint32_t passed[MEMBERS_MAX] = {0};
+    *nodes = capture->dependencies;
+    *count = 0;
+    for (const struct work *work = graph_first(capture->graph); work; work = work->next) {
+        bool is_last = ++passed[work->member] == before->known[work->member];
+        if (is_last && before->frontier >> work->member & 1) capture->dependencies[(*count)++] = work;
+    }
+    return OK;
+}
+
+// What is new to the stream comes in as the event has it; what both know equally well depends if either says so.
+static void learn(struct progress *own, const struct progress *other) {
+    for (unsigned j = 0; j < MEMBERS_MAX; j++) {
+        uint64_t bit = 1ull << j;
+        if (other->known[j] > own->known[j]) own->frontier &= ~bit;
+        if (other->known[j] >= own->known[j]) own->frontier |= other->frontier & bit;
+        if (other->known[j] > own->known[j]) own->known[j] = other->known[j];
+    }
+}
+
+static enum status join(struct capture *capture, struct stream *stream, const struct progress *progress) {
+    unsigned i = member_of(capture, stream);
+    if (i == MEMBERS_MAX) return refuse(capture, NOT_SUPPORTED);
+    if (i == capture->count) capture->members[capture->count++] = stream;
+    stream->capture = capture;
+    learn(&capture->before[i], progress);
+    return OK;
+}
+
+enum status capture_wait(struct stream *stream, const struct event *event) {
+    if (stream->capture && stream->capture->invalid) return CAPTURE_INVALIDATED;
+    struct capture *capture = event->capture;
+    if (!capture) return stream->capture && event->point ? refuse(stream->capture, CAPTURE_ISOLATION) : OK;
+    if (!capture->active) return CAPTURED_EVENT;
+    if (stream->capture && stream->capture != capture) {
+        stream->capture->invalid = true;
+        return refuse(capture, CAPTURE_MERGE);
+    }
+    if (capture->invalid) return INVALID_VALUE;  // "an idle waiter on an invalidated capture", ROCm/rocm-systems#11589
+    if (stream->legacy) return refuse(capture, CAPTURE_IMPLICIT);
+    return join(capture, stream, event->progress);
+}
+
+// -- what is forbidden -----------------------------------------------------------------------------------------------
+
+static bool has_member_on(const struct capture *capture, unsigned device, bool blocking_only) {
+    for (unsigned i = 0; i < capture->count; i++)
+        if (capture->members[i]->device == device && !(blocking_only && capture->members[i]->nonblocking)) return true;
+    return false;
+}
+
+enum status capture_forbid_unsafe(void) {
+    if (thread_mode == CAPTURE_RELAXED) return OK;
+    enum status status = OK;
+    for (struct capture *capture = active; capture; capture = capture->next) {
+        bool mine = pthread_equal(capture->thread, pthread_self());
+        bool concerns = mine ? capture->mode != CAPTURE_RELAXED
+                             : capture->mode == CAPTURE_GLOBAL && thread_mode == CAPTURE_GLOBAL;
+        if (concerns) status = refuse(capture, CAPTURE_UNSUPPORTED);
+    }
+    return status;
+}
+
+enum status capture_forbid_on(struct stream *stream) {
+    return stream->capture ? refuse(stream->capture, CAPTURE_UNSUPPORTED) : OK;
+}
+
+enum status capture_forbid_default(unsigned device) {
+    enum status status = OK;
+    for (struct capture *capture = active; capture; capture = capture->next)
+        if (has_member_on(capture, device, true)) status = refuse(capture, CAPTURE_IMPLICIT);
+    return status;
+}
+
+enum status capture_forbid_device(unsigned device) {
+    enum status status = OK;
+    for (struct capture *capture = active; capture; capture = capture->next)
+        if (has_member_on(capture, device, false)) status = refuse(capture, CAPTURE_UNSUPPORTED);
+    return status;
+}
+
+enum status capture_forbid_event(const struct event *event) {
+    return event->capture ? refuse(event->capture, CAPTURED_EVENT) : OK;
+}

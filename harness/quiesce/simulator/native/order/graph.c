@@ -1,0 +1,270 @@
+#include "order/graph.h"
+
+#include <stdlib.h>
+
+#include "ledger/failure.h"
+#include "ledger/handle.h"
+#include "lifetime/runtime.h"
+#include "machine/device.h"
+#include "order/capture.h"
+#include "order/graph_memory.h"
+#include "order/host_thread.h"
+#include "order/stream.h"
+#include "order/transfer.h"
+#include "order/user_object.h"
+#include "reach/reach.h"
+
+struct graph {
+    unsigned references;  // its handle or its capture, and each launch that is under way
+    uint64_t hidden_handle, serial;  // see reach.h; 0: nobody was told of it
+    struct nodes nodes;
+    struct user_objects *held;
+    bool frees_on_launch, captures;  // captures: it is not the client's yet
+};
+
+// -- lifetimes -------------------------------------------------------------------------------------------------------
+
+static void drop(struct graph *graph) {
+    if (--graph->references) return;
+    nodes_delete(&graph->nodes);
+    user_objects_drop(graph->held);
+    free(graph);
+}
+
+struct graph *graph_begin(void) {
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (!graph) return NULL;
+    graph->references = 1;
+    graph->captures = true;
+    graph->nodes.tail = &graph->nodes.head;
+    return graph;
+}
+
+static enum status name(struct graph *graph, enum thing thing, uint64_t *handle) {
+    *handle = handle_make(thing, graph, device_current(), &graph->serial, false);
+    if (!*handle) return OUT_OF_MEMORY;
+    graph->hidden_handle = HIDDEN(*handle);
+    return OK;
+}
+
+enum status graph_show(struct graph *graph, uint64_t *handle) {
+    if (graph->hidden_handle) {
+        *handle = HIDDEN(graph->hidden_handle);
+        return OK;
+    }
+    enum status status = name(graph, THING_GRAPH, handle);
+    if (!status) handle_disown(*handle);
+    return status;
+}
+
+enum status graph_end(struct graph *graph, uint64_t *handle) {
+    enum status status = OK;
+    if (!graph->hidden_handle)
+        status = name(graph, THING_GRAPH, handle);
+    else if (!handle_own(*handle = HIDDEN(graph->hidden_handle), device_current()))
+        status = OUT_OF_MEMORY;
+    graph->captures = false;
+    if (status) graph_abandon(graph);
+    return status;
+}
+
+void graph_abandon(struct graph *graph) {
+    if (graph->hidden_handle) handle_drop(HIDDEN(graph->hidden_handle));
+    drop(graph);
+}
+
+void graph_append(struct graph *graph, struct work *work) {
+    *graph->nodes.tail = work;
+    graph->nodes.tail = &work->next;
+    graph->nodes.count++;
+}
+
+const struct work *graph_first(const struct graph *graph) { return graph->nodes.head; }
+
+static enum status copy_nodes(const struct nodes *from, struct nodes *to) {
+    *to = (struct nodes){.tail = &to->head};
+    for (const struct work *work = from->head; work; work = work->next) {
+        struct work *made = work_new(work);
+        if (!made) {
+            nodes_delete(to);
+            return OUT_OF_MEMORY;
+        }
+        *to->tail = made;
+        to->tail = &made->next;
+        to->count++;
+    }
+    return OK;
+}
+
+// Makes a graph with the nodes of another one, and with references of its own to what that holds.
+static enum status copy(const struct graph *from, enum thing thing, bool frees_on_launch, uint64_t *handle) {
+    struct graph *graph = graph_begin();
+    if (!graph) return OUT_OF_MEMORY;
+    graph->captures = false;
+    graph->frees_on_launch = frees_on_launch;
+    enum status status = copy_nodes(&from->nodes, &graph->nodes);
+    if (!status) status = user_objects_add(&graph->held, from->held);
+    if (!status) status = name(graph, thing, handle);
+    if (status) drop(graph);
+    return status;
+}
+
+static enum status destroy(enum thing thing, uint64_t handle) {
+    struct graph *graph = handle_find(thing, handle);
+    if (!graph) return INVALID_VALUE;
+    if (graph->captures) return ILLEGAL_STATE;
+    drop(graph);
+    handle_drop(handle);
+    host_thread_wait();
+    return OK;
+}
+
+enum status graph_destroy(uint64_t graph) { return destroy(THING_GRAPH, graph); }
+enum status graph_destroy_executable(uint64_t executable) { return destroy(THING_GRAPH_EXEC, executable); }
+
+// -- user objects ----------------------------------------------------------------------------------------------------
+
+enum status graph_hold(struct graph *graph, const struct user_objects *held) {
+    return user_objects_add(&graph->held, held);
+}
+
+enum status graph_retain(uint64_t handle, uint64_t object, uint64_t count, bool moves) {
+    struct graph *graph = handle_find(THING_GRAPH, handle);
+    return graph ? user_objects_retain(&graph->held, object, count, moves) : INVALID_VALUE;
+}
+
+enum status graph_release(uint64_t handle, uint64_t object, uint64_t count) {
+    struct graph *graph = handle_find(THING_GRAPH, handle);
+    return graph ? user_objects_release(&graph->held, object, count) : INVALID_VALUE;
+}
+
+// -- nodes -----------------------------------------------------------------------------------------------------------
+
+enum status graph_nodes(uint64_t handle, void **nodes, uint64_t *count) {
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    if (!graph || !count) return INVALID_VALUE;
+    uint64_t room = *count;
+    const struct work *work = graph->nodes.head;
+    if (!nodes || graph->nodes.count < room) *count = graph->nodes.count;
+    for (uint64_t i = 0; nodes && i < room; i++) {
+        nodes[i] = (void *)work;
+        if (work) work = work->next;
+    }
+    return OK;
+}
+
+static bool has_memory(const struct nodes *nodes) {
+    for (const struct work *work = nodes->head; work; work = work->next)
+        if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) return true;
+    return false;
+}
+
+enum status graph_clone(uint64_t handle, uint64_t *clone) {
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    if (!graph || has_memory(&graph->nodes)) return INVALID_VALUE;
+    return copy(graph, THING_GRAPH, false, clone);
+}
+
+enum status graph_update(uint64_t executable, uint64_t handle, int *result) {
+    enum { SUCCESS, ERROR, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED, NOT_SUPPORTED_CHANGE = 6 };
+    struct graph *target = handle_find(THING_GRAPH_EXEC, executable);
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    *result = ERROR;
+    if (!target || !graph) return INVALID_VALUE;
+    const struct work *old = target->nodes.head, *new = graph->nodes.head;
+    *result = target->nodes.count == graph->nodes.count ? SUCCESS : TOPOLOGY_CHANGED;
+    if (has_memory(&target->nodes) || has_memory(&graph->nodes)) *result = NOT_SUPPORTED_CHANGE;
+    for (; old && new && !*result; old = old->next, new = new->next)
+        if (old->kind != new->kind) *result = NODE_TYPE_CHANGED;
+    if (*result) return GRAPH_UPDATE_FAILURE;
+    struct nodes nodes;
+    struct user_objects *held = NULL;
+    enum status status = copy_nodes(&graph->nodes, &nodes);
+    if (!status) status = user_objects_add(&held, graph->held);
+    if (status) {
+        nodes_delete(&nodes);
+        user_objects_drop(held);
+        return status;
+    }
+    nodes_delete(&target->nodes);
+    target->nodes = nodes;
+    if (!nodes.head) target->nodes.tail = &target->nodes.head;
+    user_objects_drop(target->held);  // launches that are under way share them, and hold them still
+    target->held = held;
+    host_thread_wait();
+    return OK;
+}
+
+// The executable graph with a piece of memory, if there is one.
+static const struct graph *find_executable(const struct graph_memory *memory) {
+    enum thing thing;
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        const struct graph *graph = thing == THING_GRAPH_EXEC ? handle_find(thing, handle) : NULL;
+        for (const struct work *work = graph ? graph->nodes.head : NULL; work; work = work->next)
+            if (work->kind == WORK_ALLOCATE && work->memory == memory) return graph;
+    }
+    return NULL;
+}
+
+enum status graph_node_type(const void *node, int *type) {
+    enum { KERNEL, COPY, FILL, HOST, EMPTY = 5, ALLOCATE = 10, FREE = 11 };
+    static const int TYPES[] = {
+        [WORK_COPY] = COPY, [WORK_FILL] = FILL,         [WORK_LAUNCH] = KERNEL,
+        [WORK_HOST] = HOST, [WORK_ALLOCATE] = ALLOCATE, [WORK_END] = FREE,
+        [WORK_VALUE] = EMPTY};
+    enum thing thing;
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        if (thing != THING_GRAPH) continue;
+        const struct graph *graph = handle_find(THING_GRAPH, handle);
+        for (const struct work *work = graph->nodes.head; work; work = work->next)
+            if (work == node) {
+                *type = TYPES[work->kind];
+                return OK;
+            }
+    }
+    return INVALID_VALUE;
+}
+
+enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executable) {
+    enum { AUTO_FREE_ON_LAUNCH = 1 };  // in both flavours
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    if (!graph) return INVALID_VALUE;
+    enum status failed = failure_meet(CALL_GRAPH);
+    if (failed) return failed;
+    // "Only one instantiation of the graph may exist at any point in time": of one with memory
+    // (cudaGraphAddMemAllocNode).
+    for (const struct work *work = graph->nodes.head; work; work = work->next)
+        if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return INVALID_VALUE;
+    return copy(graph, THING_GRAPH_EXEC, flags & AUTO_FREE_ON_LAUNCH, executable);
+}
+
+enum status graph_launch(uint64_t executable, struct stream *stream) {
+    struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
+    if (!graph) return INVALID_VALUE;
+    graph->references++;  // host functions may run without the lock: another thread may destroy it
+    stream_keep(stream);
+    enum status status = failure_meet(CALL_LAUNCH);
+    for (struct work *work = graph->nodes.head; work && !status; work = work->next) {
+        if (work->kind != WORK_ALLOCATE) continue;
+        status = graph_memory_launch(work->memory, graph->frees_on_launch, stream->capture ? NULL : stream);
+    }
+    for (struct work *work = graph->nodes.head; work; work = work->next)
+        if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
+    if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
+    for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
+        if (!stream->capture) {
+            transfer_observe(stream, work, false);
+            // What it was captured with may have been freed since. That is seen; the launch itself does not look.
+            (void)transfer_check(work, graph_memory_covers);
+        }
+        status = stream_enqueue(stream, work);
+    }
+    if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
+        struct work hold = {.kind = WORK_HOLD, .held = graph->held};
+        enum status holds = stream->capture ? capture_hold(stream, graph->held) : stream_enqueue(stream, &hold);
+        if (!status) status = holds;
+    }
+    stream_drop(stream);
+    drop(graph);
+    return status;
+}

@@ -1,0 +1,111 @@
+#include "order/graph_memory.h"
+
+#include <stdlib.h>
+
+#include "ledger/ledger.h"
+#include "machine/forget.h"
+#include "machine/settings.h"
+#include "memory/memory.h"
+#include "memory/pool.h"
+#include "order/stream.h"
+
+static struct graph_memory *all;
+static struct pool *pools[DEVICES_MAX];
+
+static struct pool *pool_of(unsigned device) {
+    if (!pools[device]) pools[device] = pool_of_graphs(device);
+    return pools[device];
+}
+
+// Addresses of graphs are given to nobody else.
+static bool is_live(const struct graph_memory *memory) { return memory_live_at(memory->address); }
+
+enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    struct pool *pool = pool_of(stream->device);
+    struct graph_memory *memory = pool ? calloc(1, sizeof *memory) : NULL;
+    if (!memory) return OUT_OF_MEMORY;
+    enum status status = memory_allocate_from(pool, size_bytes, &memory->address);
+    if (status) {
+        free(memory);
+        return status;
+    }
+    memory->next = all;
+    all = memory;
+    memory->references = 1;
+    memory->size_bytes = size_bytes;
+    memory->device = stream->device;
+    *address = memory->address;
+    status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
+    graph_memory_drop(memory);
+    return status;
+}
+
+enum status graph_memory_free(uint64_t address, struct stream *stream) {
+    struct graph_memory *memory = all;
+    while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
+    if (!memory) return INVALID_VALUE;
+    enum status status = memory_end(address);  // of what was freed outside it observes that
+    if (status) return status;
+    memory->freed_inside = true;
+    return stream_enqueue(stream, &(struct work){.kind = WORK_END});
+}
+
+bool graph_memory_covers(uint64_t address) {
+    const struct graph_memory *memory = all;
+    while (memory && address - memory->address >= memory->size_bytes) memory = memory->next;
+    return memory;
+}
+
+void graph_memory_keep(struct graph_memory *memory) { memory->references++; }
+
+void graph_memory_drop(struct graph_memory *memory) {
+    if (--memory->references) return;
+    struct graph_memory **place = &all;
+    while (*place != memory) place = &(*place)->next;
+    *place = memory->next;
+    if (!memory->launched && !memory->freed_inside && is_live(memory)) memory_end(memory->address);
+    forget(memory, sizeof *memory);
+}
+
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream) {
+    if (memory->freed_inside) return OK;
+    if (is_live(memory)) return !memory->launched || frees_on_launch ? OK : INVALID_VALUE;
+    enum status status = memory_allocate_again(pools[memory->device], memory->address, memory->size_bytes, stream);
+    memory->allocated_again = !status;
+    return status;
+}
+
+void graph_memory_launch_ended(struct graph_memory *memory, bool launched) {
+    if (launched)
+        memory->launched = true;
+    else if (memory->allocated_again)
+        memory_end(memory->address);
+    memory->allocated_again = false;
+}
+
+enum status graph_memory_get(unsigned device, int attribute, uint64_t *value) {
+    static const int ATTRIBUTES[] = {POOL_USED, POOL_USED_HIGH, POOL_RESERVED, POOL_RESERVED_HIGH};
+    if (attribute < GRAPH_USED || attribute > GRAPH_RESERVED_HIGH) return INVALID_VALUE;
+    *value = 0;
+    return pools[device] ? pool_get(pools[device], ATTRIBUTES[attribute], value) : OK;
+}
+
+enum status graph_memory_set(unsigned device, int attribute, uint64_t value) {
+    if (attribute != GRAPH_USED_HIGH && attribute != GRAPH_RESERVED_HIGH) return INVALID_VALUE;
+    if (!pools[device]) return value ? INVALID_VALUE : OK;
+    return pool_set(pools[device], attribute == GRAPH_USED_HIGH ? POOL_USED_HIGH : POOL_RESERVED_HIGH, value);
+}
+
+enum status graph_memory_trim(unsigned device) {
+    if (pools[device]) pool_trim(pools[device], 0);
+    return OK;
+}
+
+void graph_memory_close(void) {
+    while (all) {
+        struct graph_memory *next = all->next;
+        free(all);
+        all = next;
+    }
+    for (unsigned i = 0; i < DEVICES_MAX; i++) pools[i] = NULL;
+}

@@ -1,0 +1,44 @@
+// Memory of graphs: what a captured cudaMallocAsync allocates, at an address that is known when it is captured.
+//
+// It counts from the capture on, where a device takes it at the first launch, and it is a pool of its own, which keeps
+// what is freed inside a graph until it is trimmed ("cudaDeviceGraphMemTrim: Free unused memory that was cached on the
+// specified device for use with graphs"). A graph that was never launched gives back what it did not free.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine/status.h"
+
+struct stream;
+
+struct graph_memory {
+    struct graph_memory *next;
+    unsigned references;  // the nodes that allocate it, of a graph and of those that were instantiated from it
+    uint64_t address, size_bytes;
+    unsigned device;
+    bool launched, freed_inside, allocated_again;
+};
+
+enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address);
+
+// Captures a free. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE).
+enum status graph_memory_free(uint64_t address, struct stream *stream);
+
+void graph_memory_keep(struct graph_memory *memory);
+void graph_memory_drop(struct graph_memory *memory);
+
+// Begins a launch on a stream (NULL: it is captured) of a graph with this memory: "unfreed allocations" of the launch
+// before forbid it, but for graphs that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch). What
+// was freed outside of the graph is allocated again, where it lay. `ended` says whether the whole launch came about.
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream);
+void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
+
+// Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched.
+bool graph_memory_covers(uint64_t address);
+
+enum graph_memory_attribute { GRAPH_USED, GRAPH_USED_HIGH, GRAPH_RESERVED, GRAPH_RESERVED_HIGH };  // of both vendors
+enum status graph_memory_get(unsigned device, int attribute, uint64_t *value);
+enum status graph_memory_set(unsigned device, int attribute, uint64_t value);
+enum status graph_memory_trim(unsigned device);
+void graph_memory_close(void);

@@ -1,0 +1,116 @@
+#include "order/host_thread.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lifetime/runtime.h"
+#include "machine/forget.h"
+#include "machine/service_thread.h"
+#include "order/stream.h"
+
+// A function that needs longer is likely to wait for the client: from then on none is waited for that long.
+enum { PATIENCE_MILLISECONDS = 1000, LITTLE_MILLISECONDS = 2 };
+
+static struct task {
+    struct task *next;
+    struct stream *stream;  // NULL: of none, and nobody is told when it has returned
+    struct host_call call;
+    void (*finished)(struct stream *);
+} *tasks, **tail = &tasks;
+static uint64_t given, returned;  // how many: they run one behind another
+static bool made;
+static pthread_t thread;
+static long patience_milliseconds = PATIENCE_MILLISECONDS;
+
+static void run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+    if (!stream) runtime_refuse_thread(true);
+    runtime_unlock();
+    if (call->callback)
+        call->callback(call->stream, OK, call->data);
+    else
+        call->function(call->data);
+    runtime_lock();
+    if (stream)
+        finished(stream);
+    else
+        runtime_refuse_thread(false);
+    runtime_wake();
+}
+
+static void *work(void *nothing) {
+    runtime_lock();
+    for (;;) {
+        struct task *task = tasks;
+        if (!task) {
+            runtime_wait();
+            continue;
+        }
+        tasks = task->next;
+        if (!tasks) tail = &tasks;
+        run(task->stream, &task->call, task->finished);
+        forget(task, sizeof *task);
+        returned++;
+        stream_settle();
+    }
+    return nothing;
+}
+
+static bool make_thread(void) {
+    made = made || service_thread_make(&thread, work);
+    return made;
+}
+
+static void wait_a_moment(uint64_t number) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += patience_milliseconds * 1000000;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    while (returned < number)
+        if (!runtime_wait_until(&end)) {
+            patience_milliseconds = LITTLE_MILLISECONDS;
+            return;
+        }
+}
+
+static bool is_here(void) { return made && pthread_equal(thread, pthread_self()); }
+
+static void append(struct task *task) {
+    *tail = task;
+    tail = &task->next;
+    given++;
+    runtime_wake();
+}
+
+void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+    struct task *task = is_here() ? NULL : malloc(sizeof *task);
+    if (!task || !make_thread()) {
+        free(task);
+        stream->runner = pthread_self();
+        run(stream, call, finished);
+        return;
+    }
+    *task = (struct task){NULL, stream, *call, finished};
+    stream->runner = thread;
+    append(task);
+    wait_a_moment(given);
+}
+
+struct task *host_thread_prepare(const struct host_call *call) {
+    struct task *task = make_thread() ? malloc(sizeof *task) : NULL;
+    if (task) *task = (struct task){NULL, NULL, *call, NULL};
+    return task;
+}
+
+void host_thread_give(struct task *task) { append(task); }
+void host_thread_forget(struct task *task) { forget(task, sizeof *task); }
+
+void host_thread_wait(void) {
+    if (returned < given && !is_here()) wait_a_moment(given);
+}
+
+void host_thread_finish(void) {
+    while (returned < given) runtime_wait();
+}

@@ -1,0 +1,68 @@
+#include "order/progress.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ledger/ledger.h"
+#include "lifetime/runtime.h"
+#include "machine/service_thread.h"
+#include "machine/settings.h"
+#include "order/stream.h"
+#include "order/work.h"
+
+// Who waited for one function without a call waits for others so: from then on each has to wait less long.
+enum { PATIENCE_MILLISECONDS = 3000, LITTLE_MILLISECONDS = 20 };
+
+static struct awaited {
+    struct awaited *next;
+    struct point *point;
+} *first, **last = &first;
+static bool made;
+static long patience_milliseconds = PATIENCE_MILLISECONDS;
+
+static void forget_complete(void) {
+    while (first && first->point->complete) {
+        struct awaited *over = first;
+        first = over->next;
+        if (!first) last = &first;
+        point_drop(over->point);
+        free(over);
+    }
+}
+
+static void *watch(void *nothing) {
+    runtime_lock();
+    for (;;) {
+        forget_complete();
+        if (!first) {
+            runtime_wait();
+            continue;
+        }
+        uint64_t calls = runtime_calls;
+        runtime_unlock();
+        nanosleep(&(struct timespec){patience_milliseconds / 1000, patience_milliseconds % 1000 * 1000000}, NULL);
+        runtime_lock();
+        forget_complete();
+        if (!first || calls != runtime_calls || ledger->exited) continue;
+        patience_milliseconds = LITTLE_MILLISECONDS;
+        stream_force(first->point);
+    }
+    return nothing;
+}
+
+void progress_expect(struct stream *stream) {
+    if (settings.schedule == SCHEDULE_EAGER) return;
+    struct awaited *awaited = malloc(sizeof *awaited);
+    struct point *point = awaited ? stream_mark(stream) : NULL;
+    if (!point) {
+        free(awaited);
+        return;
+    }
+    *awaited = (struct awaited){NULL, point};
+    *last = awaited;
+    last = &awaited->next;
+    pthread_t thread;
+    made = made || service_thread_make(&thread, watch);
+    runtime_wake();
+}

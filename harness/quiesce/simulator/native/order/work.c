@@ -1,0 +1,169 @@
+#include "order/work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "ledger/stacks.h"
+#include "lifetime/runtime.h"
+#include "machine/forget.h"
+#include "memory/client_memory.h"
+#include "memory/memory.h"
+#include "order/context.h"
+#include "order/graph_memory.h"
+#include "order/user_object.h"
+#include "order/work_store.h"
+
+static uint64_t steps;
+
+struct point *point_new(struct stream *stream) {
+    struct point *point = malloc(sizeof *point);
+    if (point) *point = (struct point){.references = 1, .stream = stream};
+    return point;
+}
+
+struct point *point_keep(struct point *point) {
+    point->references++;
+    return point;
+}
+
+void point_drop(struct point *point) {
+    if (point && --point->references == 0) free(point);
+}
+
+struct work *work_new(const struct work *work) {
+    struct work *made = work_store_take();
+    if (!made) return NULL;
+    *made = *work;
+    made->next = NULL;
+    if (work->kind == WORK_ALLOCATE) graph_memory_keep(work->memory);
+    if (work->kind == WORK_HOLD) user_objects_keep(work->held);
+    if (work->kind == WORK_COPY && work->copy.staged) {
+        size_t bytes = work->copy.width * work->copy.height;
+        made->copy.staged = malloc(bytes ? bytes : 1);
+        if (!made->copy.staged) {
+            work_store_give(made);
+            return NULL;
+        }
+        memcpy(made->copy.staged, work->copy.staged, bytes);
+    }
+    return made;
+}
+
+void work_delete(struct work *work) {
+    if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
+    if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
+    if (work->kind == WORK_ALLOCATE) graph_memory_drop(work->memory);
+    if (work->kind == WORK_HOLD) user_objects_drop(work->held);
+    work_store_give(work);
+}
+
+void nodes_delete(struct nodes *nodes) {
+    while (nodes->head) {
+        struct work *next = nodes->head->next;
+        work_delete(nodes->head);
+        nodes->head = next;
+    }
+    nodes->tail = &nodes->head;
+    nodes->count = 0;
+}
+
+// "(int32_t)(*addr - value) >= 0 … a cyclic comparison" (CUstreamWaitValue_flags); hipStreamWaitValueGte's is plain.
+static bool is_reached(uint64_t held, uint64_t wanted, unsigned value_bytes) {
+    if (settings.flavour == FLAVOUR_HIP) return held >= wanted;
+    return value_bytes == 4 ? (int32_t)(uint32_t)(held - wanted) >= 0 : (int64_t)(held - wanted) >= 0;
+}
+
+static bool value_is_there(const struct value_wait *wait) {
+    // The host writes it without any lock of ours.
+    uint64_t held = wait->value_bytes == 4 ? __atomic_load_n((const uint32_t *)wait->address, __ATOMIC_ACQUIRE)
+                                           : __atomic_load_n((const uint64_t *)wait->address, __ATOMIC_ACQUIRE);
+    held &= wait->mask;
+    switch (wait->comparison) {
+        case COMPARE_GREATER_OR_EQUAL: return is_reached(held, wait->value, wait->value_bytes);
+        case COMPARE_EQUAL: return held == wait->value;
+        case COMPARE_AND: return (held & wait->value) != 0;
+        default: return (~(held | wait->value) & wait->mask) != 0;
+    }
+}
+
+bool work_is_ready(const struct work *work) {
+    switch (work->kind) {
+        case WORK_GATE: return work->open;
+        case WORK_WAIT: return work->point->complete;
+        case WORK_VALUE: return value_is_there(&work->value);
+        default: return true;
+    }
+}
+
+bool work_takes_time(const struct work *work) {
+    switch (work->kind) {
+        case WORK_POINT:
+        case WORK_WAIT:
+        case WORK_GATE:
+        case WORK_HOLD:
+        case WORK_VALUE: return false;
+        default: return true;
+    }
+}
+
+static void run_copy(const struct copy *copy) {
+    bool is_ours = memory_covers(copy->to) && (copy->staged || memory_covers(copy->from));
+    for (uint64_t row = 0; row < copy->height; row++) {
+        const void *from = copy->staged ? (char *)copy->staged + row * copy->width
+                                        : (char *)copy->from + row * copy->from_pitch;
+        uint64_t to = copy->to + row * copy->to_pitch;
+        if (is_ours)
+            memmove((void *)to, from, copy->width);
+        else if (!client_memory_copy(to, (uint64_t)from, copy->width))
+            return;  // the rows behind it lack the same
+    }
+}
+
+// Writes a row's first element and doubles what there is, up to as much as a processor's cache holds.
+static void fill_row(char *start, const struct fill *fill) {
+    enum { PATTERN_BYTES = 16 << 10 };
+    uint64_t written = fill->value_bytes < fill->width ? fill->value_bytes : fill->width;
+    memcpy(start, &fill->value, written);
+    while (written < fill->width) {
+        uint64_t piece = written < PATTERN_BYTES ? written : PATTERN_BYTES;
+        if (piece > fill->width - written) piece = fill->width - written;
+        memcpy(start + written, start, piece);
+        written += piece;
+    }
+}
+
+static void run_fill(const struct fill *fill) {
+    for (uint64_t row = 0; row < fill->height; row++) {
+        uint64_t start = fill->to + row * fill->pitch;
+        if (!fill->value)
+            memory_clear(start, fill->width);
+        else if (fill->value_bytes == 1)
+            memset((void *)start, (int)fill->value, fill->width);
+        else
+            fill_row((char *)start, fill);
+    }
+}
+
+void work_run(struct work *work) {
+    steps++;
+    switch (work->kind) {
+        case WORK_COPY: run_copy(&work->copy); break;
+        case WORK_FILL: run_fill(&work->fill); break;
+        case WORK_FREE: memory_finish_free(&work->freed); break;
+        case WORK_POINT:
+            work->point->complete = true;
+            work->point->step = steps;
+            break;
+        case WORK_LAUNCH:  // kernels do not compute
+            if (work->fault.status) context_break(work->fault.device, work->fault.status);
+            break;
+        case WORK_ALLOCATE:
+        case WORK_END:
+        case WORK_WAIT:
+        case WORK_GATE:
+        case WORK_VALUE:
+        case WORK_HOLD:
+        case WORK_HOST: break;  // run by the stream, without the lock
+    }
+}

@@ -1,0 +1,135 @@
+// The front end that answers as libcuda: copies of rows and planes, and hints about managed memory.
+//
+// The driver's arrays are not simulated, so that a copy to or from one is refused by name.
+
+#define LIBCUDA
+#include "surfaces/calls.h"
+
+// -- copies ----------------------------------------------------------------------------------------------------------
+
+enum memory_type { HOST = 1, DEVICE, ARRAY, UNIFIED };  // CUmemorytype
+
+struct side_2d {  // one half of CUDA_MEMCPY2D
+    size_t x_bytes, y;
+    int type;
+    uint64_t host, device, array;
+    size_t pitch;
+};
+
+struct copy_2d {  // CUDA_MEMCPY2D
+    struct side_2d from, to;
+    size_t width, height;
+};
+
+struct side_3d {  // one half of CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; the context follows from the address
+    size_t x_bytes, y, z, level;
+    int type;
+    uint64_t host, device, array, context;
+    size_t pitch, height;
+};
+
+struct cube {  // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
+    struct side_3d from, to;
+    size_t width, height, depth;
+};
+
+static bool is_known(int type) { return type >= HOST && type <= UNIFIED; }
+
+static uint64_t base_of(const struct side_3d *side) { return side->type == HOST ? side->host : side->device; }
+
+// Where a plane of one side begins, and what lies between its rows: a pitch of 0 stands for rows that touch.
+static struct plane plane_of(const struct side_3d *side, size_t width, size_t height) {
+    uint64_t pitch = side->pitch ? side->pitch : width, slice = pitch * (side->height ? side->height : height);
+    return (struct plane){base_of(side) + side->z * slice + side->y * pitch + side->x_bytes, pitch, slice};
+}
+
+static enum status copy_cube(const struct cube *copy, struct stream *stream, bool asynchronous) {
+    enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
+    const struct side_3d *from = &copy->from, *to = &copy->to;
+    if (!is_known(from->type) || !is_known(to->type) || !base_of(from) || !base_of(to)) return INVALID_VALUE;
+    struct plane source = plane_of(from, copy->width, copy->height), target = plane_of(to, copy->width, copy->height);
+    if (source.pitch < copy->width || target.pitch < copy->width) return INVALID_VALUE;
+    int kind = (from->type == DEVICE ? DEVICE_TO_HOST : HOST_TO_HOST) + (to->type == DEVICE ? HOST_TO_DEVICE : 0);
+    if (from->type == UNIFIED || to->type == UNIFIED) kind = BY_ADDRESS;
+    struct shape shape = {target.pitch, source.pitch, copy->width, copy->height};
+    enum status status = OK;
+    for (size_t z = 0; z < copy->depth && !status; z++) {
+        uint64_t there = target.address + z * target.slice, here = source.address + z * source.slice;
+        status = transfer_check_direction(there, here, shape, kind);
+        if (!status) status = transfer_copy(stream, there, here, shape, asynchronous);
+    }
+    return status;
+}
+
+static int copy_planes(const struct cube *copy, void *handle, bool asynchronous, const char *function) {
+    CALL(function);
+    NEED_STREAM(stream, handle);
+    NEED(copy, INVALID_VALUE);
+    if (copy->from.type == ARRAY || copy->to.type == ARRAY)
+        ANSWER(unsimulated(function, "copy between addresses, or use the runtime's arrays"));
+    ANSWER(copy_cube(copy, stream, asynchronous));
+}
+
+static struct side_3d side_of(const struct side_2d *side) {
+    return (struct side_3d){.x_bytes = side->x_bytes, .y = side->y, .type = side->type, .host = side->host,
+                            .device = side->device, .array = side->array, .pitch = side->pitch};
+}
+
+static int copy_rows(const struct copy_2d *copy, void *handle, bool asynchronous, const char *function) {
+    if (!copy) return copy_planes(NULL, handle, asynchronous, function);
+    struct cube cube = {side_of(&copy->from), side_of(&copy->to), copy->width, copy->height, 1};
+    return copy_planes(&cube, handle, asynchronous, function);
+}
+
+EXPORT int cuMemcpy2D_v2(const struct copy_2d *copy) { return copy_rows(copy, NULL, false, "cuMemcpy2D_v2"); }
+EXPORT int cuMemcpy2DUnaligned_v2(const struct copy_2d *copy) {
+    return copy_rows(copy, NULL, false, "cuMemcpy2DUnaligned_v2");
+}
+EXPORT int cuMemcpy2DAsync_v2(const struct copy_2d *copy, void *stream) {
+    return copy_rows(copy, stream, true, "cuMemcpy2DAsync_v2");
+}
+EXPORT int cuMemcpy3D_v2(const struct cube *copy) { return copy_planes(copy, NULL, false, "cuMemcpy3D_v2"); }
+EXPORT int cuMemcpy3DAsync_v2(const struct cube *copy, void *stream) {
+    return copy_planes(copy, stream, true, "cuMemcpy3DAsync_v2");
+}
+EXPORT int cuMemcpy3DPeer(const struct cube *copy) { return copy_planes(copy, NULL, false, "cuMemcpy3DPeer"); }
+EXPORT int cuMemcpy3DPeerAsync(const struct cube *copy, void *stream) {
+    return copy_planes(copy, stream, true, "cuMemcpy3DPeerAsync");
+}
+
+// -- hints -----------------------------------------------------------------------------------------------------------
+
+static int advise(uint64_t address, size_t bytes, int advice, uint64_t place, bool is_structure, const char *function) {
+    CALL(function);
+    ANSWER(managed_advise(address, bytes, advice, place, is_structure));
+}
+static int prefetch(uint64_t address, size_t bytes, uint64_t place, bool is_structure, void *stream,
+                    const char *function) {
+    CALL(function);
+    NEED_STREAM(found, stream);
+    (void)found;
+    ANSWER(managed_prefetch(address, bytes, place, is_structure));
+}
+
+// Since CUDA 13 headers give the later forms the old names; a program that was linked before has the old ones.
+EXPORT int cuMemAdvise(uint64_t address, size_t bytes, int advice, int device) {
+    return advise(address, bytes, advice, (uint32_t)device, false, "cuMemAdvise");
+}
+EXPORT int cuMemAdvise_v2(uint64_t address, size_t bytes, int advice, uint64_t place) {
+    return advise(address, bytes, advice, place, true, "cuMemAdvise_v2");
+}
+EXPORT int cuMemPrefetchAsync(uint64_t address, size_t bytes, int device, void *stream) {
+    return prefetch(address, bytes, (uint32_t)device, false, stream, "cuMemPrefetchAsync");
+}
+EXPORT int cuMemPrefetchAsync_v2(uint64_t address, size_t bytes, uint64_t place, unsigned flags, void *stream) {
+    return prefetch(address, flags ? 0 : bytes, place, true, stream, "cuMemPrefetchAsync_v2");
+}
+
+EXPORT int cuMemHostGetFlags(unsigned *flags, void *host) {
+    CALL("cuMemHostGetFlags");
+    NEED_CONTEXT;
+    struct span span = memory_find((uint64_t)host);
+    NEED(flags && !span.dead && (span.thing == THING_PINNED || span.thing == THING_REGISTERED), INVALID_VALUE);
+    *flags = span.flags;
+    ANSWER(OK);
+}

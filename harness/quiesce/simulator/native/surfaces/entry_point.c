@@ -1,0 +1,185 @@
+// Driver functions by name, as cudaGetDriverEntryPoint hands them out (CUDA Runtime API, "Driver Entry Point Access").
+//
+// What is simulated is found in this library, in its later form where there is one. For any other name a function is
+// made that says so when it is called, as those of the stub libraries do: clients ask for many at start and call few.
+// Only a name of the driver's is served, and the same name gets the same function.
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ledger/refusals.h"
+#include "surfaces/calls.h"
+
+enum { MADE_MAX = 1024, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };
+
+static struct made {
+    char *name;
+    unsigned char *code;
+} made[MADE_MAX];
+static unsigned made_count;
+static unsigned char *page;
+
+static int answer_not_simulated(const char *name) {
+    fprintf(stderr,
+            "quiesce: %s (libcuda.so.1) is not simulated: it returns %d; leave out what calls it, or run it on a GPU\n",
+            name, NOT_SUPPORTED);
+    quiesce_not_simulated(name, __builtin_return_address(0));
+    return NOT_SUPPORTED;
+}
+
+// Writes: mov rdi, name; mov rax, answer_not_simulated; jmp rax.
+static void write_code(unsigned char *code, const char *name) {
+    int (*answer)(const char *) = answer_not_simulated;
+    memcpy(code, "\x48\xbf", 2);
+    memcpy(code + 2, &name, sizeof name);
+    memcpy(code + 10, "\x48\xb8", 2);
+    memcpy(code + 12, &answer, sizeof answer);
+    memcpy(code + 20, "\xff\xe0", 2);
+}
+
+static void *make(const char *name) {
+    for (unsigned i = 0; i < made_count; i++)
+        if (!strcmp(made[i].name, name)) return made[i].code;
+    if (made_count == MADE_MAX) return NULL;
+    if (!page) {
+        void *mapped = mmap(NULL, MADE_MAX * CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED) return NULL;
+        page = mapped;
+    }
+    char *kept = strdup(name);
+    if (!kept) return NULL;
+    unsigned char *code = page + made_count * CODE_BYTES;
+    mprotect(page, MADE_MAX * CODE_BYTES, PROT_READ | PROT_WRITE);
+    write_code(code, kept);
+    if (mprotect(page, MADE_MAX * CODE_BYTES, PROT_READ | PROT_EXEC)) {
+        free(kept);
+        return NULL;
+    }
+    made[made_count++] = (struct made){kept, code};
+    return code;
+}
+
+// Functions whose forms take other arguments, each form with the release that brought it (cudaTypedefs.h), the latest
+// first. Of all others the later form takes what the older one did.
+static const struct form {
+    const char *name;
+    int version;
+    const char *suffix;
+} FORMS[] = {
+    {"cuCtxCreate", 12050, "_v4"},
+    {"cuCtxCreate", 11040, "_v3"},
+    {"cuCtxCreate", 2000, "_v2"},
+    {"cuCtxGetDevice", 13000, "_v2"},
+    {"cuCtxGetDevice", 2000, ""},
+    {"cuCtxSynchronize", 13000, "_v2"},
+    {"cuCtxSynchronize", 2000, ""},
+    {"cuGetProcAddress", 12000, "_v2"},
+    {"cuGetProcAddress", 11030, ""},
+    {"cuGraphExecUpdate", 12000, "_v2"},
+    {"cuGraphExecUpdate", 10020, ""},
+    {"cuMemAdvise", 12020, "_v2"},
+    {"cuMemAdvise", 8000, ""},
+    {"cuMemPrefetchAsync", 12020, "_v2"},
+    {"cuMemPrefetchAsync", 8000, ""},
+    {"cuStreamGetCaptureInfo", 12030, "_v3"},
+    {"cuStreamGetCaptureInfo", 11030, "_v2"},
+    {"cuStreamGetCaptureInfo", 10010, ""},
+    {"cuStreamGetCtx", 12050, "_v2"},
+    {"cuStreamGetCtx", 9020, ""},
+};
+
+// What stands behind the name in the form that a client of that release knows; NULL: it has one form for all of them.
+static const char *suffix_of(const char *name, int version) {
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
+        if (!strcmp(FORMS[i].name, name) && version >= FORMS[i].version) return FORMS[i].suffix;
+    return NULL;
+}
+
+static void *simulated(const char *name, int version) {
+    Dl_info own;
+    if (!dladdr((void *)(uintptr_t)&quiesce_mark, &own)) return NULL;
+    void *library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library) return NULL;
+    char form[96];
+    const char *suffix = suffix_of(name, version);
+    snprintf(form, sizeof form, "%s%s", name, suffix ? suffix : "_v2");
+    void *found = dlsym(library, form);
+    if (!found && !suffix) found = dlsym(library, name);
+    dlclose(library);
+    return found;
+}
+
+static enum status find(const char *name, int version, void **function, int *result) {
+    bool named = !strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z' && strlen(name) < LEDGER_NAME_BYTES;
+    void *found = named ? simulated(name, version) : NULL;
+    if (!found && named) found = make(name);
+    *function = found;
+    if (result) *result = found ? QUERY_SUCCESS : QUERY_NOT_FOUND;
+    return found || result ? OK : NOT_FOUND;
+}
+
+EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *result) {
+    CALL("cudaGetDriverEntryPoint");
+    driver_initialized = true;  // as by every call of the runtime
+    (void)flags;  // which form of the default stream a function takes: those that are simulated take none
+    NEED(name && function, INVALID_VALUE);
+    // The client's own release is not known: it gets the forms that every release of the version has.
+    ANSWER(find(name, (int)settings.version * 1000, function, result));
+}
+
+// The driver's own functions for the same.
+EXPORT int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
+    CALL("cuGetProcAddress");
+    (void)flags;
+    NEED(name && function, INVALID_VALUE);
+    ANSWER(find(name, version, function, NULL));
+}
+
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *result) {
+    CALL("cuGetProcAddress_v2");
+    (void)flags;
+    NEED(name && function, INVALID_VALUE);
+    status = find(name, version, function, result);
+    ANSWER(result && *result ? NOT_FOUND : status);
+}
+
+EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                            unsigned long long flags, int *result) {
+    CALL("cudaGetDriverEntryPointByVersion");
+    driver_initialized = true;  // as by every call of the runtime
+    (void)flags;
+    NEED(name && function, INVALID_VALUE);
+    ANSWER(find(name, (int)version, function, result));
+}
+
+// Whether an address is in a shared runtime of the vendor's: one that the run's flavour can't stand for.
+static bool is_shared_runtime(const void *address) {
+    Dl_info found;
+    if (!dladdr(address, &found) || !found.dli_fname) return false;
+    const char *name = strrchr(found.dli_fname, '/');
+    return strstr(name ? name : found.dli_fname, "libcudart") != NULL;
+}
+
+// How a vendor's runtime finds what the vendor's driver alone has.
+static int refuse_table(const void **table, const void *caller) {
+    CALL("cuGetExportTable");
+    NEED(table, INVALID_VALUE);
+    *table = NULL;
+    ANSWER(unsimulated("cuGetExportTable",
+                       is_shared_runtime(caller)
+                           ? "a vendor's own libcudart.so asks for it, of another version than the simulated one: name "
+                             "its version with --flavour (cuda:13 for libcudart.so.13), or install the simulated one"
+                           : "CUDA's runtime is linked statically into this client, where it can't be simulated: "
+                             "use a build that loads libcudart.so, or the functions of the CUDA driver"));
+}
+
+EXPORT int cuGetExportTable(const void **table, const void *identifier) {
+    (void)identifier;
+    const void *caller = __builtin_return_address(0);
+    int answer = refuse_table(table, caller);
+    if (answer == NOT_SUPPORTED)
+        refusal_note(REFUSAL_NOT_SIMULATED, "cuGetExportTable", NOT_SUPPORTED, caller);
+    return answer;
+}
