@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from quiesce.backend import Context, Description, DeviceProfile
-from quiesce.backends.registry import Usable
+from quiesce.backends.registry import Unusable, Usable
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 
@@ -35,6 +35,19 @@ def test_every_backend_is_examined_and_a_missing_one_is_no_error(capsys: pytest.
 def test_a_named_backend_must_work(name: str, code: ExitCode, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", name]) == code
     assert capsys.readouterr().out == (GOLDEN if name == "alpha" else CUPY)
+
+
+def test_a_reason_that_backends_share_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reasons = {"cupy": "no device", "cupy-async": "no device", "cupy-rocm": "not installed"}
+    monkeypatch.setattr("quiesce.cli.doctor.backend_names", lambda: reasons)
+    monkeypatch.setattr(
+        "quiesce.cli.doctor.probe_backend", lambda name: Unusable(name, reasons[name], "install a driver")
+    )
+    assert main(["doctor"]) == ExitCode.NOTHING_FOUND
+    rocm = CUPY.replace("cupy:", "cupy-rocm:").replace("no device", "not installed")
+    assert capsys.readouterr().out == f"{CUPY.replace('cupy:', 'cupy, cupy-async:')}\n{rocm}"
 
 
 @pytest.mark.parametrize(

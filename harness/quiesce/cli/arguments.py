@@ -45,6 +45,15 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Declare the option of commands that work with vendors' libraries; :mod:`quiesce.cli.kept_back` has the rest."""
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also show what libraries write to standard error (default: keep it in a file)",
+    )
+
+
 def whole_number(text: str) -> int:
     """Return the number. Raises :class:`argparse.ArgumentTypeError` for anything else."""
     if not _DIGITS.match(text):

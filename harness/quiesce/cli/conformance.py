@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, operation_count, report_folder, seed_number
+from quiesce.cli.arguments import Once, add_verbose, operation_count, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.interruption import describe_interruption
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
+    add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

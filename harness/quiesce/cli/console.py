@@ -58,6 +58,10 @@ class Console:
         if self._watched:
             self._tell(f"\r\x1b[K{done}/{total} {clean_line(what)}"[:100])
 
+    def move_errors(self, stream: TextIO) -> None:
+        """Write complaints and progress to ``stream`` from here on."""
+        self._errors = stream
+
     def end_progress(self) -> None:
         """Take the progress line away."""
         if self._watched:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
 from quiesce.backend import Description
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
+from quiesce.cli.arguments import add_verbose
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import check_described
@@ -18,6 +20,7 @@ from quiesce.reporting.text import clean_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("names", nargs="*", metavar="BACKEND", help="only these, which must work (default: all)")
+    add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -26,7 +29,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if not names:
         raise ConfigurationError("no backend is declared here; install quiesce (pip install -e .)")
     probes = [_examine(name, explicit=bool(arguments.names)) for name in names]
-    console.write("\n".join(render_probe(probe, console.palette) for probe in probes))
+    console.write("\n".join(render_probe(probe, console.palette) for probe in told_together(probes)))
     broken = any(isinstance(probe, Unusable) for probe in probes)
     return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
 
@@ -40,6 +43,16 @@ def _examine(name: str, *, explicit: bool) -> Usable | Unusable:
         what, _, instead = str(error).rpartition("; ")
         return Unusable(name, what, instead)
     return check_described(probe) if isinstance(probe, Usable) else probe
+
+
+def told_together(probes: Iterable[Usable | Unusable]) -> list[Usable | Unusable]:
+    """Make one of the backends that cannot work for the same reason, at the place of the first of them."""
+    kept: dict[object, Usable | Unusable] = {}
+    for probe in probes:
+        key = probe.name if isinstance(probe, Usable) else (probe.reason, probe.remedy)
+        first = kept.get(key)
+        kept[key] = probe if first is None else replace(first, name=f"{first.name}, {probe.name}")
+    return list(kept.values())
 
 
 def render_probe(probe: Usable | Unusable, palette: Palette) -> str:

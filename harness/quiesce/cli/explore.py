@@ -11,7 +11,7 @@ from typing import Final
 from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, folder, operation_count, output_file, seed_number
+from quiesce.cli.arguments import Once, add_verbose, folder, operation_count, output_file, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--coverage-json", type=output_file, metavar="FILE", help="write the same to a file, with the seed"
     )
+    add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

@@ -121,7 +121,12 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
     if unknown:
         parser.prog = f"quiesce {command}"
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    code: ExitCode = parsed.function(parsed, console)
+    with contextlib.ExitStack() as stack:
+        if not getattr(parsed, "verbose", True):
+            from quiesce.cli.kept_back import kept_back
+
+            stack.enter_context(kept_back(console, getattr(parsed, "report", None)))
+        code: ExitCode = parsed.function(parsed, console)
     return code
 
 

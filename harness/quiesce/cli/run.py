@@ -11,7 +11,7 @@ from quiesce import shell
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
-from quiesce.cli.arguments import nonempty, report_folder, seed_number
+from quiesce.cli.arguments import add_verbose, nonempty, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.interruption import describe_interruption
@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed_number, default=0, metavar="N", help="seed that the report names (default: 0)"
     )
+    add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
