@@ -25,12 +25,13 @@ def _rooms(names: str) -> frozenset[str]:
 
 VALUES: Final = _rooms(
     "operations outcomes observations gauges contract program_rules errors flavour findings kinds program_run results "
-    "requests request_format shell versions"
+    "requests request_format shell versions amounts"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
     "marking": _rooms(""),
     "": _rooms("marking"),  # quiesce itself: importing it costs next to nothing
+    "amounts": _rooms(""),
     "operations": _rooms(""),
     "outcomes": _rooms(""),
     "gauges": _rooms(""),

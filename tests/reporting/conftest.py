@@ -64,7 +64,7 @@ LEAK = Result(
         Finding(
             rule="a_repeated_test_leaves_nothing_behind",
             expected="the C heap grows by nothing per round",
-            observed="the C heap grows by 1008 bytes per round",
+            observed="the C heap grows by 1,008 bytes per round",
             line=4,
             allocated_by="native code; run the test under heaptrack or memray --native to see where",
             kind="leak of c-heap",

@@ -78,7 +78,7 @@ def test_a_finding_says_what_a_reader_needs(report: Report) -> None:
         "opencl 1.0-1.2: vendor#7",
         "größe 字",
         "the C heap: 7.88 KiB more after round 15 than after round 7.",
-        "The growth of 1008 bytes per round was measured over rounds 10 to 15.",
+        "The growth of 1,008 bytes per round was measured over rounds 10 to 15.",
         "it lacks tape",
         "Linux x86_64",
     ):

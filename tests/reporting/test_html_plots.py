@@ -62,7 +62,7 @@ def test_growth_is_drawn_for_each_gauge(browser: Browser, leaking: Result, tmp_p
         expect(figures).to_have_count(2)
         for number, (name, rate, decided) in enumerate(
             [
-                ("the C heap", "1008 bytes per round", "rounds 10 to 15"),
+                ("the C heap", "1,008 bytes per round", "rounds 10 to 15"),
                 ("threads", "1 thread per round", "rounds 28 to 70"),
             ]
         ):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from quiesce.findings import CallSite, Frame, RoundReadings
-from quiesce.reporting.text import FRAME_LINES_MAX, call_site_lines, clean, clean_line, failure_text, plural, rate
+from quiesce.reporting.text import FRAME_LINES_MAX, call_site_lines, clean, clean_line, failure_text, rate
 from quiesce.results import Result, Verdict
 
 GOLDEN = """\
@@ -139,15 +139,10 @@ def test_hostile_text_cannot_forge_a_line(failing: Result) -> None:
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 cases"), (1, "1 case"), (2, "2 cases")])
-def test_plural(count: int, text: str) -> None:
-    assert plural(count, "case") == text
-
-
 @pytest.mark.parametrize(
     ("per_round", "unit", "words"),
     [
-        (1008.4, "bytes", "1008 bytes per round"),
+        (1008.4, "bytes", "1,008 bytes per round"),
         (1.0, "threads", "1 thread per round"),
         (0.5, "descriptors", "0.50 descriptors per round"),
         (2.0, "boxes\x1b[31m", "2 boxes per round"),

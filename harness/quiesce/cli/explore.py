@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce import shell
+from quiesce.amounts import counted
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, add_verbose, folder, operation_count, output_file, seed_number
@@ -21,7 +22,7 @@ from quiesce.files import naming
 from quiesce.generation.campaign import CampaignResult, run_campaign
 from quiesce.generation.coverage import STATES
 from quiesce.generation.saving import FOLDER, save
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 
 OPERATIONS_DEFAULT: Final = 100_000
 
@@ -115,11 +116,11 @@ def render(result: CampaignResult) -> str:
     """Return what a campaign did and found, in a few lines."""
     kind = "hostile" if result.hostile else "valid"
     lines = [
-        f"{clean_line(result.backend)}: {plural(result.operations, 'operation')} "
-        f"in {plural(result.sequences, f'{kind} sequence')}, seed {result.seed}"
+        f"{clean_line(result.backend)}: {counted(result.operations, 'operation')} "
+        f"in {counted(result.sequences, f'{kind} sequence')}, seed {result.seed}"
     ]
     lines += [
-        f"{plural(count, 'sequence')} ended early: {clean_line(why)}"
+        f"{counted(count, 'sequence')} ended early: {clean_line(why)}"
         for why, count in sorted(result.unsupported.items())
     ]
     discovery = result.discovery
@@ -129,7 +130,7 @@ def render(result: CampaignResult) -> str:
         f"{discovery.shrunk.rule} is broken in sequence {discovery.number}",
         f"  expected: {clean_line(discovery.shrunk.expected)}",
         f"  observed: {clean_line(discovery.shrunk.observed)}",
-        f"  shrunk to {plural(len(discovery.case.body), 'line')} in {plural(discovery.trials, 'trial')}",
+        f"  shrunk to {counted(len(discovery.case.body), 'line')} in {counted(discovery.trials, 'trial')}",
     ]
     if discovery.interrupted:
         lines.append("  shrinking was interrupted; 'quiesce shrink' goes on from the case")

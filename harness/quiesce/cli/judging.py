@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quiesce import shell
+from quiesce.amounts import counted
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import conditions_of, reproduce_command
 from quiesce.reporting.text import clean, clean_line
@@ -18,7 +19,6 @@ from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.amounts import counted
 from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TextIO
 
+from quiesce.amounts import counted
 from quiesce.cli.console import Console
-from quiesce.reporting.text import plural
 
 FILE_NAME: Final = "stderr.txt"
 _STANDARD_ERROR: Final = 2
@@ -102,6 +102,6 @@ def _tell(kept: Path, directory: Path | None, console: Console) -> None:
         kept = Path(shutil.move(kept, directory / FILE_NAME))
     are = "is" if lines == 1 else "are"
     console.complain(
-        f"{plural(lines, 'line')} that libraries wrote to standard error {are} in {kept}; --verbose shows "
+        f"{counted(lines, 'line')} that libraries wrote to standard error {are} in {kept}; --verbose shows "
         f"{'it' if lines == 1 else 'them'} here"
     )

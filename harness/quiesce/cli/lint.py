@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from quiesce.amounts import counted
 from quiesce.cases.lint import lint_cases
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
@@ -11,7 +12,7 @@ from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
 from quiesce.oracle.rules import NAMES
 from quiesce.reference.museum import FAULTS
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,6 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     errors.sort(key=lambda error: (error.path, error.line, error.what))
     files = len({case.path for case in catalogue.cases} | {error.path for error in errors})
     lines = [clean_line(str(error)) for error in errors]
-    found = plural(len(errors), "error") if errors else "no errors"
-    console.write("\n".join([*lines, f"{plural(files, 'case')} read: {found}"]) + "\n")
+    found = counted(len(errors), "error") if errors else "no errors"
+    console.write("\n".join([*lines, f"{counted(files, 'case')} read: {found}"]) + "\n")
     return ExitCode.FINDINGS if errors else ExitCode.NOTHING_FOUND

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any, Final
 
+from quiesce.amounts import counted
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -13,7 +14,7 @@ from quiesce.cli.selection import select_cases
 from quiesce.execution import Proof, ProofMatrix, prove
 from quiesce.reporting.palette import Palette
 from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 
 FAULTS_SHOWN_MAX: Final = 10
 """Up to so many faults the matrix is short enough to be shown without asking."""
@@ -82,7 +83,7 @@ def render_proofs(matrix: ProofMatrix, *, whole: bool, palette: Palette) -> str:
     if whole:
         lines += ["", *matrix_lines(matrix)]
     colour = palette.bad if broken else palette.good
-    proved = f"{plural(len(matrix.proofs), 'case')} against {plural(len(matrix.faults), 'fault')}: "
+    proved = f"{counted(len(matrix.proofs), 'case')} against {counted(len(matrix.faults), 'fault')}: "
     proved += f"{len(broken)} broken" if broken else "every case proves itself"
     return "\n".join([*lines, "", f"{palette.strong}{colour}{proved}{palette.end}"]) + "\n"
 

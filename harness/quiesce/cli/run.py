@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from quiesce import shell
+from quiesce.amounts import counted
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
@@ -24,7 +25,6 @@ from quiesce.execution import described, out_of_scope, run_and_prove
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
 from quiesce.reporting.terminal import render_summary
-from quiesce.reporting.text import plural
 from quiesce.results import Result
 
 RunCase: TypeAlias = Callable[[Case, Backend], Result]
@@ -98,7 +98,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if interruption is not None:
         kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
         where = describe_interruption(interruption)
-        console.complain(f"interrupted: {len(results)} of {plural(plan.size, 'result')} finished{kept}{where}")
+        console.complain(f"interrupted: {len(results)} of {counted(plan.size, 'result')} finished{kept}{where}")
         return ExitCode.INTERRUPTED
     return exit_code(results, incomplete=bool(catalogue.errors) or reports.failed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from quiesce.amounts import counted
 from quiesce.cases.parser import parse_case
 from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, add_verbose, folder, nonempty_path
@@ -15,7 +16,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
 from quiesce.generation.saving import named_case
 from quiesce.generation.shrinking import TRIALS_MAX, shrink
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         shrunk = shrink(
             usable.backend,
             case,
-            progress=lambda trials, lines: console.progress(trials, TRIALS_MAX, f"{plural(lines, 'line')} left"),
+            progress=lambda trials, lines: console.progress(trials, TRIALS_MAX, f"{counted(lines, 'line')} left"),
         )
     finally:
         console.end_progress()

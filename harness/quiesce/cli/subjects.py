@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from quiesce.amounts import counted
 from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
@@ -17,7 +18,6 @@ from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.version import version
 from quiesce.generation.saving import FOLDER
 from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.text import plural
 from quiesce.subjects import catalogue
 from quiesce.subjects.manifest import Subject
 from quiesce.subjects.matrix import Matrix
@@ -80,7 +80,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     except KeyboardInterrupt:
         console.end_progress()
         console.write(run.matrix(rows).text(console.palette))
-        console.complain(f"interrupted: {len(run.ended)} of {plural(len(rows), 'row')} finished")
+        console.complain(f"interrupted: {len(run.ended)} of {counted(len(rows), 'row')} finished")
         return ExitCode.INTERRUPTED
     console.end_progress()
     matrix = run.matrix(rows)

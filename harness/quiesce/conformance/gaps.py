@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from quiesce.amounts import counted
 from quiesce.backend import Capability, Description
 from quiesce.cases.case import Case
 from quiesce.conformance.result import Gap
 from quiesce.generation.campaign import CampaignResult
-from quiesce.reporting.text import plural
 from quiesce.results import Result, Verdict
 
 
@@ -26,7 +26,7 @@ def claims_not_exercised(
             yield Gap(f"capability '{capability}'", "nothing that it is about was served or seen")
     for promise in sorted(description.promises - tested):
         named = sum(promise in case.promises for case in cases)
-        why = "no case tests it" if not named else f"none of {plural(named, 'case')} that test it was executed"
+        why = "no case tests it" if not named else f"none of {counted(named, 'case')} that test it was executed"
         yield Gap(f"promise '{promise}'", why)
 
 

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from quiesce.amounts import counted
 from quiesce.backend import Description
 from quiesce.cases.case import Case
 from quiesce.findings import Finding
 from quiesce.generation.campaign import CampaignResult
 from quiesce.reporting.repetition import told_once
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
 
@@ -119,7 +120,7 @@ def _text(conformance: Conformance) -> str:
         lines.append(
             f"  generated:  {campaign.operations:,} operation{'' if campaign.operations == 1 else 's'} in "
             f"{campaign.sequences:,} {kind} sequence{'' if campaign.sequences == 1 else 's'}, "
-            f"{plural(len(campaign.coverage.actions()), 'kind')} of request in {plural(reached, 'situation')}"
+            f"{counted(len(campaign.coverage.actions()), 'kind')} of request in {counted(reached, 'situation')}"
         )
     if conformance.not_exercised:
         lines.append("not exercised:")
@@ -130,7 +131,7 @@ def _text(conformance: Conformance) -> str:
 
 def _meaning(conformance: Conformance) -> str:
     if conformance.standing is Standing.DOES_NOT_CONFORM:
-        return f"{conformance.standing}, {plural(len(conformance.findings), 'finding')}"
+        return f"{conformance.standing}, {counted(len(conformance.findings), 'finding')}"
     if conformance.standing is Standing.UNPROVEN:
         return f"{conformance.standing}: {'; '.join(map(clean_line, conformance.unproven))}. This is not a pass."
     return str(conformance.standing)
@@ -139,7 +140,7 @@ def _meaning(conformance: Conformance) -> str:
 def _counts(results: Sequence[Result], thing: str) -> str:
     counts = Counter(result.verdict for result in results)
     parts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
-    return f"{plural(len(results), thing)}: {', '.join(parts)}{_lacking(results)}" if results else "nothing ran"
+    return f"{counted(len(results), thing)}: {', '.join(parts)}{_lacking(results)}" if results else "nothing ran"
 
 
 def _lacking(results: Iterable[Result]) -> str:

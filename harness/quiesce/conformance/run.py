@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from quiesce import shell
+from quiesce.amounts import counted
 from quiesce.answers import describe_backend
 from quiesce.backend import Backend, BackendFault, Capability, Description
 from quiesce.cases.case import Case
@@ -40,7 +41,6 @@ from quiesce.execution import run_case
 from quiesce.findings import Finding
 from quiesce.generation.campaign import CampaignResult, reproduce_command, run_campaign
 from quiesce.lockstep import finding_of, run_lockstep
-from quiesce.reporting.text import plural
 from quiesce.results import Result, Verdict
 from quiesce.sweep import RESULTS_MAX, sweep
 
@@ -309,9 +309,8 @@ class _Run:
         findings: tuple[Finding, ...] = ()
         if discovery is not None:
             verdict, findings = Verdict.FAILED, (discovery.shrunk,)
-            again = (
-                f"shrunk to {plural(len(discovery.case.body), 'line')}" if discovery.trials else "it did not fail again"
-            )
+            lines = counted(len(discovery.case.body), "line")
+            again = f"shrunk to {lines}" if discovery.trials else "it did not fail again"
             reason = f"sequence {discovery.number}, {again}"
         elif not campaign.operations:
             verdict, reason = Verdict.UNSUPPORTED, "nothing could be performed"

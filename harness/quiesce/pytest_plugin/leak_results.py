@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
@@ -15,7 +16,6 @@ from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, 
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
-from quiesce.traces.amounts import bytes_in_words
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from quiesce.amounts import counted
 from quiesce.leaks.plan import ROUNDS_MIN
 from quiesce.pytest_plugin.case_items import CaseItem
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SETTINGS
 from quiesce.pytest_plugin.selection import chosen
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
-from quiesce.reporting.text import plural
 
 
 def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:
@@ -41,5 +41,5 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
             if checked == 1
             else f"each is repeated at least {ROUNDS_MIN} times"
         )
-        lines.append(f"quiesce: {plural(checked, 'test')} {are} checked for leaks: {how}")
+        lines.append(f"quiesce: {counted(checked, 'test')} {are} checked for leaks: {how}")
     return lines

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import pytest
 
+from quiesce.amounts import counted
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.findings import Finding
 from quiesce.flavour import Flavour
@@ -26,7 +27,6 @@ from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
-from quiesce.traces.amounts import counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.reporting.counts import BackendCounts, count_by_backend
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
 NAMES_MAX: Final = 3
@@ -35,11 +36,11 @@ def _of_cases(results: Sequence[Result]) -> str:
     if not any(said):
         said = [_holding(by_verdict[Verdict.PASSED])]
     if known := by_verdict[Verdict.KNOWN_UPSTREAM]:
-        said.append(f"{plural(len(known), 'failure')} known upstream on {_where(known)}")
+        said.append(f"{counted(len(known), 'failure')} known upstream on {_where(known)}")
     if inconclusive := by_verdict[Verdict.INCONCLUSIVE]:
         said.append(f"{len(inconclusive)} inconclusive on {_where(inconclusive)}")
     if faults := len({each.caught for each in executed} - {""}):
-        said.append(f"{plural(faults, 'fault')} {_be(faults)} caught")
+        said.append(f"{counted(faults, 'fault')} {_be(faults)} caught")
     return "; ".join(filter(None, said))
 
 
@@ -50,9 +51,9 @@ def closing_line(counts: Sequence[BackendCounts]) -> str:
         return "nothing was executed: no verdict"
     failures = sum(each.failures for each in counts)
     unresolved = sum(each.unresolved for each in counts)
-    where = plural(sum(each.executed > 0 for each in counts), "backend")
-    found = plural(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
-    return f"{plural(executed, 'result')} from {where}: {found}"
+    where = counted(sum(each.executed > 0 for each in counts), "backend")
+    found = counted(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
+    return f"{counted(executed, 'result')} from {where}: {found}"
 
 
 def _distinct(results: Iterable[Result]) -> int:
@@ -64,7 +65,7 @@ def _failing(failed: Sequence[Result], cases: int) -> str:
     if not failed:
         return ""
     count = _distinct(failed)
-    head = f"{count} of {plural(cases, 'case')} {'fails' if count == 1 else 'fail'}"
+    head = f"{count} of {counted(cases, 'case')} {'fails' if count == 1 else 'fail'}"
     backends = Counter(clean_line(each.backend) for each in failed)
     if len(backends) == 1:
         return f"{head} on {next(iter(backends))}"
@@ -73,7 +74,7 @@ def _failing(failed: Sequence[Result], cases: int) -> str:
 
 def _broken(broken: Sequence[Result], cases: int) -> str:
     count = _distinct(broken)
-    return f"{count} of {plural(cases, 'case')} {_be(count)} broken" if count else ""
+    return f"{count} of {counted(cases, 'case')} {_be(count)} broken" if count else ""
 
 
 def _holding(passed: Sequence[Result]) -> str:
@@ -82,14 +83,14 @@ def _holding(passed: Sequence[Result]) -> str:
     count = _distinct(passed)
     bugs = _distinct(each for each in passed if each.upstream)
     of_bugs = "" if not bugs else " of historic bugs" if bugs == count else f" ({bugs} of historic bugs)"
-    runs = f" in {plural(len(passed), 'run')}" if len(passed) != count else ""
-    return f"{plural(count, 'case')}{of_bugs} {'holds' if count == 1 else 'hold'} on {_where(passed)}{runs}"
+    runs = f" in {counted(len(passed), 'run')}" if len(passed) != count else ""
+    return f"{counted(count, 'case')}{of_bugs} {'holds' if count == 1 else 'hold'} on {_where(passed)}{runs}"
 
 
 def _where(results: Iterable[Result]) -> str:
     """Return the one backend's name, or how many there are."""
     names = {each.backend for each in results}
-    return clean_line(names.pop()) if len(names) == 1 else plural(len(names), "backend")
+    return clean_line(names.pop()) if len(names) == 1 else counted(len(names), "backend")
 
 
 def _of_checks(checks: Sequence[Result]) -> str:
@@ -100,21 +101,21 @@ def _of_checks(checks: Sequence[Result]) -> str:
         names = ", ".join(clean_line(each.case) for each in leaking[:NAMES_MAX])
         more = f" and {len(leaking) - NAMES_MAX} more" if len(leaking) > NAMES_MAX else ""
         verb = "leaks" if len(leaking) == 1 else "leak"
-        said.append(f"{len(leaking)} of {plural(len(checks), 'test')} {verb}: {names}{more}")
+        said.append(f"{len(leaking)} of {counted(len(checks), 'test')} {verb}: {names}{more}")
     if failed := sum(each.verdict.is_failure for each in checks) - len(leaking):
-        said.append(f"{failed} of {plural(len(checks), 'test')} {'fails' if failed == 1 else 'fail'} without a leak")
+        said.append(f"{failed} of {counted(len(checks), 'test')} {'fails' if failed == 1 else 'fail'} without a leak")
     if passed:
         verb = "leaks" if len(passed) == 1 else "leak"
         rounds = min(each.rounds for each in passed)
         each = " each" if len(passed) > 1 else ""
-        repeated = f" in at least {plural(rounds, 'round')}{each}" if rounds else ""
-        said.append(f"{plural(len(passed), 'test')} {verb} nothing{repeated}")
+        repeated = f" in at least {counted(rounds, 'round')}{each}" if rounds else ""
+        said.append(f"{counted(len(passed), 'test')} {verb} nothing{repeated}")
     if known := sum(each.verdict is Verdict.KNOWN_UPSTREAM for each in checks):
-        said.append(f"{plural(known, 'test')} {'leaks' if known == 1 else 'leak'} as expected")
+        said.append(f"{counted(known, 'test')} {'leaks' if known == 1 else 'leak'} as expected")
     if open_ := sum(each.verdict is Verdict.INCONCLUSIVE for each in checks):
-        said.append(f"{plural(open_, 'test')} {'has' if open_ == 1 else 'have'} no verdict")
+        said.append(f"{counted(open_, 'test')} {'has' if open_ == 1 else 'have'} no verdict")
     if skipped := sum(not each.verdict.executed for each in checks):
-        said.append(f"{plural(skipped, 'test')} {'was' if skipped == 1 else 'were'} skipped")
+        said.append(f"{counted(skipped, 'test')} {'was' if skipped == 1 else 'were'} skipped")
     return "; ".join(said)
 
 

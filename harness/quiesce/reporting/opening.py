@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 
 VERSION_CHARACTERS_MAX: Final = 60
 _DETAIL: Final = re.compile(r" \([^()]*\)")
@@ -29,13 +30,13 @@ def opening_lines(cases: int, of_bugs: int, backends: Iterable[Chosen], seed: in
     controls = cases - of_bugs
     kinds = "" if controls else " of historic bugs"
     if of_bugs and controls:
-        kinds = f" ({of_bugs} of historic bugs and {plural(controls, 'control')})"
+        kinds = f" ({of_bugs} of historic bugs and {counted(controls, 'control')})"
     rows = [
         [f"  {clean_line(each.name)}", f"{each.cases} of {cases}", short_version(each.version)] for each in backends
     ]
-    said = f"{plural(cases, 'case')}{kinds}"
+    said = f"{counted(cases, 'case')}{kinds}"
     return [
-        f"{said} on {plural(len(rows), 'backend')}, seed {seed}",
+        f"{said} on {counted(len(rows), 'backend')}, seed {seed}",
         *(align(rows, right=frozenset({1})) if rows else []),
     ]
 

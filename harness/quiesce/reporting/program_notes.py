@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from quiesce.amounts import bytes_in_words
 from quiesce.program_run import ProgramRun
 from quiesce.reporting.program_page.holders import things_of
-from quiesce.reporting.program_page.words import exact
 from quiesce.reporting.text import clean_line
 
 
@@ -16,7 +16,7 @@ def program_notes(program: ProgramRun) -> Iterator[str]:
     held = program.holdings
     moment = "held at exit" if held.at_exit else "held at its end"
     for each in held.kept:
-        size = f"{exact(each.size_bytes)} in " if each.size_bytes else ""
+        size = f"{bytes_in_words(each.size_bytes)} in " if each.size_bytes else ""
         call = f"{each.thing} from {each.site.call}"
         yield clean_line(f"{moment} ({each.state}): {size}{each.count:,} x {call} on device {each.device}")
     more = held.count - sum(each.count for each in held.kept)

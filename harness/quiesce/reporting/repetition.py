@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.contract import IN_PROTOCOL
-from quiesce.reporting.text import clean_line, failure_text, plural
+from quiesce.reporting.text import clean_line, failure_text
 from quiesce.results import Result
 
 NAMES_MAX: Final = 5
@@ -28,7 +29,7 @@ class Failure:
             return text
         names = ", ".join(clean_line(each.case) for each in self.alike[:NAMES_MAX])
         more = f" and {len(self.alike) - NAMES_MAX} more" if len(self.alike) > NAMES_MAX else ""
-        also = f"  also in:   {plural(len(self.alike), 'other case')} of this driver: {names}{more}"
+        also = f"  also in:   {counted(len(self.alike), 'other case')} of this driver: {names}{more}"
         return f"{text}\n{also}"
 
 

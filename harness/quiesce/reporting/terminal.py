@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.reporting.conclusion import conclusions
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.palette import PLAIN, Palette
 from quiesce.reporting.repetition import told_once
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 from quiesce.results import LEAK_CHECK, Result, Verdict
 
 REASONS_MAX: Final = 3
@@ -64,7 +65,7 @@ def empty_warnings(counts: Sequence[BackendCounts], results: Iterable[Result] = 
 
 
 def _most_common(reasons: Counter[str]) -> str:
-    kept = [f"{reason} ({plural(count, 'case')})" for reason, count in reasons.most_common(REASONS_MAX) if reason]
+    kept = [f"{reason} ({counted(count, 'case')})" for reason, count in reasons.most_common(REASONS_MAX) if reason]
     return f" Most common: {'; '.join(kept)}." if kept else ""
 
 

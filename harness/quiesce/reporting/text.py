@@ -11,6 +11,7 @@ import unicodedata
 from itertools import groupby
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.findings import CallSite, Finding, Frame, RoundReadings
 from quiesce.results import Result
 
@@ -80,7 +81,7 @@ def frame_line(frame: Frame) -> str:
 def folded_line(frames: list[Frame]) -> str:
     """Return what is said in place of neighbouring frames that are somebody's plumbing."""
     names = " and ".join(dict.fromkeys(clean_line(frame.folded) for frame in frames))
-    return f"… {plural(len(frames), 'frame')} of {names} folded"
+    return f"… {counted(len(frames), 'frame')} of {names} folded"
 
 
 def call_site_lines(site: CallSite) -> list[str]:
@@ -91,7 +92,7 @@ def call_site_lines(site: CallSite) -> list[str]:
         frames = list(neighbours)
         lines.extend([folded_line(frames)] if is_folded else map(frame_line, frames))
     if len(lines) > FRAME_LINES_MAX:
-        note = f"… {plural(len(lines) - FRAME_LINES_MAX, 'more line')}; the JSON report holds all"
+        note = f"… {counted(len(lines) - FRAME_LINES_MAX, 'more line')}; the JSON report holds all"
         lines = [*lines[:FRAME_LINES_MAX], note]
     return [call + (":" if lines else ""), *(f"  {line}" for line in lines)]
 
@@ -139,13 +140,8 @@ def failure_text(result: Result) -> str:
 
 
 def rate(readings: RoundReadings) -> str:
-    """Return by how much a gauge grows, as ``133 bytes per round`` or ``0.50 descriptors per round``."""
+    """Return by how much a gauge grows, as ``1,330 bytes per round`` or ``0.50 descriptors per round``."""
     per_round = readings.per_round
-    count = f"{per_round:.0f}" if per_round >= 1 else f"{per_round:.2f}"
+    count = f"{per_round:,.0f}" if per_round >= 1 else f"{per_round:.2f}"
     unit = clean_line(readings.unit)
     return f"{count} {unit.removesuffix('s') if count == '1' else unit} per round"
-
-
-def plural(count: int, thing: str) -> str:
-    """Return ``1 case`` or ``2 cases``."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.reporting.palette import PLAIN, Palette
 from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean, clean_line, failure_text, plural
+from quiesce.reporting.text import clean, clean_line, failure_text
 from quiesce.results import Result, Verdict
 from quiesce.subjects.manifest import SubjectKind
 from quiesce.subjects.row import Row, RowResult
@@ -91,7 +92,7 @@ class Matrix:
         failures = sum(count for verdict, count in counts.items() if verdict.is_failure)
         listed = [row for row in self.rows if row.row.release.expectations is not None]
         unexpected = sum(result.verdict.is_failure for row in listed for result in row.results)
-        ran = f"{plural(executed, 'result')} from {plural(len(self.rows), 'row')}"
+        ran = f"{counted(executed, 'result')} from {counted(len(self.rows), 'row')}"
         if not executed:
             text, colour = "nothing was executed: no verdict", palette.bad
         elif failures:
@@ -99,7 +100,7 @@ class Matrix:
             told = [f"{unexpected} not as expected"] * bool(unexpected) + [news] * (failures > unexpected)
             text, colour = f"{ran}: {', '.join(told)}", palette.bad
         elif self.unbuilt:
-            text, colour = f"{ran} as expected; {plural(len(self.unbuilt), 'row')} did not run", palette.bad
+            text, colour = f"{ran} as expected; {counted(len(self.unbuilt), 'row')} did not run", palette.bad
         else:
             text, colour = f"{ran}: all as expected", palette.good
         return f"{palette.strong}{colour}{text}{palette.end}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from quiesce.amounts import counted
 from quiesce.simulator.ledger import CALL_KINDS, Ledger
-from quiesce.traces.amounts import counted
 
 Met: TypeAlias = Mapping[str, tuple[int, int]]
 """For each kind of call, how many calls one process made, and how many of them the run let fail."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.findings import Finding
-from quiesce.traces.amounts import counted
 
 SHOWN_MAX: Final = 20
 """How many findings of one rule are shown; the last one says how many there were."""

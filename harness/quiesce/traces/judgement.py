@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.findings import Finding
 from quiesce.flavour import Flavour
@@ -28,7 +29,6 @@ from quiesce.program_run import OutOfMemory
 from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
-from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.causes import Causes

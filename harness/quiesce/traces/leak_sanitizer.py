@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.traces.address_sanitizer import ERROR, ErrorSection
-from quiesce.traces.amounts import bytes_in_words
 from quiesce.traces.log_lines import log_lines
 from quiesce.traces.native_leaks import (
     FRAMES_MAX,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding, Grade
 from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import HANDLES_GONE, NOTHING_LEFT
 from quiesce.simulator.ledger import LiveThing, Reach
-from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.origins import Origins
+from quiesce.traces.thing_names import things_in_words
 
 HELD_MAX: Final = 20
 """How many places a note lists that made what is held at the end."""

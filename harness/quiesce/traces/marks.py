@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding, Grade
 from quiesce.kinds import Kind
 from quiesce.oracle.growth import grows_as_expected
 from quiesce.oracle.rules.closing import GROWTH
 from quiesce.simulator.ledger import Record
-from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.live_set import LiveSet, Maker
 from quiesce.traces.origins import Origins
+from quiesce.traces.thing_names import things_in_words
 
 WARM_UP: Final = 2
 """How many of the first marks are not judged: contexts, workspaces and caches are made then."""

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Final
 
-from quiesce.traces.amounts import counted
+from quiesce.amounts import counted
 from quiesce.traces.log_lines import log_lines
 from quiesce.traces.native_leaks import (
     RECORDS_MAX,

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding, Grade
 from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import NOTHING_LEFT
-from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded
 from quiesce.traces.judgement import Judgement

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import CallSite
 from quiesce.program_run import HOLDERS_MAX, Holder, OutOfMemory
 from quiesce.simulator.ledger import Flag, Ledger, Record, Seen, Thing
-from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
 from quiesce.traces.makers import made_at
 from quiesce.traces.origins import Origins
+from quiesce.traces.thing_names import things_in_words
 
 _OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from quiesce.amounts import bytes_in_words
 from quiesce.simulator.flavours import KNOWN, Simulated
 from quiesce.simulator.ledger import Record, Thing
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
-from quiesce.traces.amounts import bytes_in_words, things_in_words
+from quiesce.traces.thing_names import things_in_words
 
 Owner: TypeAlias = Callable[[Path], Package | None]
 """Finds the package that a file belongs to."""

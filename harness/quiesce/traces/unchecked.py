@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.simulator.ledger import Ledger
-from quiesce.traces.amounts import bytes_in_words, counted
 from quiesce.traces.at_exit import AtExit
 
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from quiesce.amounts import bytes_in_words
 from quiesce.simulator.ledger import Flag, Record, Seen, Thing
-from quiesce.traces.amounts import bytes_in_words
 
 
 @dataclass(frozen=True, slots=True)

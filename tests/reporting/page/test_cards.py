@@ -59,7 +59,7 @@ def test_each_gauge_that_grows_has_its_plot(leaking: Result) -> None:
     other = replace(found, readings=replace(found.readings, gauge="threads", unit="threads", per_round=1.0))
     (card,) = make_cards([replace(leaking, findings=(found, other, replace(found, readings=None)))])
     assert card.has_plot
-    assert card.gist == "the C heap grows by 1008 bytes per round; the C heap grows by 1008 bytes per round"
+    assert card.gist == "the C heap grows by 1,008 bytes per round; the C heap grows by 1,008 bytes per round"
     assert [finding.plot and unpacked(finding.plot)["gauge"] for finding in card.findings] == [
         "the C heap",
         "threads",
@@ -121,6 +121,6 @@ def test_beyond_the_limit_a_leak_is_told_in_words(
     plain = replace(leaking, findings=(Finding("rule", "this", "that"),))
     first, second, third = make_cards([failing, leaking, plain])
     assert (first.has_plot, second.has_plot, third.has_plot) == (True, False, False)
-    assert "1008 bytes per round" in second.findings[0].growth
+    assert "1,008 bytes per round" in second.findings[0].growth
     assert second.note.startswith("The first 1 findings carry plots")
     assert third.note == ""

@@ -39,7 +39,7 @@ def test_many_bytes_are_told_in_the_units_of_the_scale() -> None:
     readings = replace(STEADY, unit="bytes", per_round=20971536.0)
     assert make_growth_plot(readings).rate == "20 MiB per round"
     assert "The growth of 20 MiB per round was" in growth_words(readings)
-    assert make_growth_plot(replace(readings, per_round=1008.0)).rate == "1008 bytes per round"
+    assert make_growth_plot(replace(readings, per_round=1008.0)).rate == "1,008 bytes per round"
 
 
 def test_the_words_say_what_the_picture_shows() -> None:

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.program_run import Holding, Holdings
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.page.sizes import format_bytes
 from quiesce.reporting.program_page.places import frame_line
-from quiesce.reporting.program_page.words import exact
-from quiesce.reporting.text import plural
 
 ROWS_MAX: Final = 48
 """Of a deeper stack, the innermost frames are shown."""
@@ -97,7 +96,7 @@ def _cells(node: _Node, total: int, start: float, row: int) -> Iterator[Cell | N
     if part < PART_MIN:
         yield None
         return
-    words = [node.label, node.full, f"{exact(node.size_bytes)} in {plural(node.count, 'block')}"]
+    words = [node.label, node.full, f"{bytes_in_words(node.size_bytes)} in {counted(node.count, 'block')}"]
     yield Cell(
         x_percent=round(100 * start, 3),
         width_percent=round(100 * part, 3),

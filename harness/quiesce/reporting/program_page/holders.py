@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.program_run import Holding, Holdings
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.program_page.flame import Flame, make_flame, states_of
 from quiesce.reporting.program_page.places import Site, make_site, short_place
-from quiesce.reporting.program_page.words import exact
-from quiesce.reporting.text import plural
 
 ROWS_MAX: Final = 100
 """So many places are in the table; report.json has more."""
@@ -63,7 +62,7 @@ def _sentence(holdings: Holdings) -> str:
         if holdings.at_exit
         else ". The process did not run its exit handlers, so pointers to them were not searched for"
     )
-    return f"{exact(holdings.size_bytes)} in {things_of(holdings.kept, holdings.count)}{unjudged}"
+    return f"{bytes_in_words(holdings.size_bytes)} in {things_of(holdings.kept, holdings.count)}{unjudged}"
 
 
 def things_of(kept: Iterable[Holding], count: int) -> str:
@@ -75,8 +74,8 @@ def things_of(kept: Iterable[Holding], count: int) -> str:
         else:
             handles += each.count
     more = count - blocks - handles
-    counted = [(blocks, "block"), (handles, "handle"), (more, "more thing")]
-    return " and ".join(plural(number, thing) for number, thing in counted if number)
+    parts = [(blocks, "block"), (handles, "handle"), (more, "more thing")]
+    return " and ".join(counted(number, thing) for number, thing in parts if number)
 
 
 def _holder(holding: Holding, total: int) -> Holder:
@@ -84,7 +83,7 @@ def _holder(holding: Holding, total: int) -> Holder:
     return Holder(
         state=shorten(holding.state),
         what=f"{number}{shorten(holding.thing)}",
-        size=exact(holding.size_bytes) if holding.size_bytes else "",
+        size=bytes_in_words(holding.size_bytes) if holding.size_bytes else "",
         share=round(100 * holding.size_bytes / total, 1) if total else 0.0,
         place=short_place(holding.site),
         site=make_site(holding.site),

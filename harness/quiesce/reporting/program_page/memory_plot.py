@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.program_run import OTHER, Event, MemoryHistory, MemorySeries
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.page.scale import byte_ticks
 from quiesce.reporting.page.sizes import bounded
 from quiesce.reporting.program_page.axis import Axis, Tick
-from quiesce.reporting.program_page.words import exact, kind_of
+from quiesce.reporting.program_page.words import kind_of
 
 WIDTH: Final = 2000
 HEIGHT: Final = 500
@@ -84,7 +85,7 @@ def make_memory_plot(memory: MemoryHistory, axis: Axis, devices: int, noted: Ite
         _layer(series, lower, upper, columns, top, colour, devices)
         for colour, (series, (lower, upper)) in enumerate(zip(memory.series, stacked, strict=True))
     )
-    peak = exact(memory.peak_bytes)
+    peak = bytes_in_words(memory.peak_bytes)
     return MemoryPlot(
         layers=layers,
         x_ticks=axis.ticks(),
@@ -128,8 +129,8 @@ def _layer(
         name=name[:1].upper() + name[1:],
         colour=None if series.kind == OTHER else colour,
         path=_path(columns, lower, upper, top),
-        peak=exact(series.peak_bytes),
-        at_end=exact(series.bytes[-1]),
+        peak=bytes_in_words(series.peak_bytes),
+        at_end=bytes_in_words(series.bytes[-1]),
         allocations=series.allocations,
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.program_run import Holder, OutOfMemory
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.program_page.places import Site, make_site, short_place
-from quiesce.reporting.program_page.words import exact
-from quiesce.reporting.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def make_exhaustion(refused: OutOfMemory) -> Exhaustion:
     """Return the words for a refusal."""
     total = max(1, refused.capacity_bytes)
     parts = (
-        ("live", f"live in {plural(refused.live_count, 'block')}", refused.live_bytes),
+        ("live", f"live in {counted(refused.live_count, 'block')}", refused.live_bytes),
         ("cached", "cached in pools of the runtime", refused.cached_bytes),
         ("fragmented", "taken by rounding", refused.fragmented_bytes),
         ("free", "free", refused.free_bytes),
@@ -55,19 +54,21 @@ def make_exhaustion(refused: OutOfMemory) -> Exhaustion:
     return Exhaustion(
         sentence=_sentence(refused),
         asked_by=make_site(refused.site),
-        parts=tuple(Part(kind, name, exact(size), _percent(size, total)) for kind, name, size in parts),
+        parts=tuple(Part(kind, name, bytes_in_words(size), _percent(size, total)) for kind, name, size in parts),
         holders=tuple(_row(holder, total) for holder in refused.holders),
         left_out=refused.holders_count - len(refused.holders),
     )
 
 
 def _sentence(refused: OutOfMemory) -> str:
-    asked = f"{shorten(refused.site.call)} asked for {exact(refused.requested_bytes)} of {shorten(refused.thing)}"
+    asked = (
+        f"{shorten(refused.site.call)} asked for {bytes_in_words(refused.requested_bytes)} of {shorten(refused.thing)}"
+    )
     where = f"{asked} on device {refused.device}, at call {refused.site.number:,}"
     if refused.is_injected:
-        return f"{where}. --fail caused this refusal. The capacity is {exact(refused.capacity_bytes)}."
+        return f"{where}. --fail caused this refusal. The capacity is {bytes_in_words(refused.capacity_bytes)}."
     first = "the first refusal" if refused.is_first else "the first refusal that was kept"
-    return f"{where}, and was refused ({first}). The capacity is {exact(refused.capacity_bytes)}."
+    return f"{where}, and was refused ({first}). The capacity is {bytes_in_words(refused.capacity_bytes)}."
 
 
 def _percent(size_bytes: int, total: int) -> float:
@@ -76,8 +77,8 @@ def _percent(size_bytes: int, total: int) -> float:
 
 def _row(holder: Holder, total: int) -> HolderRow:
     return HolderRow(
-        what=f"{plural(holder.count, 'block')} of {shorten(holder.thing)}",
-        size=exact(holder.size_bytes),
+        what=f"{counted(holder.count, 'block')} of {shorten(holder.thing)}",
+        size=bytes_in_words(holder.size_bytes),
         share=_percent(holder.size_bytes, total),
         place=short_place(holder.site),
         site=make_site(holder.site),

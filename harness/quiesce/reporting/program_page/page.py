@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.program_run import Conditions, ProgramRun
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.page.glossary import VERDICTS, sentence_of
@@ -17,9 +18,9 @@ from quiesce.reporting.program_page.findings import FindingCard, make_findings, 
 from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
 from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
 from quiesce.reporting.program_page.out_of_memory import Exhaustion, make_exhaustion
-from quiesce.reporting.program_page.words import exact, title_of
+from quiesce.reporting.program_page.words import title_of
 from quiesce.reporting.run_keys import ENDED
-from quiesce.reporting.text import clean_line, plural
+from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Result, Verdict
 
 WHOLE_PROCESSES_MAX: Final = 24
@@ -173,9 +174,9 @@ def _facts(result: Result, program: ProgramRun) -> Iterable[tuple[str, str, str]
     seen = sum(finding.seen for finding in result.findings)
     again = f"seen {seen:,} times" if seen > len(result.findings) else ""
     yield "Findings", f"{len(result.findings) + more:,}", ", ".join(filter(None, [shown, again]))
-    yield "Peak of memory", exact(memory.peak_bytes), when
+    yield "Peak of memory", bytes_in_words(memory.peak_bytes), when
     held = "Held at exit" if holdings.at_exit else "Held when it ended"
-    yield held, exact(holdings.size_bytes), things_of(holdings.kept, holdings.count)
+    yield held, bytes_in_words(holdings.size_bytes), things_of(holdings.kept, holdings.count)
     if memory.refused_count:
         yield "Refused requests", f"{memory.refused_count:,}", ""
     kept = f"kept from {program.first_call:,} on" if program.first_call else ""
@@ -205,8 +206,8 @@ def _conditions(conditions: Conditions, report: Report) -> tuple[tuple[str, str]
 
 
 def _devices(conditions: Conditions) -> str:
-    size = f", {exact(conditions.capacity_bytes)} each" if conditions.capacity_bytes else ""
-    return f"{plural(conditions.devices, 'device')}{size}"
+    size = f", {bytes_in_words(conditions.capacity_bytes)} each" if conditions.capacity_bytes else ""
+    return f"{counted(conditions.devices, 'device')}{size}"
 
 
 def _rules(broken: Iterable[str]) -> Iterable[Rule]:

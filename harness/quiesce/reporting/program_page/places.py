@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.findings import CallSite, Frame
 from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.text import plural
 
 FRAMES_SHOWN_MAX: Final = 40
 """Frames of one call that are shown, from the innermost one; report.json has all."""
@@ -72,7 +72,7 @@ def _lines(frames: tuple[Frame, ...]) -> Iterator[FrameLine]:
             continue
         group = list(neighbours)
         names = " and ".join(dict.fromkeys(shorten(frame.folded) for frame in group))
-        yield FrameLine(f"{plural(len(group), 'frame')} of {names}", "", "", is_folded=True)
+        yield FrameLine(f"{counted(len(group), 'frame')} of {names}", "", "", is_folded=True)
 
 
 def short_place(site: CallSite) -> str:

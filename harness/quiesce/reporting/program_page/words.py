@@ -18,7 +18,6 @@ from quiesce.program_rules import (
     OWN_FREED,
 )
 from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.page.sizes import format_bytes
 
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     FREED_ONCE: (Kind.DOUBLE_FREE, "double frees"),
@@ -46,12 +45,6 @@ def heading_of(rule: str) -> str:
     """Return :func:`title_of` with a capital letter, unless it is the rule's own name."""
     title = title_of(rule)
     return title if title == shorten(rule) else title[:1].upper() + title[1:]
-
-
-def exact(size_bytes: int) -> str:
-    """Return ``1,048,576 bytes (1 MiB)``; of less than 1 KiB, the bytes alone."""
-    whole = f"{size_bytes:,} {'byte' if size_bytes == 1 else 'bytes'}"
-    return whole if abs(size_bytes) < 1024 else f"{whole} ({format_bytes(size_bytes)})"
 
 
 def kind_of(kind: str, device: int | None, stream: int | None, *, devices: int) -> str:

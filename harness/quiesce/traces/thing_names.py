@@ -1,13 +1,12 @@
-"""Numbers for people: whole, with units, and with plurals that agree."""
+"""What the things of a ledger are called where they are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.simulator.ledger import Thing
-
-_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 _THINGS: Final[Mapping[Thing, tuple[str, str]]] = {
     Thing.DEVICE: ("block", " of device memory"),
@@ -25,19 +24,3 @@ def things_in_words(thing: Thing, count: int) -> str:
     """Return ``1 block of device memory`` or ``2 streams``."""
     noun, more = _THINGS.get(thing, (thing.name.lower().replace("_", " "), ""))
     return counted(count, noun) + more
-
-
-def counted(count: int, thing: str) -> str:
-    """Return ``1 block`` or ``2,000 blocks``."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
-
-
-def bytes_in_words(size_bytes: int) -> str:
-    """Return ``512 bytes``, ``1,048,576 bytes (1 MiB)`` or ``1,500,000 bytes (1.4 MiB)``."""
-    exact = counted(size_bytes, "byte")
-    if abs(size_bytes) < 1024:
-        return exact
-    power = min((abs(size_bytes).bit_length() - 1) // 10, len(_UNITS))
-    whole, rest = divmod(size_bytes, 1 << 10 * power)
-    amount = f"{whole:,}" if not rest else f"{size_bytes / (1 << 10 * power):,.1f}"
-    return f"{exact} ({amount} {_UNITS[power - 1]})"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.simulator.ledger import Thing
-from quiesce.traces.amounts import bytes_in_words, counted, things_in_words
+from quiesce.traces.thing_names import things_in_words
 
 
 @pytest.mark.parametrize(
