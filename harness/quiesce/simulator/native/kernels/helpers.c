@@ -1,0 +1,283 @@
+#include "kernels/helpers.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+// -- rounding modes of the processor ---------------------------------------------------------------------------------
+
+// Control and status words of SSE: exceptions masked, subnormals kept, rounding in bits 13 and 14.
+enum { WORD_NEAREST = 0x1f80, WORD_DOWN = 0x3f80, WORD_UP = 0x5f80, WORD_TO_ZERO = 0x7f80 };
+
+static inline uint32_t enter(uint32_t word) {
+    uint32_t before;
+    __asm__ volatile("stmxcsr %0" : "=m"(before)::"memory");
+    __asm__ volatile("ldmxcsr %0" ::"m"(word) : "memory");
+    return before;
+}
+
+static inline void leave(uint32_t before) { __asm__ volatile("ldmxcsr %0" ::"m"(before) : "memory"); }
+
+// The compiler may not move arithmetic over this, and may not know what the number is.
+#define PIN(number) __asm__ volatile("" : "+x"(number)::"memory")
+
+#define TWO(name, mode, word, type, suffix, expression)                             \
+    static type quiesce_kernel_##name##_##mode##_##suffix(type a, type b) {         \
+        uint32_t before = enter(word);                                              \
+        PIN(a);                                                                     \
+        PIN(b);                                                                     \
+        type result = expression;                                                   \
+        PIN(result);                                                                \
+        leave(before);                                                              \
+        return result;                                                              \
+    }
+#define ONE(name, mode, word, type, suffix, expression)                             \
+    static type quiesce_kernel_##name##_##mode##_##suffix(type a) {                 \
+        uint32_t before = enter(word);                                              \
+        PIN(a);                                                                     \
+        type result = expression;                                                   \
+        PIN(result);                                                                \
+        leave(before);                                                              \
+        return result;                                                              \
+    }
+
+static inline float root_f32(float a) {
+    __asm__ volatile("sqrtss %0, %0" : "+x"(a));
+    return a;
+}
+static inline double root_f64(double a) {
+    __asm__ volatile("sqrtsd %0, %0" : "+x"(a));
+    return a;
+}
+
+#define ARITHMETIC(mode, word, type, suffix)                 \
+    TWO(add, mode, word, type, suffix, a + b)                \
+    TWO(sub, mode, word, type, suffix, a - b)                \
+    TWO(mul, mode, word, type, suffix, a *b)                 \
+    TWO(div, mode, word, type, suffix, a / b)                \
+    ONE(sqrt, mode, word, type, suffix, root_##suffix(a))    \
+    ONE(rcp, mode, word, type, suffix, (type)1 / a)
+ARITHMETIC(rz, WORD_TO_ZERO, float, f32)
+ARITHMETIC(rm, WORD_DOWN, float, f32)
+ARITHMETIC(rp, WORD_UP, float, f32)
+ARITHMETIC(rz, WORD_TO_ZERO, double, f64)
+ARITHMETIC(rm, WORD_DOWN, double, f64)
+ARITHMETIC(rp, WORD_UP, double, f64)
+
+// glibc's functions follow the rounding mode, with the processor's instruction and without.
+static float (*fma_f32)(float, float, float);
+static double (*fma_f64)(double, double, double);
+
+#define FUSED(mode, word, type, suffix, function)                                         \
+    static type quiesce_kernel_fma_##mode##_##suffix(type a, type b, type c) {            \
+        uint32_t before = enter(word);                                                    \
+        PIN(a);                                                                           \
+        PIN(b);                                                                           \
+        PIN(c);                                                                           \
+        type result = function(a, b, c);                                                  \
+        PIN(result);                                                                      \
+        leave(before);                                                                    \
+        return result;                                                                    \
+    }
+FUSED(rz, WORD_TO_ZERO, float, f32, fma_f32)
+FUSED(rm, WORD_DOWN, float, f32, fma_f32)
+FUSED(rp, WORD_UP, float, f32, fma_f32)
+FUSED(rz, WORD_TO_ZERO, double, f64, fma_f64)
+FUSED(rm, WORD_DOWN, double, f64, fma_f64)
+FUSED(rp, WORD_UP, double, f64, fma_f64)
+
+// -- numbers with fewer bits -----------------------------------------------------------------------------------------
+
+static uint64_t bits_of(double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static double number_of(uint64_t bits) {
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+// Whether a value is rounded away from zero: `rest` is what is cut off, of `cut` bits, below the last bit that is kept.
+static bool rounds_away(uint64_t kept, uint64_t rest, unsigned cut, bool negative, uint32_t rounding) {
+    uint64_t half = 1ull << (cut - 1);
+    switch (rounding) {
+        case ROUND_TO_ZERO: return false;
+        case ROUND_DOWN: return negative && rest;
+        case ROUND_UP: return !negative && rest;
+        case ROUND_NEAREST_AWAY: return rest >= half;
+        default: return rest > half || (rest == half && (kept & 1));
+    }
+}
+
+// Rounds a double once to a format of IEEE 754 with that many bits for the exponent and the fraction.
+static uint32_t narrow(double number, unsigned exponent_bits, unsigned fraction_bits, uint32_t rounding) {
+    uint64_t bits = bits_of(number), fraction = bits & 0xfffffffffffffull;
+    bool negative = bits >> 63;
+    int exponent = (int)(bits >> 52 & 0x7ff);
+    uint32_t sign = (uint32_t)negative << (exponent_bits + fraction_bits);
+    uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
+    // The only NaN of PTX has all bits but the sign.
+    if (exponent == 0x7ff) return fraction ? infinity | ((1u << fraction_bits) - 1) : sign | infinity;
+    if (!exponent) exponent = 1;  // a subnormal double
+    else fraction |= 1ull << 52;
+    int biased = exponent - 1023 + (1 << (exponent_bits - 1)) - 1;
+    unsigned cut = 52 - fraction_bits;
+    if (biased < 1) {  // a subnormal, or nothing
+        unsigned more = (unsigned)(1 - biased);
+        cut = cut + more > 60 ? 60 : cut + more;
+        biased = 0;
+    }
+    uint64_t kept = fraction >> cut, rest = fraction & ((1ull << cut) - 1);
+    if (rest && rounds_away(kept, rest, cut, negative, rounding)) kept++;
+    // The leading bit of a normal number adds one to the exponent; a carry does the same.
+    uint64_t result = kept + ((uint64_t)(biased ? biased - 1 : 0) << fraction_bits);
+    if (result < infinity) return sign | (uint32_t)result;
+    bool inwards = rounding == ROUND_TO_ZERO || rounding == (negative ? ROUND_UP : ROUND_DOWN);
+    return sign | (inwards ? infinity - 1 : infinity);
+}
+
+static double widen(uint32_t bits, unsigned exponent_bits, unsigned fraction_bits) {
+    uint64_t fraction = bits & ((1u << fraction_bits) - 1);
+    uint64_t sign = (uint64_t)(bits >> (exponent_bits + fraction_bits) & 1) << 63;
+    int largest = (1 << exponent_bits) - 1, exponent = (int)(bits >> fraction_bits) & largest, bias = largest >> 1;
+    if (exponent == largest) return number_of(sign | 0x7ffull << 52 | fraction << (52 - fraction_bits));
+    double number = ldexp((double)(exponent ? fraction | 1ull << fraction_bits : fraction),
+                          (exponent ? exponent : 1) - bias - (int)fraction_bits);
+    return number_of(bits_of(number) | sign);
+}
+
+// a * b + c as a double whose last bit says whether something was cut off, so that one more rounding is right.
+// The product of two numbers of 11 bits or fewer is exact.
+static double fused(double a, double b, double c) {
+    double product = a * b;
+    PIN(product);  // or the compiler may fuse it with the sum
+    double sum = product + c;
+    if (!isfinite(sum)) return sum;
+    double part = sum - product;
+    double error = (product - (sum - part)) + (c - part);
+    uint64_t bits = bits_of(sum);
+    if (error == 0 || (bits & 1)) return sum;
+    return number_of((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
+}
+
+// An integer as a double, odd where bits were lost.
+static double from_unsigned(uint64_t value) {
+    unsigned cut = value >> 53 ? 11 : 0;
+    uint64_t lost = value & ((1ull << cut) - 1);
+    return (double)(value >> cut << cut | (uint64_t)(lost != 0) << cut);
+}
+
+static uint16_t quiesce_kernel_narrow_f16(double number, uint32_t rounding) {
+    return (uint16_t)narrow(number, 5, 10, rounding);
+}
+static uint16_t quiesce_kernel_narrow_bf16(double number, uint32_t rounding) {
+    return (uint16_t)narrow(number, 8, 7, rounding);
+}
+static uint32_t quiesce_kernel_narrow_tf32(double number, uint32_t rounding) {
+    return narrow(number, 8, 10, rounding) << 13;
+}
+static float quiesce_kernel_narrow_f32(double number, uint32_t rounding) {
+    uint32_t bits = narrow(number, 8, 23, rounding);
+    float result;
+    memcpy(&result, &bits, sizeof result);
+    return result;
+}
+static double quiesce_kernel_widen_f16(uint16_t bits) { return widen(bits, 5, 10); }
+static uint16_t quiesce_kernel_fma_f16(uint16_t a, uint16_t b, uint16_t c, uint32_t rounding) {
+    return (uint16_t)narrow(fused(widen(a, 5, 10), widen(b, 5, 10), widen(c, 5, 10)), 5, 10, rounding);
+}
+static uint16_t quiesce_kernel_fma_bf16(uint16_t a, uint16_t b, uint16_t c, uint32_t rounding) {
+    return (uint16_t)narrow(fused(widen(a, 8, 7), widen(b, 8, 7), widen(c, 8, 7)), 8, 7, rounding);
+}
+
+// -- integers to floating point --------------------------------------------------------------------------------------
+
+// A double that is exact, or odd: rounding it to a shorter format is right.
+static double quiesce_kernel_odd_u64(uint64_t value) { return from_unsigned(value); }
+static double quiesce_kernel_odd_s64(int64_t value) {
+    return value < 0 ? -from_unsigned(-(uint64_t)value) : from_unsigned((uint64_t)value);
+}
+
+#define FROM_INTEGER(mode, word)                                          \
+    static double quiesce_kernel_cvt_##mode##_f64_s64(int64_t value) {    \
+        uint32_t before = enter(word);                                    \
+        double result;                                                    \
+        __asm__ volatile("cvtsi2sdq %1, %0" : "=x"(result) : "r"(value)); \
+        PIN(result);                                                      \
+        leave(before);                                                    \
+        return result;                                                    \
+    }                                                                     \
+    static double quiesce_kernel_cvt_##mode##_f64_u64(uint64_t value) {   \
+        uint32_t before = enter(word);                                    \
+        double high = (double)(uint32_t)(value >> 32) * 0x1p32;           \
+        double low = (double)(uint32_t)value;                             \
+        PIN(high);                                                        \
+        PIN(low);                                                         \
+        double result = high + low;                                       \
+        PIN(result);                                                      \
+        leave(before);                                                    \
+        return result;                                      \
+    }
+FROM_INTEGER(rz, WORD_TO_ZERO)
+FROM_INTEGER(rm, WORD_DOWN)
+FROM_INTEGER(rp, WORD_UP)
+
+// -- clocks ----------------------------------------------------------------------------------------------------------
+
+// Not time, but a number that grows with each question: a kernel that prints it prints the same in every run.
+static uint64_t quiesce_kernel_clock(void) {
+    static uint64_t now;
+    return __atomic_add_fetch(&now, 64, __ATOMIC_RELAXED);
+}
+
+// -- the table -------------------------------------------------------------------------------------------------------
+
+#define HELPER(name) {#name, (void (*)(void))name},
+#define MODES(name, suffix) HELPER(name##_rz_##suffix) HELPER(name##_rm_##suffix) HELPER(name##_rp_##suffix)
+#define BOTH(name) MODES(name, f32) MODES(name, f64)
+static const struct {
+    const char *name;
+    void (*address)(void);
+} kernel_helpers[] = {
+    BOTH(quiesce_kernel_add) BOTH(quiesce_kernel_sub) BOTH(quiesce_kernel_mul) BOTH(quiesce_kernel_div)
+    BOTH(quiesce_kernel_fma) BOTH(quiesce_kernel_sqrt) BOTH(quiesce_kernel_rcp)
+    MODES(quiesce_kernel_cvt, f64_s64) MODES(quiesce_kernel_cvt, f64_u64)
+    HELPER(quiesce_kernel_narrow_f16) HELPER(quiesce_kernel_narrow_bf16) HELPER(quiesce_kernel_narrow_tf32)
+    HELPER(quiesce_kernel_narrow_f32) HELPER(quiesce_kernel_widen_f16)
+    HELPER(quiesce_kernel_fma_f16) HELPER(quiesce_kernel_fma_bf16)
+    HELPER(quiesce_kernel_odd_s64) HELPER(quiesce_kernel_odd_u64)
+    HELPER(quiesce_kernel_clock)
+    HELPER(memcpy) HELPER(memmove) HELPER(memset)
+};
+
+// Approximations, and what LLVM calls where the processor has no instruction for it.
+static const char *const mathematics[] = {"exp2f", "log2f",  "sinf", "cosf",  "tanhf", "fma",       "fmaf",     "floor",
+                                          "floorf", "ceil",  "ceilf", "trunc", "truncf", "roundeven", "roundevenf"};
+
+// The library of mathematics is looked for when a kernel is loaded: programs whose kernels do not run need none.
+static void (*find_mathematics(const char *name))(void) {
+    static void *library;
+    if (!library) library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+    void *found = library ? dlsym(library, name) : NULL;
+    void (*function)(void);
+    memcpy(&function, &found, sizeof function);
+    return function;
+}
+
+void (*kernel_helper_find(const char *name))(void) {
+    if (!strncmp(name, "quiesce_kernel_fma_", strlen("quiesce_kernel_fma_"))) {
+        fma_f32 = (float (*)(float, float, float))find_mathematics("fmaf");
+        fma_f64 = (double (*)(double, double, double))find_mathematics("fma");
+        if (!fma_f32 || !fma_f64) return NULL;
+    }
+    for (size_t i = 0; i < sizeof kernel_helpers / sizeof *kernel_helpers; i++)
+        if (!strcmp(kernel_helpers[i].name, name)) return kernel_helpers[i].address;
+    for (size_t i = 0; i < sizeof mathematics / sizeof *mathematics; i++)
+        if (!strcmp(mathematics[i], name)) return find_mathematics(name);
+    return NULL;
+}
