@@ -1,5 +1,5 @@
-// Functions that compiled kernels call by name (quiesce.kernels makes the calls). Each result is exact, so that a kernel
-// gives the same bits on every processor, except for the approximations, which PTX lets differ between devices.
+// Functions that compiled kernels call by name (quiesce.kernels makes the calls). Each result is exact, so that a
+// kernel gives the same bits on every processor, except for approximations, which PTX lets differ between devices.
 #pragma once
 
 // How a result that lies between two numbers is rounded. quiesce.kernels.translation.rounding has the same numbers.
