@@ -1,3 +1,3 @@
-"""Regression tests for GPU and host memory management; what an installation offers is in README.md."""
+"""Find memory bugs without a GPU; what an installation offers is in README.md."""
 
 from quiesce.marking import mark as mark
