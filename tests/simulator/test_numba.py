@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
