@@ -1,4 +1,4 @@
-"""The subject of one's own in ``test_upstream_releases.md``: short, compiled without a warning, and run."""
+"""The subject of one's own in ``test_upstream_releases.md``, with the driver of ``allocator.md``: short, and run."""
 
 from __future__ import annotations
 
@@ -18,29 +18,26 @@ Write = Callable[..., Path]
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_MAX = 50
-ALLOCATOR = """
-#include <cstdlib>
-inline void *my_alloc(std::size_t size) { return std::malloc(size); }
-inline void my_free(void *pointer, std::size_t) { std::free(pointer); }
-"""
 
 
-def _block(language: str) -> str:
-    text = (ROOT / "docs" / "how-to" / "test_upstream_releases.md").read_text(encoding="utf-8")
-    page = text.partition("## Add a subject of your own")[2]
-    (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
-    return str(block)
+def _blocks(page: str, heading: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(heading)[2]
+    return [str(block) for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)]
+
+
+ALLOCATOR, DRIVER = _blocks("tutorials/allocator.md", "## A driver program in C++", "cpp")
+(MANIFEST,) = _blocks("how-to/test_upstream_releases.md", "## Add a subject of your own", "toml")
 
 
 def test_it_is_short() -> None:
-    assert len(_block("cpp").splitlines()) + len(_block("toml").splitlines()) < LINES_MAX
+    assert len(DRIVER.splitlines()) + len(MANIFEST.splitlines()) < LINES_MAX
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 def test_it_runs(write_subject: Write) -> None:
     place = f'{ROOT.as_posix()}/fixtures/command/cpp", "-Wall", "-Wextra", "-Werror'
-    manifest = _block("toml").replace("path/to/fixtures/command/cpp", place)
-    folder = write_subject(manifest, driver__cpp=_block("cpp"), my_alloc__h=ALLOCATOR)
+    manifest = MANIFEST.replace("path/to/fixtures/command/cpp", place)
+    folder = write_subject(manifest, driver__cpp=DRIVER, my_alloc__h=ALLOCATOR)
     subject = read_manifest(folder / "subject.toml")
     (row,) = rows_of(subject, [], [], all_versions=False)
     result = run_row(row, build(subject, row.release), ["controls/zero*", "pool/double_free*"])
