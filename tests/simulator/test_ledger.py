@@ -52,7 +52,7 @@ def test_enumerations_are_the_same() -> None:
 
 
 def test_kinds_of_calls_are_the_same() -> None:
-    text = (SOURCES / "ledger/failure.h").read_text(encoding="utf-8")
+    text = (SOURCES / "ledger/call_kinds.h").read_text(encoding="utf-8")
     found = re.findall(r"^ +CALL_(\w+),", text, re.MULTILINE)
     assert [name.lower() for name in found] == [*CALL_KINDS, "kinds"]
 

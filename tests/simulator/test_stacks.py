@@ -205,7 +205,7 @@ def test_layouts_are_the_same(tmp_path: Path) -> None:
     names = ("stacks_header", "stack_head", "python_frame")
     shown = ", ".join(f"sizeof(struct {name})" for name in names)
     main = f'int main(void) {{ printf("%zu %zu %zu %d", {shown}, STACKS_LAYOUT); }}'
-    source.write_text(f'#include <stdio.h>\n#include "ledger/stacks.h"\n{main}\n', encoding="utf-8")
+    source.write_text(f'#include <stdio.h>\n#include "ledger/stack_log.h"\n{main}\n', encoding="utf-8")
     subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
     sizes = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
     assert list(map(int, sizes)) == [
@@ -214,7 +214,7 @@ def test_layouts_are_the_same(tmp_path: Path) -> None:
         reader.PYTHON_FRAME.size,
         reader.LAYOUT,
     ]
-    text = (SOURCES / "ledger/stacks.c").read_text(encoding="utf-8")
+    text = (SOURCES / "ledger/stack_log.c").read_text(encoding="utf-8")
     found = re.search(r"LOG_BYTES \(1ull << (\d+)\)", text)
     assert found
     assert 1 << int(found[1]) == reader.LOG_BYTES

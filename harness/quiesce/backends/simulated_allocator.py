@@ -38,7 +38,7 @@ from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
 from quiesce.simulator.machine import Machine
 
 _MEMORY_CALLS: Final = 9
-"""``enum call_kind`` of ``native/ledger/failure.h``: allocations of memory of whatever kind."""
+"""``enum call_kind`` of ``native/ledger/call_kinds.h``: allocations of memory of whatever kind."""
 _ANSWERS: Final = {InjectedError.OUT_OF_MEMORY: 2, InjectedError.FOREIGN: 999}
 """``cudaErrorMemoryAllocation`` and ``cudaErrorUnknown``."""
 

@@ -34,7 +34,7 @@ CALL_KINDS: Final = (
     "synchronize",
     "memory",
 )
-"""Kinds of calls that can be made to fail, in the order of ``native/ledger/failure.h``."""
+"""Kinds of calls that can be made to fail, in the order of ``native/ledger/call_kinds.h``."""
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")

@@ -1,7 +1,7 @@
 """The reader of a log of call stacks, which a run leaves beside its ledger where it was asked for (``--stacks``).
 
-The layout is that of ``native/ledger/stacks.h``; a test compares the two. Native code is named when it is read: the log
-has addresses, and says which file was mapped there.
+The layout is that of ``native/ledger/stack_log.h``; a test compares the two. Native code is named when it is read: the
+log has addresses, and says which file was mapped there.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 #include "code/image.h"
 #include "ledger/handle.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/settings.h"
 
 enum { MACHINE_CUDA = 190, MACHINE_AMDGPU = 224, INPUTS_MAX = 4096 };
 

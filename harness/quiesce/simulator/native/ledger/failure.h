@@ -1,24 +1,10 @@
 // Failures on demand: the n-th call of a kind, all from the n-th on, or some by probability with the run's seed.
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/call_kinds.h"
 #include "machine/status.h"
-
-enum call_kind {
-    CALL_DEVICE,   // device memory, in every form
-    CALL_PINNED,   // page-locked host memory, registering included
-    CALL_MANAGED,
-    CALL_STREAM,   // creating one
-    CALL_EVENT,    // creating one
-    CALL_GRAPH,    // instantiating one
-    CALL_COPY,
-    CALL_LAUNCH,
-    CALL_SYNCHRONIZE,
-    CALL_MEMORY,  // memory of whatever kind: counted beside its own
-    CALL_KINDS,
-};
 
 // Arms what text asks for: KIND:N (the n-th), KIND:N+ (from the n-th on), KIND:P% (by probability), each with an
 // optional =CODE, separated by commas. Returns what is wrong, in a static text, or NULL.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ledger/stacks.h"
+#include "machine/settings.h"
 
 #define HANDLE_BASE 0x3ed35b680000ull
 #define HANDLE_STEP 64ull  // so that low bits are free, as a client may assume of a pointer

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/failure.h"
+#include "ledger/call_kinds.h"
 
 enum { LEDGER_LAYOUT = 6, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 

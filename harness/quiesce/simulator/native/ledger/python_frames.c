@@ -129,7 +129,7 @@ static uint32_t text_of(void *object) {
     int64_t length = python.length(object);
     for (int64_t i = length > TEXT_CHARACTERS_MAX ? length - TEXT_CHARACTERS_MAX : 0; i < length; i++)
         used += encode(python.character(object, i), text + used);
-    return stacks_text(text, used);
+    return stack_log_text(text, used);
 }
 
 static uint64_t word(const char *frame, unsigned offset) {
@@ -193,6 +193,6 @@ uint32_t python_frames_take(void) {
     if (entry->key == key) return entry->number;
     struct python_frame frames[PYTHON_FRAMES_MAX];
     for (uint32_t i = 0; i < count; i++) frames[i] = described(&places[i]);
-    *entry = (struct known){key, stacks_python(frames, count)};
+    *entry = (struct known){key, stack_log_python(frames, count)};
     return entry->number;
 }

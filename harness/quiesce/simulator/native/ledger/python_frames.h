@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/stacks.h"
+#include "ledger/stack_log.h"
 
 void python_frames_open(void);  // looks for an interpreter in this process
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
-#include "lifetime/runtime.h"
+#include "machine/settings.h"
 
 enum { NOTED_MAX = 256, LINE_BYTES = PATH_MAX + 256 };
 

@@ -6,7 +6,7 @@
 #include <unwind.h>
 
 #include "ledger/ledger.h"
-#include "ledger/stacks.h"
+#include "ledger/stack_log.h"
 
 enum { SETS = 1 << 8, WAYS = 16, STACK_BYTES_MAX = 1 << 28 };
 
@@ -83,7 +83,7 @@ __attribute__((noinline, cold)) static uint32_t unwind(uint64_t frame, uint64_t 
     if (!unwinder.walk) return 0;
     struct unwound stack = {.is_repeatable = true};
     unwinder.walk(note, &stack);
-    uint32_t number = stacks_native(stack.addresses, stack.count);
+    uint32_t number = stack_log_native(stack.addresses, stack.count);
     if (number && stack.is_repeatable) remember(&known[set][oldest[set]++ % WAYS], &stack, frame, number);
     return number;
 }

@@ -4,9 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lifetime/runtime.h"
-#include "reach/reach.h"
-
 // CPython's C API, of which only what every release from 3.2 on has (its "Stable ABI"); found by name, for most clients
 // have no interpreter. Nothing is bound to a name in a module of the client's, and no module stays that was not there.
 struct method {  // PyMethodDef
@@ -29,6 +26,8 @@ static struct {
     void *none;
 } python;
 
+static void (*search)(void);
+
 static bool find_interface(void) {
     python.import = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "PyImport_ImportModule");
     python.modules = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyImport_GetModuleDict");
@@ -45,11 +44,7 @@ static bool find_interface(void) {
 
 static void *interpreter_exits(void *self, void *arguments) {
     (void)self, (void)arguments;
-    if (runtime_enter(NULL) == OK) {
-        reach_forget();
-        reach_mark();
-    }
-    runtime_leave_to_driver(OK);
+    search();
     void (*keep)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_IncRef");
     if (keep) keep(python.none);
     return python.none;
@@ -71,7 +66,8 @@ static int register_exit(void *unused) {
     return 0;
 }
 
-void interpreter_watch(void) {
+void interpreter_watch(void (*exits)(void)) {
+    search = exits;
     int (*add)(int (*)(void *), void *) = (int (*)(int (*)(void *), void *))dlsym(RTLD_DEFAULT, "Py_AddPendingCall");
     if (add && find_interface()) add(register_exit, NULL);
 }

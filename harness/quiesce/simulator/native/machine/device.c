@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lifetime/runtime.h"
-#include "surfaces/control.h"
+#include "machine/export.h"
+#include "machine/settings.h"
+
 
 static _Thread_local unsigned current;
 // Of the stack of a thread, of the buffer of printf, of the heap of kernels: these three have the same numbers in both.

@@ -3,13 +3,14 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "lifetime/runtime.h"
+#include "machine/lock.h"
+
 
 bool service_thread_make(pthread_t *thread, void *(*work)(void *)) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread is born with its maker's mask
-    runtime_expect_threads();
+    lock_expect_threads();
     bool made = !pthread_create(thread, NULL, work, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (made) pthread_detach(*thread);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct settings settings;
+
 enum { NAME_BYTES = 32 };
 
 static const struct settings DEFAULTS = {

@@ -36,5 +36,7 @@ struct settings {
     bool stacks;               // keep the call stack of what is made, freed and done wrong
 };
 
+extern struct settings settings;  // those of this process
+
 // Fills *settings with the defaults and what text says. Returns what is wrong, or NULL; the text is static.
 const char *settings_parse(struct settings *settings, const char *text);

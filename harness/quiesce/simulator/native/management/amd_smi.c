@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "machine/device.h"
+#include "machine/export.h"
+#include "machine/lock.h"
+#include "machine/settings.h"
 #include "management/management.h"
-#include "surfaces/control.h"
 
 enum amdsmi {
     AMDSMI_SUCCESS = 0,
@@ -28,7 +30,7 @@ static char sockets[DEVICES_MAX];  // a handle is an address in here
 #define NEED(condition, otherwise) \
     if (!(condition)) ANSWER(otherwise)
 #define CALL()      \
-    runtime_lock(); \
+    lock_take(); \
     NEED(initialized, AMDSMI_NOT_INITIALIZED)
 #define CALL_OF(handle, needed) \
     CALL();                     \
@@ -37,14 +39,14 @@ static char sockets[DEVICES_MAX];  // a handle is an address in here
 
 EXPORT int amdsmi_init(uint64_t flags) {
     enum { DEVICES = 2 };
-    runtime_lock();
+    lock_take();
     NEED(flags & DEVICES, AMDSMI_NOT_SUPPORTED);  // there is nothing to say of processors and network cards
     initialized = true;
     ANSWER(AMDSMI_SUCCESS);
 }
 
 EXPORT int amdsmi_shut_down(void) {
-    runtime_lock();
+    lock_take();
     initialized = false;
     ANSWER(AMDSMI_SUCCESS);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "machine/device.h"
+#include "machine/settings.h"
 #include "memory/memory.h"
 #include "order/context.h"
 

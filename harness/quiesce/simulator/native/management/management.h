@@ -1,6 +1,6 @@
 // What the vendors' management libraries (NVML, ROCm SMI, AMD SMI) tell alike: of devices, seen from beside them.
 //
-// They need no context and make none: with runtime_lock() nothing starts, for a child of fork() may use no machine that
+// They need no context and make none: with lock_take() nothing starts, for a child of fork() may use no machine that
 // ran before, and a process that asked them may still fork.
 #pragma once
 

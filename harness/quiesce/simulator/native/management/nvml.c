@@ -7,6 +7,8 @@
 #include <sys/types.h>
 
 #include "machine/device.h"
+#include "machine/lock.h"
+#include "machine/settings.h"
 
 static unsigned initializations;
 
@@ -21,7 +23,7 @@ enum nvml nvml_text(char *place, unsigned bytes, const char *text) {
 // -- beginning and end: "a reference count of the number of initializations is maintained" (nvmlInit_v2) -------------
 
 EXPORT int nvmlInit_v2(void) {
-    runtime_lock();
+    lock_take();
     initializations++;
     NVML_ANSWER(NVML_SUCCESS);
 }
@@ -98,7 +100,7 @@ EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned bytes) {
 }
 
 EXPORT int nvmlSystemGetNVMLVersion(char *text, unsigned bytes) {
-    runtime_lock();  // also before nvmlInit
+    lock_take();  // also before nvmlInit
     NVML_NEED(text, NVML_INVALID_ARGUMENT);
     char version[32];
     snprintf(version, sizeof version, "%u.%s", settings.version, driver_release());
@@ -106,7 +108,7 @@ EXPORT int nvmlSystemGetNVMLVersion(char *text, unsigned bytes) {
 }
 
 EXPORT int nvmlSystemGetCudaDriverVersion(int *version) {
-    runtime_lock();
+    lock_take();
     NVML_NEED(version, NVML_INVALID_ARGUMENT);
     *version = device_release();
     NVML_ANSWER(NVML_SUCCESS);

@@ -5,8 +5,9 @@
 // allocates, and no context is made.
 #pragma once
 
+#include "machine/export.h"
+#include "machine/lock.h"
 #include "management/management.h"
-#include "surfaces/control.h"
 
 enum nvml {
     NVML_SUCCESS = 0,
@@ -27,7 +28,7 @@ enum nvml nvml_text(char *place, unsigned bytes, const char *text);
 #define NVML_NEED(condition, otherwise) \
     if (!(condition)) NVML_ANSWER(otherwise)
 #define NVML_CALL() \
-    runtime_lock(); \
+    lock_take(); \
     NVML_NEED(nvml_is_initialized(), NVML_UNINITIALIZED)
 // Of a device, which it names `device`; `needed` is what else may not be NULL or wrong.
 #define NVML_CALL_OF(handle, needed) \

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "machine/device.h"
+#include "machine/settings.h"
 #include "management/nvml.h"
 
 // -- what it is ------------------------------------------------------------------------------------------------------

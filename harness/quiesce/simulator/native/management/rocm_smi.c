@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "machine/device.h"
+#include "machine/export.h"
+#include "machine/lock.h"
+#include "machine/settings.h"
 #include "management/management.h"
-#include "surfaces/control.h"
 
 enum rsmi {
     RSMI_SUCCESS = 0,
@@ -26,18 +28,18 @@ static unsigned initializations;
 #define NEED(condition, otherwise) \
     if (!(condition)) ANSWER(otherwise)
 #define CALL_OF(device, needed) \
-    runtime_lock();             \
+    lock_take();             \
     NEED(initializations && (device) < settings.devices && (needed), RSMI_INVALID_ARGUMENT)
 
 EXPORT int rsmi_init(uint64_t flags) {
     (void)flags;  // which devices, of those that exist
-    runtime_lock();
+    lock_take();
     initializations++;
     ANSWER(RSMI_SUCCESS);
 }
 
 EXPORT int rsmi_shut_down(void) {
-    runtime_lock();
+    lock_take();
     NEED(initializations, RSMI_INIT_ERROR);
     initializations--;
     ANSWER(RSMI_SUCCESS);
@@ -60,7 +62,7 @@ EXPORT int rsmi_status_string(int status, const char **text) {
 // -- devices ---------------------------------------------------------------------------------------------------------
 
 EXPORT int rsmi_num_monitor_devices(uint32_t *count) {
-    runtime_lock();
+    lock_take();
     NEED(count, RSMI_INVALID_ARGUMENT);
     *count = initializations ? settings.devices : 0;
     ANSWER(RSMI_SUCCESS);
@@ -136,7 +138,7 @@ static uint32_t describe(uint32_t device, struct process *process) {
 }
 
 EXPORT int rsmi_compute_process_info_get(struct process *processes, uint32_t *count) {
-    runtime_lock();
+    lock_take();
     NEED(count, RSMI_INVALID_ARGUMENT);
     struct process own;
     uint32_t running = initializations && describe(settings.devices, &own) > 0;
@@ -154,7 +156,7 @@ static int process_of(uint32_t number, uint32_t device, struct process *process)
     ANSWER(RSMI_SUCCESS);
 }
 EXPORT int rsmi_compute_process_info_by_pid_get(uint32_t number, struct process *process) {
-    runtime_lock();
+    lock_take();
     NEED(initializations, RSMI_NOT_FOUND);
     return process_of(number, settings.devices, process);
 }
@@ -164,7 +166,7 @@ EXPORT int rsmi_compute_process_info_by_device_get(uint32_t number, uint32_t dev
 }
 
 EXPORT int rsmi_compute_process_gpus_get(uint32_t number, uint32_t *devices, uint32_t *count) {
-    runtime_lock();
+    lock_take();
     NEED(count, RSMI_INVALID_ARGUMENT);
     uint32_t room = *count, uses = 0;
     bool is_own = initializations && number == (uint32_t)getpid();

@@ -5,8 +5,9 @@
 
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
+#include "machine/settings.h"
 
 // Behind the arenas of memory.c, below the numbers of handles.
 #if defined(__SANITIZE_THREAD__)

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "machine/hidden.h"
 #include "machine/settings.h"
 #include "machine/status.h"
-#include "reach/reach.h"
 
 // What devices say: physical memory, and where it is mapped, is in multiples of it.
 #define VIRTUAL_GRANULE (2ull << 20)
@@ -22,7 +22,7 @@ struct granule {
 
 struct reservation {
     struct reservation *next;  // by address
-    uint64_t hidden_start, size_bytes;  // see reach.h
+    uint64_t hidden_start, size_bytes;  // see hidden.h
     uint32_t live;  // its entry of the live table
     unsigned device;
     struct granule *granules;

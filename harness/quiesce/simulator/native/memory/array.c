@@ -5,12 +5,11 @@
 
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/forget.h"
+#include "machine/hidden.h"
 #include "memory/memory.h"
 #include "order/transfer.h"
-#include "reach/reach.h"
 
 static struct array *arrays;
 

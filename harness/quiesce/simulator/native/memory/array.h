@@ -39,7 +39,7 @@ struct copy_3d {  // cudaMemcpy3DParms, hipMemcpy3DParms
 
 struct array {
     struct array *next;
-    uint64_t hidden_address;  // see reach.h
+    uint64_t hidden_address;  // see hidden.h
     struct channel_format format;
     struct extent extent;  // height and depth as they were asked for: 0 where there is none
     unsigned flags;

@@ -1,3 +1,5 @@
+#include "memory/client_memory.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -6,7 +8,6 @@
 
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "memory/client_memory.h"
 #include "memory/registered.h"
 
 // The kernel moves at most 0x7ffff000 bytes a call, whatever it is asked for (read(2), NOTES; MAX_RW_COUNT of

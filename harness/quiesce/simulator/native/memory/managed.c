@@ -1,6 +1,5 @@
 #include "memory/managed.h"
 
-#include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/settings.h"
 #include "memory/memory.h"

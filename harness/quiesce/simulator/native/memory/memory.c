@@ -6,7 +6,8 @@
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
+#include "machine/lock.h"
+#include "machine/settings.h"
 #include "memory/arena.h"
 #include "memory/poison.h"
 #include "memory/pool.h"
@@ -208,7 +209,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     struct block block = blocks[live];
     enum thing freed = (enum thing)ledger_live(live)->thing;
     unsigned device = ledger_live(live)->device;
-    uint64_t unlocked = runtime_unlocked(), serial = ledger_live(live)->serial;
+    uint64_t unlocked = lock_suspensions(), serial = ledger_live(live)->serial;
     // Memory of a pool that is freed this way is not waited for: cudaFree "will not perform any implicit
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
@@ -216,7 +217,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
             if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
         if (status) return status;
         // Somebody else may have freed it, and another block may lie there.
-        if (runtime_unlocked() != unlocked && (use_of(slot) != live || ledger_live(live)->serial != serial)) {
+        if (lock_suspensions() != unlocked && (use_of(slot) != live || ledger_live(live)->serial != serial)) {
             refuse(SEEN_FREED_TWICE, thing, address);
             return INVALID_VALUE;
         }

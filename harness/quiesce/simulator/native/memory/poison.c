@@ -4,6 +4,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
+#include "machine/settings.h"
 
 enum { FREED_BYTE = 0xdd, LARGE_BYTES = 1 << 20, EDGE_BYTES = 4096 };
 

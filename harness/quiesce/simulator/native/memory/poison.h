@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "lifetime/runtime.h"
+#include "machine/settings.h"
 
 enum { RED_ZONE_BYTE = 0xfd };
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #include "ledger/handle.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
+#include "machine/settings.h"
 #include "memory/memory.h"
 #include "order/stream.h"
-#include "reach/reach.h"
 
 #define CHUNK_BYTES (32ull << 20)
 

@@ -31,7 +31,7 @@ enum pool_attribute {  // the numbers of cudaMemPoolAttr and hipMemPoolAttr
 
 struct pool {
     struct pool *next;
-    uint64_t hidden_handle, serial;  // see reach.h
+    uint64_t hidden_handle, serial;  // see hidden.h
     enum thing thing;    // what its blocks are: device or pinned memory
     unsigned place;      // whose capacity it takes: the device's, or MEMORY_OF_HOST
     unsigned device;     // that it is on; of the host's the one that was current

@@ -1,6 +1,7 @@
 #include "memory/refusal.h"
 
 #include "ledger/stacks.h"
+#include "machine/settings.h"
 #include "memory/memory.h"
 #include "memory/pool.h"
 

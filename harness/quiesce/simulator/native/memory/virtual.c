@@ -8,17 +8,17 @@
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
+#include "machine/settings.h"
 #include "memory/address_space.h"
 #include "memory/refusal.h"
 #include "order/stream.h"
-#include "reach/reach.h"
 
 enum { READ_WRITE = 3 };  // CUmemAccess_flags, of which 1 only reads
 
 struct physical {
-    uint64_t hidden_handle, serial, size_bytes;  // see reach.h
+    uint64_t hidden_handle, serial, size_bytes;  // see hidden.h
     unsigned references, mappings;               // of a handle that was released as often as it was made, no references
     char *memory;
     struct virtual_properties properties;

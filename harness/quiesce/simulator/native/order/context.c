@@ -5,7 +5,6 @@
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "memory/array.h"
 #include "memory/memory.h"

@@ -5,10 +5,9 @@
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
-#include "lifetime/runtime.h"
+#include "machine/hidden.h"
 #include "order/capture.h"
 #include "order/stream.h"
-#include "reach/reach.h"
 
 enum status event_create(unsigned device, bool timing, struct event **made) {
     enum status failed = failure_meet(CALL_EVENT);

@@ -11,7 +11,7 @@ struct capture;
 struct stream;
 
 struct event {
-    uint64_t hidden_handle, serial;  // see reach.h
+    uint64_t hidden_handle, serial;  // see hidden.h
     unsigned device;
     bool timing;
     struct point *point;      // of the last recording, NULL: none

@@ -4,19 +4,18 @@
 
 #include "ledger/failure.h"
 #include "ledger/handle.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
 #include "order/capture.h"
 #include "order/graph_memory.h"
 #include "order/host_thread.h"
 #include "order/stream.h"
 #include "order/transfer.h"
 #include "order/user_object.h"
-#include "reach/reach.h"
 
 struct graph {
     unsigned references;  // its handle or its capture, and each launch that is under way
-    uint64_t hidden_handle, serial;  // see reach.h; 0: nobody was told of it
+    uint64_t hidden_handle, serial;  // see hidden.h; 0: nobody was told of it
     struct nodes nodes;
     struct user_objects *held;
     bool frees_on_launch, captures;  // captures: it is not the client's yet

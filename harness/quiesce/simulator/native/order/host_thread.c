@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lifetime/runtime.h"
+#include "machine/admission.h"
 #include "machine/forget.h"
+#include "machine/lock.h"
 #include "machine/service_thread.h"
 #include "order/stream.h"
 
@@ -25,26 +26,26 @@ static pthread_t thread;
 static long patience_milliseconds = PATIENCE_MILLISECONDS;
 
 static void run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
-    if (!stream) runtime_refuse_thread(true);
-    runtime_unlock();
+    if (!stream) admission_refuse_thread(true);
+    lock_suspend();
     if (call->callback)
         call->callback(call->stream, OK, call->data);
     else
         call->function(call->data);
-    runtime_lock();
+    lock_resume();
     if (stream)
         finished(stream);
     else
-        runtime_refuse_thread(false);
-    runtime_wake();
+        admission_refuse_thread(false);
+    lock_wake();
 }
 
 static void *work(void *nothing) {
-    runtime_lock();
+    lock_take();
     for (;;) {
         struct task *task = tasks;
         if (!task) {
-            runtime_wait();
+            lock_wait();
             continue;
         }
         tasks = task->next;
@@ -69,7 +70,7 @@ static void wait_a_moment(uint64_t number) {
     end.tv_sec += end.tv_nsec / 1000000000;
     end.tv_nsec %= 1000000000;
     while (returned < number)
-        if (!runtime_wait_until(&end)) {
+        if (!lock_wait_until(&end)) {
             patience_milliseconds = LITTLE_MILLISECONDS;
             return;
         }
@@ -81,7 +82,7 @@ static void append(struct task *task) {
     *tail = task;
     tail = &task->next;
     given++;
-    runtime_wake();
+    lock_wake();
 }
 
 void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
@@ -112,5 +113,5 @@ void host_thread_wait(void) {
 }
 
 void host_thread_finish(void) {
-    while (returned < given) runtime_wait();
+    while (returned < given) lock_wait();
 }

@@ -5,7 +5,8 @@
 #include <time.h>
 
 #include "ledger/ledger.h"
-#include "lifetime/runtime.h"
+#include "machine/admission.h"
+#include "machine/lock.h"
 #include "machine/service_thread.h"
 #include "machine/settings.h"
 #include "order/stream.h"
@@ -32,19 +33,19 @@ static void forget_complete(void) {
 }
 
 static void *watch(void *nothing) {
-    runtime_lock();
+    lock_take();
     for (;;) {
         forget_complete();
         if (!first) {
-            runtime_wait();
+            lock_wait();
             continue;
         }
-        uint64_t calls = runtime_calls;
-        runtime_unlock();
+        uint64_t calls = admission_calls;
+        lock_suspend();
         nanosleep(&(struct timespec){patience_milliseconds / 1000, patience_milliseconds % 1000 * 1000000}, NULL);
-        runtime_lock();
+        lock_resume();
         forget_complete();
-        if (!first || calls != runtime_calls || ledger->exited) continue;
+        if (!first || calls != admission_calls || ledger->exited) continue;
         patience_milliseconds = LITTLE_MILLISECONDS;
         stream_force(first->point);
     }
@@ -64,5 +65,5 @@ void progress_expect(struct stream *stream) {
     last = &awaited->next;
     pthread_t thread;
     made = made || service_thread_make(&thread, watch);
-    runtime_wake();
+    lock_wake();
 }

@@ -5,13 +5,14 @@
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
-#include "lifetime/runtime.h"
+#include "machine/hidden.h"
+#include "machine/lock.h"
 #include "machine/random.h"
+#include "machine/settings.h"
 #include "memory/pool.h"
 #include "order/capture.h"
 #include "order/host_thread.h"
 #include "order/progress.h"
-#include "reach/reach.h"
 
 enum { QUEUE_MAX = 4096 };  // a device's queue is finite: behind so much work the oldest runs
 
@@ -266,13 +267,13 @@ static enum status run_towards(struct stream *stream) {
     stream = holder_of(stream);
     if (stream->running) {
         if (pthread_equal(stream->runner, pthread_self())) return NOT_PERMITTED;  // it would wait for itself
-        runtime_wait();
+        lock_wait();
         return OK;
     }
     if (stream->head->kind == WORK_GATE) stream->head->open = true;
     if (!work_is_ready(stream->head)) {  // a value: another stream writes it, or another thread
         run_ready(true);
-        runtime_pause();
+        lock_pause();
         return OK;
     }
     run_head(stream);

@@ -20,7 +20,7 @@ struct stream {
     bool alive, nonblocking, legacy, running;  // running: a host function of its, without the lock
     unsigned device;
     int priority;
-    uint64_t hidden_handle, serial;  // see reach.h; serial 0: a legacy default stream
+    uint64_t hidden_handle, serial;  // see hidden.h; serial 0: a legacy default stream
     struct work *head, **tail;
     unsigned queued;
     struct stream *busy_next, **busy_place;

@@ -6,13 +6,13 @@
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/forget.h"
+#include "machine/hidden.h"
+#include "machine/settings.h"
 #include "memory/client_memory.h"
 #include "memory/memory.h"
 #include "order/capture.h"
 #include "order/stream.h"
-#include "reach/reach.h"
 
 // The longest legal delays, from CUDA Runtime API, "API synchronization behavior" (12.4). HIP documents its copies in
 // the same terms, and leaves open whether a synchronous copy between device addresses waits: here it does.

@@ -5,13 +5,12 @@
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
 #include "order/host_thread.h"
-#include "reach/reach.h"
 
 struct user_object {
-    uint64_t hidden_handle, serial;  // see reach.h
+    uint64_t hidden_handle, serial;  // see hidden.h
     uint64_t references;             // of everybody
     uint64_t owned;                  // of them the client's
     struct task *destruction;        // made beforehand: when the last reference goes nothing may fail; NULL: none runs

@@ -1,6 +1,6 @@
 #include "order/value.h"
 
-#include "lifetime/runtime.h"
+#include "machine/settings.h"
 #include "memory/memory.h"
 #include "order/transfer.h"
 

@@ -5,8 +5,8 @@
 
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "lifetime/runtime.h"
 #include "machine/forget.h"
+#include "machine/settings.h"
 #include "memory/client_memory.h"
 #include "memory/memory.h"
 #include "order/context.h"

@@ -18,6 +18,3 @@ enum reach {  // in ascending order: of two searches the higher counts
 // that takes itself down, or by what is left then. reach_forget() begins anew.
 void reach_mark(void);
 void reach_forget(void);
-
-// The library itself keeps handles and addresses that are to be found only where a client keeps them.
-#define HIDDEN(number) (~(number))

@@ -35,7 +35,6 @@
 #include "order/transfer.h"
 #include "order/user_object.h"
 #include "order/value.h"
-#include "reach/reach.h"
 #include "surfaces/control.h"
 
 #ifdef LIBCUDA

@@ -6,7 +6,7 @@
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/refusals.h"
-#include "ledger/stacks.h"
+#include "ledger/stack_log.h"
 #include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/own_heap.h"
@@ -77,7 +77,7 @@ int quiesce_look(void) {
 }
 
 const void *quiesce_ledger(void) { return runtime_has_machine() ? ledger : NULL; }
-const void *quiesce_stacks(void) { return runtime_has_machine() ? stacks_log() : NULL; }
+const void *quiesce_stacks(void) { return runtime_has_machine() ? stack_log() : NULL; }
 uint64_t quiesce_own_heap(void) { return own_heap_bytes(); }
 
 void quiesce_not_simulated(const char *function, const void *caller) {

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "machine/export.h"
 
 // Starts the machine of this process anew, with settings as settings.h describes them; ends it. Returns what is wrong,
 // or NULL; the text is static.

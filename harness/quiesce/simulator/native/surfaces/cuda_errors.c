@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
+#include "machine/export.h"
 #include "machine/status.h"
-#include "surfaces/control.h"
 
 enum { MULTICAST_RESOURCE_FULL = 47, CONTEXT_ALREADY_CURRENT = 202, KEY_ROTATION = 916 };
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "ledger/refusals.h"
+#include "machine/settings.h"
 #include "surfaces/calls.h"
 
 enum { MADE_MAX = 1024, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };

@@ -1,0 +1,48 @@
+// A log of call stacks: a header, then records, each different one kept once.
+//
+// It lies in a mapped file of its own beside the ledger, and only grows. A record is complete once `used_bytes`
+// includes it, so that a killed process leaves a readable log. simulator/stacks.py reads it and finds the names; here
+// nothing but addresses is kept of native code, and the mappings that they lay in.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STACKS_LAYOUT = 2, NATIVE_FRAMES_MAX = 48, PYTHON_FRAMES_MAX = 48 };
+
+enum stack_record {
+    RECORD_MAPPING = 1,  // start, end, offset in the file, then the file's name
+    RECORD_TEXT = 2,     // bytes of UTF-8
+    RECORD_NATIVE = 3,   // return addresses, the innermost first
+    RECORD_PYTHON = 4,   // Python frames, the innermost first
+    RECORD_STACK = 5,    // the numbers of one of each (0: none)
+};
+
+struct stacks_header {
+    uint64_t magic;
+    uint32_t layout, unused;
+    uint64_t used_bytes;  // of the file, this header included
+    uint64_t lost;        // stacks that found no room
+};
+
+struct stack_head {
+    uint32_t kind;
+    uint32_t length_bytes;  // of what follows, without the padding to a multiple of 8
+};
+
+struct python_frame {
+    uint32_t file, name;  // records of text
+    uint32_t line, unused;
+};
+
+// Opens a log in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
+bool stack_log_open(const char *folder);
+void stack_log_close(void);
+const void *stack_log(void);  // NULL: there is none
+
+// Return the number of a record, which is written once; 0: there is no room for it.
+uint32_t stack_log_text(const char *text, uint32_t length_bytes);
+uint32_t stack_log_native(const uint64_t *addresses, uint32_t count);
+uint32_t stack_log_python(const struct python_frame *frames, uint32_t count);
+
+uint32_t stack_log_stack(const uint32_t parts[2]);  // a native and a Python one; 0 is counted as lost

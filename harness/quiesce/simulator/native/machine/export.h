@@ -1,0 +1,4 @@
+// What other libraries see of this one.
+#pragma once
+
+#define EXPORT __attribute__((visibility("default")))
