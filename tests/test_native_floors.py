@@ -92,17 +92,8 @@ def _is_placed(name: str, floors: Sequence[str]) -> bool:
     return len(parts) == 2 and parts[0] in floors
 
 
-KNOWN: Final = frozenset({"order", "code"})
-"""Floors that are included from below, and the circle: this list goes when the files were split."""
-
-
 def test_includes_run_down() -> None:
-    complaints = [
-        text
-        for text in complaints_of(SOURCES, list(listed_floors()))
-        if not text.startswith("include each other: code/module")
-        and not any(f"may not include '{floor}'" in text for floor in KNOWN)
-    ]
+    complaints = complaints_of(SOURCES, list(listed_floors()))
     assert not complaints, "\n".join(complaints)
 
 

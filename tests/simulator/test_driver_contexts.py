@@ -1,8 +1,8 @@
 """Which of the driver's functions need cuInit, and which a current context: a table of all that are simulated.
 
-The table follows the lists of results in CUDA's reference (cuda.h), as ``order/context.h`` reads them. Some lists are
-longer than what happens: cuDeviceGetCount names CUDA_ERROR_INVALID_CONTEXT, and every program calls it without one. So
-did programs that were watched on devices: cuPointerGetAttributes worked in a thread without a context, where
+The table follows the lists of results in CUDA's reference (cuda.h), as ``order/driver_context.h`` has it. Some lists
+are longer than what happens: cuDeviceGetCount names CUDA_ERROR_INVALID_CONTEXT, and every program calls it without
+one. So did programs that were watched on devices: cuPointerGetAttributes worked in a thread without a context, where
 cuMemGetAddressRange did not (NVIDIA/cuda-samples#96), cuMemHostUnregister works (openucx/ucx#10643), and cuda.core
 gives back pinned memory with cuMemFreeHost from any thread. Before cuInit even what concerns nobody's device is refused
 (lupinemachines/lupine#435).

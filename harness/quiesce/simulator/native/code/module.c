@@ -11,7 +11,7 @@
 #include "ledger/unsimulated.h"
 #include "machine/device.h"
 #include "machine/settings.h"
-#include "order/capture.h"
+#include "memory/ordering.h"
 #include "order/context.h"
 #include "order/transfer.h"
 

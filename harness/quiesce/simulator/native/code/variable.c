@@ -7,6 +7,7 @@
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 #include "memory/memory.h"
+#include "memory/places.h"
 
 struct variables {
     struct variable {

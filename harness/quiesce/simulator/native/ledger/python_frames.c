@@ -6,6 +6,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "ledger/stack_log.h"
+
 // Most calls come from a thread that gave the interpreter's lock away for their duration, and waiting for it under our
 // own lock could be for ever. But a thread's frames are its own: nobody else changes them while it is in a call, and
 // what they refer to lives as long as they. So they are read in place, without the lock and without counting

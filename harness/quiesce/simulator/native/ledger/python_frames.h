@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/stack_log.h"
-
 void python_frames_open(void);  // looks for an interpreter in this process
 
 extern bool python_is_known;  // there is one, of a release whose frames can be read

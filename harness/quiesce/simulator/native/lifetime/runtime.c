@@ -15,6 +15,7 @@
 #include "ledger/stacks.h"
 #include "ledger/unsimulated.h"
 #include "lifetime/interpreter.h"
+#include "lifetime/reset.h"
 #include "machine/admission.h"
 #include "machine/device.h"
 #include "machine/export.h"
@@ -26,8 +27,10 @@
 #include "memory/virtual.h"
 #include "order/capture.h"
 #include "order/context.h"
+#include "order/driver_context.h"
 #include "order/graph_memory.h"
 #include "order/stream.h"
+#include "order/stream_handles.h"
 #include "order/user_object.h"
 #include "reach/reach.h"
 
@@ -78,6 +81,7 @@ static const char *start(const char *text) {
     ledger->devices = settings.devices;
     ledger->capacity_bytes = settings.capacity_bytes;
     streams_open();
+    stream_handles_open();
     devices_open();
     contexts_open();
     driver_open();

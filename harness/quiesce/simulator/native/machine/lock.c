@@ -10,8 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t something_changed = PTHREAD_COND_INITIALIZER;
-// Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
-static volatile bool alone;
+volatile bool lock_alone;
 static uint64_t suspensions;
 
 // Calls are short and many threads make them: one that sleeps in the lock costs the others a system call for each of
@@ -21,7 +20,7 @@ static uint64_t suspensions;
 void lock_take(void) {
     enum { TRIES = 8, NAPS = 5, NAP_NANOSECONDS = 200000 };
     if (__libc_single_threaded) {
-        alone = true;
+        lock_alone = true;
         return;
     }
     for (unsigned i = 0; i < TRIES; i++) {
@@ -35,14 +34,9 @@ void lock_take(void) {
     pthread_mutex_lock(&lock);
 }
 
-void lock_release(void) {
-    if (alone)
-        alone = false;
-    else
-        pthread_mutex_unlock(&lock);
-}
+void lock_release_taken(void) { pthread_mutex_unlock(&lock); }
 
-bool lock_take_until(const struct timespec *end) { return !alone && !pthread_mutex_timedlock(&lock, end); }
+bool lock_take_until(const struct timespec *end) { return !lock_alone && !pthread_mutex_timedlock(&lock, end); }
 
 void lock_suspend(void) {
     suspensions++;
@@ -72,12 +66,12 @@ void lock_pause(void) {
 }
 
 void lock_expect_threads(void) {
-    if (!alone) return;
+    if (!lock_alone) return;
     pthread_mutex_lock(&lock);
-    alone = false;
+    lock_alone = false;
 }
 
 void lock_renew(void) {
     pthread_mutex_init(&lock, NULL);
-    alone = false;
+    lock_alone = false;
 }

@@ -6,8 +6,19 @@
 #include <stdint.h>
 #include <time.h>
 
+// Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
+extern volatile bool lock_alone;
+
 void lock_take(void);
-void lock_release(void);
+void lock_release_taken(void);
+
+// Inline, for every call ends with it.
+static inline void lock_release(void) {
+    if (lock_alone)
+        lock_alone = false;
+    else
+        lock_release_taken();
+}
 
 // False: another thread held it until then, or this one left it taken in the midst of a call.
 bool lock_take_until(const struct timespec *end);

@@ -4,8 +4,8 @@
 
 #include "machine/device.h"
 #include "machine/settings.h"
-#include "memory/memory.h"
-#include "order/context.h"
+#include "memory/capacity.h"
+#include "order/driver_context.h"
 
 struct device_use management_use(unsigned device) {
     struct device_use use = {0};

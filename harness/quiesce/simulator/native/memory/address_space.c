@@ -9,7 +9,7 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 
-// Behind the arenas of memory.c, below the numbers of handles.
+// Behind the arenas of blocks.h, below the numbers of handles.
 #if defined(__SANITIZE_THREAD__)
 #define BASE 0x7ee000000000ull
 #define BYTES (64ull << 30)

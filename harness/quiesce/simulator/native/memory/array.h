@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "machine/status.h"
-#include "order/stream.h"
 
 struct channel_format {  // cudaChannelFormatDesc, hipChannelFormatDesc: bits of four channels, kind
     int bits[4], kind;
@@ -19,22 +18,6 @@ struct extent {  // cudaExtent, hipExtent: the width in elements of an array, in
 
 struct position {
     size_t x, y, z;
-};
-
-struct pitched {  // cudaPitchedPtr, hipPitchedPtr; widths and pitch in bytes
-    void *address;
-    size_t pitch, width, height;
-};
-
-struct copy_3d {  // cudaMemcpy3DParms, hipMemcpy3DParms
-    void *from_array;
-    struct position from_at;
-    struct pitched from;
-    void *to_array;
-    struct position to_at;
-    struct pitched to;
-    struct extent extent;
-    int kind;
 };
 
 struct array {
@@ -57,9 +40,6 @@ const struct array *array_find(uint64_t handle);  // NULL: no array is there
 
 // A part of an array: x in bytes, as the functions for two dimensions have it. INVALID_VALUE where it does not fit.
 enum status array_part(uint64_t handle, struct position at, struct extent bytes, struct plane *plane);
-
-// Copies as many planes as the extent is deep; the pieces are in order on the stream.
-enum status array_copy(struct stream *stream, const struct copy_3d *copy, bool asynchronous);
 
 // Textures and surfaces, which are one kind of handle.
 enum { RESOURCE_BYTES = 64, TEXTURE_BYTES = 72 };

@@ -2,7 +2,7 @@
 
 #include "machine/device.h"
 #include "machine/settings.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 
 static enum status find_place(uint64_t word, bool is_structure) {
     enum { PLACE_INVALID, PLACE_DEVICE_NUMBER, PLACES = 5 };

@@ -1,24 +1,19 @@
-// Memory of every kind: what a client owns, what it may hold of each kind, and what lies at an address.
+// Memory that is allocated and freed, of every kind that has addresses of its own here.
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "ledger/ledger.h"
-#include "machine/settings.h"
 #include "machine/status.h"
-#include "order/work.h"
 
 struct pool;
-struct stream;
 
-struct span {
-    enum thing thing;  // THING_NONE: pageable memory, of which nothing is known
+// Memory whose free a stream has not come to yet: nobody owns it, and its address is taken.
+struct freed {
+    uint64_t address, size_bytes, footprint_bytes;
     unsigned device;
-    uint64_t start, size_bytes;
-    unsigned flags;  // those that the memory was allocated or registered with
-    bool dead;       // it was freed
+    struct pool *pool;  // that it goes back to, or NULL
 };
 
 bool memory_open(void);
@@ -32,44 +27,14 @@ enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_byt
 // hipDeviceSynchronize() call", and CUDA's documents count both among what synchronises implicitly. 0 frees nothing.
 enum status memory_free(enum thing thing, enum thing other, uint64_t address);
 
-// Memory that is allocated and freed in the order of a stream, and belongs to a pool while it is cached.
-enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address);
-enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, uint64_t *address);  // in no stream's order
-enum status memory_free_ordered(uint64_t address, struct stream *stream);
+// Memory of a pool, in the order of the stream with a serial, or (NULL) of none.
+enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, const uint64_t *stream, uint64_t *address);
+
+// Ends a client's ownership in the order of the stream with a serial; memory_finish_free() once that has come to it.
+enum status memory_begin_free(uint64_t address, uint64_t stream, struct freed *freed);
+void memory_finish_free(const struct freed *freed);
+
 // Ends a client's ownership of memory of a graph.
 enum status memory_end(uint64_t address);
-// Allocates memory of a graph again, where it lay, in the order of a stream or (NULL) in none.
-enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t size_bytes,
-                                  const struct stream *stream);
-void memory_finish_free(const struct freed *freed);  // the stream has come to the free
-
-enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags);
-enum status memory_unregister(uint64_t address);
-
-// A client gives an address to a function that frees another kind of thing: says so in the ledger.
-void memory_refuse(uint64_t address);
-void memory_refuse_twice(uint64_t address);  // it was freed before
-
-// What lies at an address.
-struct span memory_find(uint64_t address);
-
-// Whether size bytes at an address may be used: INVALID_VALUE for memory that was freed, or that ends before.
-enum status memory_check(uint64_t address, uint64_t size_bytes);
-
-// Sets memory that may be used to zero.
-void memory_clear(uint64_t address, uint64_t size_bytes);
-
-// The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
-uint32_t memory_live_at(uint64_t address);
-bool memory_covers(uint64_t address);
-
-// Calls `add` for each place where this module keeps addresses of its own.
-void memory_tables(void (*add)(const void *start, size_t bytes));
-
-void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
-
-// Capacity of a device, or of what can be page-locked, for pools: memory that they hold, in use or cached.
-enum { MEMORY_OF_HOST = DEVICES_MAX + 1 };
-bool memory_reserve(unsigned place, uint64_t size_bytes);
-void memory_unreserve(unsigned place, uint64_t size_bytes);
-uint64_t memory_used(enum thing thing, unsigned device);  // where that kind lies; managed memory is device 0's
+// Allocates memory of a graph again, where it lay, in the order of the stream with a serial, or (NULL) of none.
+enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t size_bytes, const uint64_t *stream);

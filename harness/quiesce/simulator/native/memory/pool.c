@@ -6,8 +6,8 @@
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
-#include "memory/memory.h"
-#include "order/stream.h"
+#include "memory/capacity.h"
+#include "memory/ordering.h"
 
 #define CHUNK_BYTES (32ull << 20)
 

@@ -2,7 +2,7 @@
 
 #include "ledger/stacks.h"
 #include "machine/settings.h"
-#include "memory/memory.h"
+#include "memory/capacity.h"
 #include "memory/pool.h"
 
 void refusal_see(enum thing thing, unsigned device, uint64_t size_bytes, enum status answer, bool injected) {
@@ -19,4 +19,9 @@ void refusal_see(enum thing thing, unsigned device, uint64_t size_bytes, enum st
                                     .address = capacity - used,
                                     .other = pools_cached(is_pinned ? MEMORY_OF_HOST : device),
                                     .other_bytes = used});
+}
+
+void refuse_free(enum seen seen, enum thing thing, uint64_t address) {
+    ledger_see_wrong((struct observation){
+        .seen = (uint8_t)seen, .thing = (uint8_t)thing, .stack = stack_of_call(), .address = address});
 }

@@ -6,7 +6,9 @@
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
-#include "order/capture.h"
+#include "memory/address_space.h"
+#include "memory/blocks.h"
+#include "memory/ordering.h"
 
 static struct registered {
     uint64_t start, size_bytes;
@@ -39,7 +41,8 @@ static uint32_t first_behind(uint64_t address) {
 enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
     enum status status = capture_forbid_unsafe();
     bool wraps = size_bytes > UINT64_MAX - address;
-    if (!status && (!address || !size_bytes || wraps || memory_covers(address))) status = INVALID_VALUE;
+    bool is_ours = block_bank(address) || space_covers(address);
+    if (!status && (!address || !size_bytes || wraps || is_ours)) status = INVALID_VALUE;
     if (!status) status = failure_meet(CALL_PINNED);
     if (status) return status;
     uint32_t place = first_behind(address);

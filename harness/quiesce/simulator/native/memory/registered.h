@@ -1,7 +1,14 @@
-// Memory of the host's own that a client registered, so that it counts as page-locked: memory_register() in memory.h.
+// Memory of the host's own that a client registered, so that it counts as page-locked.
 #pragma once
 
-#include "memory/memory.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "machine/status.h"
+#include "memory/span.h"
+
+enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags);
+enum status memory_unregister(uint64_t address);
 
 // The registered range that an address lies in; one of THING_NONE where there is none.
 struct span registered_find(uint64_t address);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "memory/memory.h"
+#include "memory/span.h"
 
 void symbol_register(uint64_t address, uint64_t size_bytes);
 

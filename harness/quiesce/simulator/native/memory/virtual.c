@@ -12,8 +12,9 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/address_space.h"
+#include "memory/capacity.h"
 #include "memory/refusal.h"
-#include "order/stream.h"
+#include "memory/ordering.h"
 
 enum { READ_WRITE = 3 };  // CUmemAccess_flags, of which 1 only reads
 
@@ -173,7 +174,7 @@ static void unmap(uint64_t address, struct granule *granules, uint64_t count) {
 enum status virtual_unmap(uint64_t address, uint64_t size_bytes) {
     struct granule *granules = space_range(address, size_bytes);
     if (!granules) return INVALID_VALUE;
-    if (granules->state == UNMAPPED) memory_refuse_twice(address);
+    if (granules->state == UNMAPPED) refuse_free(SEEN_FREED_TWICE, THING_DEVICE, address);
     struct reservation *place = space_at(address);
     uint64_t count = granules_of(size_bytes);
     const struct granule *behind = granules + count;

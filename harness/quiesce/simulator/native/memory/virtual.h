@@ -12,7 +12,7 @@
 
 #include "machine/status.h"
 #include "memory/address_space.h"
-#include "memory/memory.h"
+#include "memory/span.h"
 
 struct virtual_location {  // CUmemLocation, hipMemLocation
     int kind, ordinal;
@@ -46,7 +46,7 @@ enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const stru
                                size_t count);
 enum status virtual_get_access(uint64_t address, const struct virtual_location *location, unsigned long long *access);
 
-// As in memory.h, for addresses that space_covers() names.
+// As in places.h, for addresses that space_covers() names.
 struct span virtual_find(uint64_t address);
 uint32_t virtual_live_at(uint64_t address);
 uint32_t virtual_space_at(uint64_t address);  // the entry of the address space itself

@@ -3,9 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "order/event.h"
 #include "order/graph.h"
-#include "order/stream.h"
+#include "order/pieces.h"
 
 struct capture {
     unsigned references;  // its activity, and each event that was recorded in it

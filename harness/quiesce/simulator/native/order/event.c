@@ -7,6 +7,7 @@
 #include "ledger/ledger.h"
 #include "machine/hidden.h"
 #include "order/capture.h"
+#include "order/pieces.h"
 #include "order/stream.h"
 
 enum status event_create(unsigned device, bool timing, struct event **made) {

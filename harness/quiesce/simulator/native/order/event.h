@@ -5,20 +5,7 @@
 #include <stdint.h>
 
 #include "machine/status.h"
-#include "order/work.h"
-
-struct capture;
-struct stream;
-
-struct event {
-    uint64_t hidden_handle, serial;  // see hidden.h
-    unsigned device;
-    bool timing;
-    struct point *point;      // of the last recording, NULL: none
-    struct stream *stream;    // that it was last recorded on, dead or alive
-    struct capture *capture;  // that it was last recorded in
-    struct progress *progress;  // what of that capture it stands for
-};
+#include "order/objects.h"
 
 enum status event_create(unsigned device, bool timing, struct event **event);
 

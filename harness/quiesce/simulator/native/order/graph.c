@@ -6,24 +6,13 @@
 #include "ledger/handle.h"
 #include "machine/device.h"
 #include "machine/hidden.h"
-#include "order/capture.h"
-#include "order/graph_memory.h"
 #include "order/host_thread.h"
-#include "order/stream.h"
-#include "order/transfer.h"
+#include "order/pieces.h"
 #include "order/user_object.h"
-
-struct graph {
-    unsigned references;  // its handle or its capture, and each launch that is under way
-    uint64_t hidden_handle, serial;  // see hidden.h; 0: nobody was told of it
-    struct nodes nodes;
-    struct user_objects *held;
-    bool frees_on_launch, captures;  // captures: it is not the client's yet
-};
 
 // -- lifetimes -------------------------------------------------------------------------------------------------------
 
-static void drop(struct graph *graph) {
+void graph_drop(struct graph *graph) {
     if (--graph->references) return;
     nodes_delete(&graph->nodes);
     user_objects_drop(graph->held);
@@ -69,7 +58,7 @@ enum status graph_end(struct graph *graph, uint64_t *handle) {
 
 void graph_abandon(struct graph *graph) {
     if (graph->hidden_handle) handle_drop(HIDDEN(graph->hidden_handle));
-    drop(graph);
+    graph_drop(graph);
 }
 
 void graph_append(struct graph *graph, struct work *work) {
@@ -104,7 +93,7 @@ static enum status copy(const struct graph *from, enum thing thing, bool frees_o
     enum status status = copy_nodes(&from->nodes, &graph->nodes);
     if (!status) status = user_objects_add(&graph->held, from->held);
     if (!status) status = name(graph, thing, handle);
-    if (status) drop(graph);
+    if (status) graph_drop(graph);
     return status;
 }
 
@@ -112,7 +101,7 @@ static enum status destroy(enum thing thing, uint64_t handle) {
     struct graph *graph = handle_find(thing, handle);
     if (!graph) return INVALID_VALUE;
     if (graph->captures) return ILLEGAL_STATE;
-    drop(graph);
+    graph_drop(graph);
     handle_drop(handle);
     host_thread_wait();
     return OK;
@@ -235,35 +224,4 @@ enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executa
     for (const struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return INVALID_VALUE;
     return copy(graph, THING_GRAPH_EXEC, flags & AUTO_FREE_ON_LAUNCH, executable);
-}
-
-enum status graph_launch(uint64_t executable, struct stream *stream) {
-    struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
-    if (!graph) return INVALID_VALUE;
-    graph->references++;  // host functions may run without the lock: another thread may destroy it
-    stream_keep(stream);
-    enum status status = failure_meet(CALL_LAUNCH);
-    for (struct work *work = graph->nodes.head; work && !status; work = work->next) {
-        if (work->kind != WORK_ALLOCATE) continue;
-        status = graph_memory_launch(work->memory, graph->frees_on_launch, stream->capture ? NULL : stream);
-    }
-    for (struct work *work = graph->nodes.head; work; work = work->next)
-        if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
-    if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
-    for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
-        if (!stream->capture) {
-            transfer_observe(stream, work, false);
-            // What it was captured with may have been freed since. That is seen; the launch itself does not look.
-            (void)transfer_check(work, graph_memory_covers);
-        }
-        status = stream_enqueue(stream, work);
-    }
-    if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
-        struct work hold = {.kind = WORK_HOLD, .held = graph->held};
-        enum status holds = stream->capture ? capture_hold(stream, graph->held) : stream_enqueue(stream, &hold);
-        if (!status) status = holds;
-    }
-    stream_drop(stream);
-    drop(graph);
-    return status;
 }

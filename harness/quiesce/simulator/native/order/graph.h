@@ -7,10 +7,18 @@
 #include "machine/status.h"
 #include "order/work.h"
 
-struct stream;
 struct user_objects;
 
-struct graph;  // also an executable one: both own their nodes
+// Also an executable one: both own their nodes.
+struct graph {
+    unsigned references;  // its handle or its capture, and each launch that is under way
+    uint64_t hidden_handle, serial;  // see hidden.h; 0: nobody was told of it
+    struct nodes nodes;
+    struct user_objects *held;
+    bool frees_on_launch, captures;  // captures: it is not the client's yet
+};
+
+void graph_drop(struct graph *graph);
 
 // The graph of a capture, into which it puts what it captures. A client may be told of it meanwhile, but for destroying
 // it (cudaStreamGetCaptureInfo: "All operations other than destroy and node removal are permitted on the graph while
@@ -39,6 +47,5 @@ enum status graph_clone(uint64_t graph, uint64_t *clone);
 enum status graph_update(uint64_t executable, uint64_t graph, int *result);
 
 enum status graph_node_type(const void *node, int *type);  // cudaGraphNodeType, of a node that graph_nodes() wrote
-enum status graph_launch(uint64_t executable, struct stream *stream);
 enum status graph_destroy(uint64_t graph);
 enum status graph_destroy_executable(uint64_t executable);

@@ -6,8 +6,8 @@
 #include "machine/forget.h"
 #include "machine/settings.h"
 #include "memory/memory.h"
+#include "memory/places.h"
 #include "memory/pool.h"
-#include "order/stream.h"
 
 static struct graph_memory *all;
 static struct pool *pools[DEVICES_MAX];
@@ -20,11 +20,11 @@ static struct pool *pool_of(unsigned device) {
 // Addresses of graphs are given to nobody else.
 static bool is_live(const struct graph_memory *memory) { return memory_live_at(memory->address); }
 
-enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
-    struct pool *pool = pool_of(stream->device);
+enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph_memory **made) {
+    struct pool *pool = pool_of(device);
     struct graph_memory *memory = pool ? calloc(1, sizeof *memory) : NULL;
     if (!memory) return OUT_OF_MEMORY;
-    enum status status = memory_allocate_from(pool, size_bytes, &memory->address);
+    enum status status = memory_allocate_from(pool, size_bytes, NULL, &memory->address);
     if (status) {
         free(memory);
         return status;
@@ -33,21 +33,19 @@ enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, ui
     all = memory;
     memory->references = 1;
     memory->size_bytes = size_bytes;
-    memory->device = stream->device;
-    *address = memory->address;
-    status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
-    graph_memory_drop(memory);
-    return status;
+    memory->device = device;
+    *made = memory;
+    return OK;
 }
 
-enum status graph_memory_free(uint64_t address, struct stream *stream) {
+enum status graph_memory_end(uint64_t address) {
     struct graph_memory *memory = all;
     while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
     if (!memory) return INVALID_VALUE;
     enum status status = memory_end(address);  // of what was freed outside it observes that
     if (status) return status;
     memory->freed_inside = true;
-    return stream_enqueue(stream, &(struct work){.kind = WORK_END});
+    return OK;
 }
 
 bool graph_memory_covers(uint64_t address) {
@@ -67,7 +65,7 @@ void graph_memory_drop(struct graph_memory *memory) {
     forget(memory, sizeof *memory);
 }
 
-enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream) {
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const uint64_t *stream) {
     if (memory->freed_inside) return OK;
     if (is_live(memory)) return !memory->launched || frees_on_launch ? OK : INVALID_VALUE;
     enum status status = memory_allocate_again(pools[memory->device], memory->address, memory->size_bytes, stream);

@@ -10,8 +10,6 @@
 
 #include "machine/status.h"
 
-struct stream;
-
 struct graph_memory {
     struct graph_memory *next;
     unsigned references;  // the nodes that allocate it, of a graph and of those that were instantiated from it
@@ -20,18 +18,20 @@ struct graph_memory {
     bool launched, freed_inside, allocated_again;
 };
 
-enum status graph_memory_allocate(uint64_t size_bytes, struct stream *stream, uint64_t *address);
+// Makes memory with one reference, the caller's.
+enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph_memory **made);
 
-// Captures a free. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE).
-enum status graph_memory_free(uint64_t address, struct stream *stream);
+// Ends it inside a graph. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE).
+enum status graph_memory_end(uint64_t address);
 
 void graph_memory_keep(struct graph_memory *memory);
 void graph_memory_drop(struct graph_memory *memory);
 
-// Begins a launch on a stream (NULL: it is captured) of a graph with this memory: "unfreed allocations" of the launch
-// before forbid it, but for graphs that were instantiated to free them (cudaGraphInstantiateFlagAutoFreeOnLaunch). What
-// was freed outside of the graph is allocated again, where it lay. `ended` says whether the whole launch came about.
-enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const struct stream *stream);
+// Begins a launch of a graph with this memory, on the stream with a serial (NULL: the launch is captured). "Unfreed
+// allocations" of the launch before forbid it, but for graphs that were instantiated to free them
+// (cudaGraphInstantiateFlagAutoFreeOnLaunch). What was freed outside of the graph is allocated again, where it lay.
+// `ended` says whether the whole launch came about.
+enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const uint64_t *stream);
 void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
 
 // Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched.

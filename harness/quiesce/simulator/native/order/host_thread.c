@@ -1,6 +1,6 @@
 #include "order/host_thread.h"
 
-#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "machine/forget.h"
 #include "machine/lock.h"
 #include "machine/service_thread.h"
-#include "order/stream.h"
+#include "order/schedule.h"
 
 // A function that needs longer is likely to wait for the client: from then on none is waited for that long.
 enum { PATIENCE_MILLISECONDS = 1000, LITTLE_MILLISECONDS = 2 };
@@ -85,16 +85,17 @@ static void append(struct task *task) {
     lock_wake();
 }
 
-void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
+void host_thread_run(struct stream *stream, const struct host_call *call, pthread_t *runner,
+                     void (*finished)(struct stream *)) {
     struct task *task = is_here() ? NULL : malloc(sizeof *task);
     if (!task || !make_thread()) {
         free(task);
-        stream->runner = pthread_self();
+        *runner = pthread_self();
         run(stream, call, finished);
         return;
     }
     *task = (struct task){NULL, stream, *call, finished};
-    stream->runner = thread;
+    *runner = thread;
     append(task);
     wait_a_moment(given);
 }

@@ -2,16 +2,23 @@
 // what its caller does next, take a lock that its caller holds, and find no thread-local variable of the caller's.
 #pragma once
 
-#include <stdbool.h>
-
-#include "order/work.h"
+#include <pthread.h>
 
 struct stream;
 
+struct host_call {
+    void (*function)(void *data);
+    void (*callback)(void *stream, int status, void *data);  // the older form; one of the two is NULL
+    void *stream;
+    void *data;
+};
+
 // Hands a function over, and waits a moment for it: one that does not wait for the client has returned by then, under
 // every schedule. Otherwise it goes on beside the client. `finished` is called with the lock once it has returned. The
-// thread itself, when it comes to one more in the midst of a function's calls, runs that one in between.
-void host_thread_run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *));
+// thread itself, when it comes to one more in the midst of a function's calls, runs that one in between. *runner
+// becomes the thread that runs it.
+void host_thread_run(struct stream *stream, const struct host_call *call, pthread_t *runner,
+                     void (*finished)(struct stream *));
 
 // For a function that is handed over where nothing may fail any more: makes the thread, and room for the call, or
 // returns NULL. What was given runs behind what was given before, without the lock; its own calls are refused

@@ -1,6 +1,7 @@
 #include "order/progress.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,9 +9,8 @@
 #include "machine/admission.h"
 #include "machine/lock.h"
 #include "machine/service_thread.h"
-#include "machine/settings.h"
-#include "order/stream.h"
-#include "order/work.h"
+#include "order/pieces.h"
+#include "order/schedule.h"
 
 // Who waited for one function without a call waits for others so: from then on each has to wait less long.
 enum { PATIENCE_MILLISECONDS = 3000, LITTLE_MILLISECONDS = 20 };
@@ -52,12 +52,10 @@ static void *watch(void *nothing) {
     return nothing;
 }
 
-void progress_expect(struct stream *stream) {
-    if (settings.schedule == SCHEDULE_EAGER) return;
+void progress_expect(struct point *point) {
     struct awaited *awaited = malloc(sizeof *awaited);
-    struct point *point = awaited ? stream_mark(stream) : NULL;
-    if (!point) {
-        free(awaited);
+    if (!awaited) {
+        point_drop(point);
         return;
     }
     *awaited = (struct awaited){NULL, point};

@@ -2,7 +2,7 @@
 // a condition of its own. A schedule that lets work wait for somebody ends that wait once no call came for a while.
 #pragma once
 
-struct stream;
+struct point;
 
-// Says that a host function is the last thing on a stream.
-void progress_expect(struct stream *stream);
+// Says that a host function is the last thing before a point, whose reference becomes the callee's.
+void progress_expect(struct point *point);

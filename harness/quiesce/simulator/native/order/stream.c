@@ -3,16 +3,16 @@
 #include <stdlib.h>
 
 #include "ledger/failure.h"
-#include "ledger/handle.h"
 #include "ledger/ledger.h"
-#include "machine/hidden.h"
 #include "machine/lock.h"
 #include "machine/random.h"
 #include "machine/settings.h"
 #include "memory/pool.h"
 #include "order/capture.h"
 #include "order/host_thread.h"
+#include "order/pieces.h"
 #include "order/progress.h"
+#include "order/running.h"
 
 enum { QUEUE_MAX = 4096 };  // a device's queue is finite: behind so much work the oldest runs
 
@@ -20,11 +20,6 @@ static struct stream *busy;  // the streams that have work, or whose host functi
 static struct stream legacy[DEVICES_MAX];
 static bool used_since[DEVICES_MAX];  // whether a device was given anything since the host last waited for it
 static uint64_t dice;
-static uint32_t generation;  // of the machine: a thread's own streams belong to one
-static _Thread_local struct {
-    uint32_t generation;
-    uint32_t numbers[DEVICES_MAX];  // of their handles
-} own;
 
 static void see(enum seen seen, const struct stream *stream) {
     ledger_see((struct observation){.seen = seen, .device = (uint16_t)stream->device, .stream = stream->serial});
@@ -32,69 +27,16 @@ static void see(enum seen seen, const struct stream *stream) {
 
 // -- lifetimes -------------------------------------------------------------------------------------------------------
 
-enum status stream_create(unsigned device, bool nonblocking, int priority, struct stream **made) {
-    enum status failed = failure_meet(CALL_STREAM);
-    if (failed) return failed;
-    struct stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return OUT_OF_MEMORY;
-    *stream = (struct stream){
-        .references = 1, .alive = true, .nonblocking = nonblocking, .device = device, .priority = priority};
-    stream->tail = &stream->head;
-    uint64_t handle = handle_make(THING_STREAM, stream, device, &stream->serial, nonblocking);
-    if (!handle) {
-        free(stream);
-        return OUT_OF_MEMORY;
-    }
-    stream->hidden_handle = HIDDEN(handle);
-    *made = stream;
-    return OK;
-}
-
 void stream_keep(struct stream *stream) { stream->references++; }
 
 void stream_drop(struct stream *stream) {
     if (--stream->references == 0) free(stream);
 }
 
-enum status stream_destroy(struct stream *stream) {
-    capture_abandon(stream);
-    if (settings.flavour == FLAVOUR_HIP && stream->head) {
-        see(SEEN_STREAM_WAITED_FOR, stream);
-        stream_keep(stream);
-        enum status status = stream_finish(stream);
-        bool gone = !stream->alive;  // host functions ran without the lock: somebody else may have destroyed it
-        stream_drop(stream);
-        if (status || gone) return status ? status : INVALID_HANDLE;
-    }
-    stream->alive = false;
-    handle_drop(HIDDEN(stream->hidden_handle));
-    stream_drop(stream);
-    return OK;
-}
-
-static struct stream *own_stream(unsigned device) {
-    if (own.generation != generation) {
-        own.generation = generation;
-        for (unsigned i = 0; i < DEVICES_MAX; i++) own.numbers[i] = 0;
-    }
-    uint32_t number = own.numbers[device];
-    struct stream *stream = number ? handle_find(THING_STREAM, handle_numbered(number)) : NULL;
-    if (!stream && stream_create(device, false, 0, &stream) == OK) {
-        own.numbers[device] = handle_number(HIDDEN(stream->hidden_handle));
-        handle_disown(HIDDEN(stream->hidden_handle));
-    }
-    return stream;
-}
-
-struct stream *stream_find(uint64_t handle, unsigned device, bool zero_is_own) {
-    if (handle == 2 || (handle == 0 && zero_is_own)) return own_stream(device);
-    if (handle <= 1) return &legacy[device];
-    return handle_find(THING_STREAM, handle);
-}
+struct stream *stream_legacy(unsigned device) { return &legacy[device]; }
 
 enum status streams_open(void) {
     dice = settings.seed ^ 0x5eed;
-    generation++;
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
         legacy[i] = (struct stream){.references = 1, .alive = true, .legacy = true, .device = i};
         legacy[i].tail = &legacy[i].head;
@@ -151,7 +93,7 @@ static void run_head(struct stream *stream) {
         work_delete(work);
         see(SEEN_HOST_WAITED_WORK, stream);  // the host learns that the work before it is complete, and may tell others
         stream->running = true;
-        host_thread_run(stream, &call, host_function_returned);
+        host_thread_run(stream, &call, &stream->runner, host_function_returned);
         return;
     }
     work_run(work);
@@ -246,11 +188,16 @@ enum status stream_order(struct stream *stream) {
     return status;
 }
 
+static void expect_progress(struct stream *stream) {
+    struct point *point = settings.schedule == SCHEDULE_EAGER ? NULL : stream_mark(stream);
+    if (point) progress_expect(point);
+}
+
 enum status stream_enqueue(struct stream *stream, const struct work *work) {
     if (stream->capture) return capture_add(stream, work);
     enum status status = stream_order(stream);
     if (!status) status = push(stream, work);
-    if (!status && work->kind == WORK_HOST) progress_expect(stream);
+    if (!status && work->kind == WORK_HOST) expect_progress(stream);
     stream_settle();
     return status;
 }

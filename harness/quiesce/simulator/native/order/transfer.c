@@ -10,7 +10,7 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/client_memory.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 #include "order/capture.h"
 #include "order/stream.h"
 

@@ -1,7 +1,7 @@
 #include "order/value.h"
 
 #include "machine/settings.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 #include "order/transfer.h"
 
 // A write that comes from a remote device is followed by a flush before later work runs: it has no meaning here.

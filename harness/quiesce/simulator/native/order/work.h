@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "machine/status.h"
+#include "memory/memory.h"
+#include "order/host_thread.h"
 
 struct stream;
 
@@ -27,25 +29,10 @@ struct fill {
     unsigned value_bytes;  // 1, 2, 4 or 8
 };
 
-struct host_call {
-    void (*function)(void *data);
-    void (*callback)(void *stream, int status, void *data);  // the older form; one of the two is NULL
-    void *stream;
-    void *data;
-};
-
 // A launch that is to fail on the device: the context breaks when the stream comes to it.
 struct fault {
     enum status status;  // OK: none
     unsigned device;
-};
-
-struct pool;
-
-struct freed {
-    uint64_t address, size_bytes, footprint_bytes;
-    unsigned device;
-    struct pool *pool;  // that it goes back to, or NULL
 };
 
 enum comparison { COMPARE_GREATER_OR_EQUAL, COMPARE_EQUAL, COMPARE_AND, COMPARE_NOR };
@@ -95,21 +82,3 @@ struct nodes {
     struct work *head, **tail;
     unsigned count;
 };
-
-// Returns a copy (the bytes that were staged included), or NULL.
-struct work *work_new(const struct work *work);
-void work_delete(struct work *work);
-void nodes_delete(struct nodes *nodes);
-
-// Whether nothing holds it back but its place in the queue.
-bool work_is_ready(const struct work *work);
-
-// Whether it is something that a device takes time for. A point is passed when the work before it is complete.
-bool work_takes_time(const struct work *work);
-
-// Does what can be done under the lock: copies, fills, frees, points.
-void work_run(struct work *work);
-
-struct point *point_new(struct stream *stream);
-struct point *point_keep(struct point *point);
-void point_drop(struct point *point);

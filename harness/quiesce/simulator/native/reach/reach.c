@@ -9,7 +9,7 @@
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "machine/mappings.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 #include "memory/virtual.h"
 #include "reach/exit_frames.h"
 #include "reach/heap_blocks.h"

@@ -8,7 +8,7 @@
 
 #include "ledger/ledger.h"
 #include "machine/mappings.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 #include "order/work_store.h"
 #include "reach/exit_frames.h"
 #include "reach/heap_blocks.h"

@@ -6,7 +6,7 @@
 // when a CUDA Runtime API call which requires an active context is made, then the primary context for a device will be
 // selected, made current to the calling thread, and initialized": CUDA Runtime API, "Interactions with the CUDA Driver
 // API"). In the driver it needs cuInit: else it "will return CUDA_ERROR_NOT_INITIALIZED" (cuInit). NEED_CONTEXT and
-// NEED_STREAM ask for what context.h says.
+// NEED_STREAM ask for what driver_context.h says.
 #pragma once
 
 #include <stdint.h>
@@ -17,21 +17,31 @@
 #include "code/registration.h"
 #include "ledger/failure.h"
 #include "ledger/unsimulated.h"
+#include "lifetime/reset.h"
 #include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/status.h"
 #include "memory/array.h"
 #include "memory/managed.h"
+#include "memory/capacity.h"
 #include "memory/memory.h"
+#include "memory/places.h"
 #include "memory/pool.h"
+#include "memory/refusal.h"
+#include "memory/registered.h"
 #include "memory/symbol.h"
 #include "memory/virtual.h"
+#include "order/array_copy.h"
 #include "order/capture.h"
 #include "order/context.h"
+#include "order/driver_context.h"
 #include "order/event.h"
 #include "order/graph.h"
+#include "order/graph_launch.h"
 #include "order/graph_memory.h"
+#include "order/ordered_memory.h"
 #include "order/stream.h"
+#include "order/stream_handles.h"
 #include "order/transfer.h"
 #include "order/user_object.h"
 #include "order/value.h"

@@ -10,8 +10,9 @@
 #include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/own_heap.h"
-#include "memory/memory.h"
+#include "memory/places.h"
 #include "order/stream.h"
+#include "order/stream_handles.h"
 #include "reach/reach.h"
 
 int quiesce_stall(void *handle) {

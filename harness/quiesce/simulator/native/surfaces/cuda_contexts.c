@@ -8,45 +8,7 @@
 #define LIBCUDA
 #include "surfaces/calls.h"
 
-enum { DEVICE_BITS = 3, DEPTH_MAX = 21 };  // a loader has little room for what each thread has of its own
-
-_Static_assert(DEVICES_MAX <= 1 << DEVICE_BITS && DEPTH_MAX * DEVICE_BITS < 64, "a stack of devices fits a word");
-
-_Thread_local struct context_stack context_stack;
-bool driver_initialized;
-static unsigned usages[DEVICES_MAX];  // of a context that was created, which cuCtxAttach and cuCtxDetach count
-
-void driver_open(void) {
-    context_stack.depth = 0;
-    driver_initialized = false;
-    memset(usages, 0, sizeof usages);
-}
-
 static void *context_of(unsigned device) { return (void *)(uint64_t)(device + 1); }
-
-enum status driver_push(int device) {
-    if (context_stack.depth == DEPTH_MAX) return OUT_OF_MEMORY;
-    unsigned before = device_current();
-    enum status status = device_select(device);
-    if (status) return status;
-    context_stack.before = context_stack.before << DEVICE_BITS | before;
-    context_stack.depth++;
-    return OK;
-}
-
-static enum status pop(void) {
-    int before = context_stack.before & ((1 << DEVICE_BITS) - 1);
-    context_stack.before >>= DEVICE_BITS;
-    context_stack.depth--;
-    return device_select(before);
-}
-
-enum status driver_stream(uint64_t handle, struct stream **stream) {
-    enum { PER_THREAD = 2 };  // CU_STREAM_LEGACY is 1, and 0 one of both
-    if (handle <= PER_THREAD && !driver_has_context()) return INVALID_CONTEXT;
-    *stream = stream_find(handle, device_current(), false);
-    return *stream ? OK : INVALID_HANDLE;
-}
 
 // -- making and ending -----------------------------------------------------------------------------------------------
 
@@ -55,7 +17,7 @@ static int create(void **context, int device, const char *function) {
     NEED(context, INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
     status = driver_push(device);
-    if (!status) usages[device]++;
+    if (!status) driver_usages[device]++;
     if (!status) *context = context_of((unsigned)device);
     ANSWER(status);
 }
@@ -78,8 +40,8 @@ static bool is_current(int device) { return driver_has_context() && device_curre
 static enum status destroy(int device) {
     enum status status = context_reset((unsigned)device);
     if (status) return status;
-    usages[device] = 0;
-    return is_current(device) ? pop() : OK;
+    driver_usages[device] = 0;
+    return is_current(device) ? driver_pop() : OK;
 }
 
 EXPORT int cuCtxDestroy_v2(void *context) {
@@ -93,7 +55,7 @@ EXPORT int cuCtxAttach(void **context, unsigned flags) {
     CALL("cuCtxAttach");
     NEED_CONTEXT;
     NEED(context && !flags, INVALID_VALUE);
-    usages[device_current()]++;
+    driver_usages[device_current()]++;
     *context = context_of(device_current());
     ANSWER(OK);
 }
@@ -103,9 +65,9 @@ EXPORT int cuCtxAttach(void **context, unsigned flags) {
 EXPORT int cuCtxDetach(void *context) {
     CALL("cuCtxDetach");
     int device = (int)(uint64_t)context - 1;
-    NEED(device_exists(device) && is_current(device) && usages[device], INVALID_CONTEXT);
-    if (usages[device] == 1) ANSWER(destroy(device));
-    usages[device]--;
+    NEED(device_exists(device) && is_current(device) && driver_usages[device], INVALID_CONTEXT);
+    if (driver_usages[device] == 1) ANSWER(destroy(device));
+    driver_usages[device]--;
     ANSWER(OK);
 }
 
@@ -115,7 +77,7 @@ EXPORT int cuCtxDetach(void *context) {
 EXPORT int cuCtxSetCurrent(void *context) {
     CALL("cuCtxSetCurrent");
     int device = (int)(uint64_t)context - 1;
-    if (!context) ANSWER(driver_has_context() ? pop() : OK);
+    if (!context) ANSWER(driver_has_context() ? driver_pop() : OK);
     NEED(device_exists(device), INVALID_CONTEXT);
     ANSWER(driver_has_context() ? device_select(device) : driver_push(device));
 }
@@ -156,7 +118,7 @@ EXPORT int cuCtxPopCurrent_v2(void **context) {
     CALL("cuCtxPopCurrent_v2");
     NEED_CONTEXT;
     if (context) *context = context_of(device_current());
-    ANSWER(pop());
+    ANSWER(driver_pop());
 }
 
 EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {

@@ -1,0 +1,56 @@
+#include "lifetime/reset.h"
+
+#include "code/link.h"
+#include "code/module.h"
+#include "ledger/handle.h"
+#include "machine/device.h"
+#include "memory/array.h"
+#include "memory/memory.h"
+#include "memory/ordering.h"
+#include "memory/pool.h"
+#include "memory/registered.h"
+#include "memory/virtual.h"
+#include "order/capture.h"
+#include "order/event.h"
+#include "order/graph.h"
+#include "order/stream_handles.h"
+
+void context_destroy(uint64_t handle, enum thing thing) {
+    void *object = handle_find(thing, handle);
+    switch (thing) {
+        case THING_STREAM: stream_destroy(object); break;
+        case THING_EVENT: event_destroy(object); break;
+        case THING_GRAPH: graph_destroy(handle); break;
+        case THING_GRAPH_EXEC: graph_destroy_executable(handle); break;
+        case THING_MODULE: module_unload(handle); break;
+        case THING_LINKER: link_destroy(handle); break;
+        case THING_TEXTURE: texture_destroy(handle); break;
+        case THING_POOL: pool_destroy(object); break;
+        default: break;
+    }
+}
+
+enum status context_reset(unsigned device) {
+    enum status status = capture_forbid_device(device);
+    if (!status) status = stream_finish_device(device);
+    if (status) return status;
+    for (uint32_t live = 1; live < ledger->live_high; live++) {
+        const struct live *entry = ledger_live(live);
+        if (!entry->serial || entry->device != device || entry->part) continue;
+        enum thing thing = (enum thing)entry->thing;
+        if (thing == THING_REGISTERED) memory_unregister(entry->address);
+        if (thing >= THING_REGISTERED) continue;
+        if (array_find(entry->address))
+            array_free(entry->address);
+        else
+            memory_free(thing, thing, entry->address);
+    }
+    virtual_reset(device);
+    enum thing thing;
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        uint32_t live = handle_live_at(handle);
+        if (live && ledger_live(live)->device == device) context_destroy(handle, thing);
+    }
+    device_forget(device);
+    return OK;
+}

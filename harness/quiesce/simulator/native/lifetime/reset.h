@@ -1,0 +1,13 @@
+// What empties a device: all that a client made there is destroyed.
+#pragma once
+
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+#include "machine/status.h"
+
+// Destroys what a handle stands for, whatever it is.
+void context_destroy(uint64_t handle, enum thing thing);
+
+// Destroys everything that a device has: memory, streams, events, pools, modules (cudaDeviceReset).
+enum status context_reset(unsigned device);

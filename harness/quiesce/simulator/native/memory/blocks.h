@@ -1,0 +1,51 @@
+// Blocks: the addresses that are handed out, and what is kept of each block beside its entry in the ledger.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/arena.h"
+#include "memory/capacity.h"
+
+// Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
+// below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
+// programs use the top of the address space only, and there is less room there. The lower digits are those of no small
+// number, beside which bytecode and tables of an interpreter would look like addresses (reach.h).
+#if defined(__SANITIZE_THREAD__)
+#define BLOCKS_BASE 0x7e9000000000ull
+#else
+#define BLOCKS_BASE 0x305ac6e00000ull
+#endif
+
+struct pool;
+
+// What the ledger does not need to show of a block.
+struct block {
+    uint64_t size_bytes;  // rounded
+    struct pool *pool;
+    unsigned flags;
+};
+
+extern struct arena banks[BANKS];
+extern struct block *blocks;  // by the index of its live entry
+
+// The bank that an address belongs to, or NULL.
+static inline struct arena *block_bank(uint64_t address) {
+    uint64_t bank = (address - BLOCKS_BASE) / ARENA_BYTES;
+    return address < BLOCKS_BASE || bank >= BANKS ? NULL : &banks[bank];
+}
+
+static inline struct arena_slot block_slot(uint64_t address) {
+    const struct arena *bank = block_bank(address);
+    return bank ? arena_find(bank, address) : (struct arena_slot){0};
+}
+
+// The live entry of a slot's block; 0: there was never one, ARENA_DEAD: there was.
+static inline uint32_t block_use(struct arena_slot slot) { return slot.use ? *slot.use : 0; }
+
+bool blocks_make_room(uint32_t live);  // false: there is no memory for it
+
+void blocks_tables(void (*add)(const void *start, size_t bytes));  // places where addresses are kept
+bool blocks_open(void);
+void blocks_close(void);

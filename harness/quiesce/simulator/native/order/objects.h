@@ -1,0 +1,35 @@
+// What streams and events consist of. stream.h and event.h have what can be done with them; a capture, which both ask,
+// looks into them.
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct point;
+struct progress;
+struct work;
+struct capture;
+
+struct stream {
+    unsigned references;  // its handle, its busyness, and each event that was last recorded on it
+    bool alive, nonblocking, legacy, running;  // running: a host function of its, without the lock
+    unsigned device;
+    int priority;
+    uint64_t hidden_handle, serial;  // see hidden.h; serial 0: a legacy default stream
+    struct work *head, **tail;
+    unsigned queued;
+    struct stream *busy_next, **busy_place;
+    struct capture *capture;
+    pthread_t runner;
+};
+
+struct event {
+    uint64_t hidden_handle, serial;  // see hidden.h
+    unsigned device;
+    bool timing;
+    struct point *point;      // of the last recording, NULL: none
+    struct stream *stream;    // that it was last recorded on, dead or alive
+    struct capture *capture;  // that it was last recorded in
+    struct progress *progress;  // what of that capture it stands for
+};

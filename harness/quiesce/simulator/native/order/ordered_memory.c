@@ -1,0 +1,38 @@
+#include "order/ordered_memory.h"
+
+#include "memory/memory.h"
+#include "order/graph_memory.h"
+#include "order/stream.h"
+
+static enum status capture_allocation(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    struct graph_memory *memory;
+    enum status status = graph_memory_make(size_bytes, stream->device, &memory);
+    if (status) return status;
+    *address = memory->address;
+    status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
+    graph_memory_drop(memory);
+    return status;
+}
+
+static enum status capture_free(uint64_t address, struct stream *stream) {
+    enum status status = graph_memory_end(address);
+    return status ? status : stream_enqueue(stream, &(struct work){.kind = WORK_END});
+}
+
+enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {
+    *address = 0;
+    if (!size_bytes) return OK;
+    if (stream->capture) return capture_allocation(size_bytes, stream, address);
+    stream_keep(stream);  // host functions may run without the lock: another thread may destroy it
+    enum status status = memory_allocate_from(pool, size_bytes, &stream->serial, address);
+    stream_drop(stream);
+    return status;
+}
+
+enum status memory_free_ordered(uint64_t address, struct stream *stream) {
+    if (!address) return OK;
+    if (stream->capture) return capture_free(address, stream);
+    struct work work = {.kind = WORK_FREE};
+    enum status status = memory_begin_free(address, stream->serial, &work.freed);
+    return status ? status : stream_enqueue(stream, &work);
+}
