@@ -1,11 +1,17 @@
-"""Settings of every test, and the selection that ``--short`` makes."""
+"""Settings of every test, the selection that ``--short`` makes, and the example plugin, installed."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
+
+EXAMPLE_PLUGIN: Final = Path(__file__).resolve().parent.parent / "fixtures" / "example_plugin"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,3 +56,21 @@ def usual_signals() -> Iterator[None]:
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(scope="session")
+def example_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the example plugin into a folder; nothing is fetched."""
+    pytest.importorskip("hatchling", reason="it comes with the extra 'test'")
+    folder = tmp_path_factory.mktemp("installed")
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", *offline, "--target", str(folder), str(EXAMPLE_PLUGIN)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No module named pip" in done.stderr:
+        pytest.skip("there is no pip in this environment")
+    assert done.returncode == 0, done.stderr
+    return folder

@@ -158,13 +158,22 @@ class ProofMatrix:
     proofs: tuple[Proof, ...]
 
 
-def prove(cases: Sequence[Case], progress: Callable[[int, int], None] | None = None) -> ProofMatrix:
-    """Run every case against the reference and every fault; ``progress`` is told how many of how many are done."""
+def prove(
+    cases: Sequence[Case],
+    progress: Callable[[int, int], None] | None = None,
+    proved: Callable[[Proof], None] | None = None,
+) -> ProofMatrix:
+    """Run every case against the reference and every fault.
+
+    ``progress`` is told how many of how many are done, ``proved`` each proof as it is there.
+    """
     proofs = []
     for done, case in enumerate(cases):
         if progress is not None:
             progress(done, len(cases))
         proofs.append(prove_case(case))
+        if proved is not None:
+            proved(proofs[-1])
     return ProofMatrix(tuple(sorted(FAULTS)), tuple(proofs))
 
 

@@ -79,17 +79,16 @@ def _installed(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "last"),
     [
-        ("nothing", ExitCode.COULD_NOT_RUN, "This is not a pass."),
-        ("good", ExitCode.NOTHING_FOUND, "good: conforms"),
-        ("bad", ExitCode.FINDINGS, "bad: does not conform, "),
+        ("nothing", ExitCode.COULD_NOT_RUN, "nothing is unproven: "),
+        ("good", ExitCode.NOTHING_FOUND, "good conforms: "),
+        ("bad", ExitCode.FINDINGS, "bad does not conform: "),
     ],
 )
 def test_the_exit_code_says_what_it_means(
     name: str, code: ExitCode, last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["conformance", "--backend", name, *FEW]) == code
-    meaning = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name}: "))
-    assert last in meaning
+    assert capsys.readouterr().out.splitlines()[-1].startswith(last)
 
 
 def test_reports_hold_every_result_and_the_failing_sequences_replay(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from quiesce.cases.case import Case
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
-from quiesce.cli.prove import matrix_lines, matrix_record, render_proofs
+from quiesce.cli.prove import conclusion, matrix_lines, matrix_record, render_end
 from quiesce.execution import Proof, ProofMatrix
 from quiesce.findings import Finding
 from quiesce.reporting.palette import PLAIN
@@ -41,15 +42,17 @@ MATRIX = ProofMatrix(
         proof("pool/legal", ""),
     ),
 )
-GOLDEN = """\
+GOLDEN_ROWS = """\
 case          without  fault            with it  found
 pool/squeeze  passed   pool.no_squeeze  failed   request_fits_but_out_of_memory
 pool/trim     passed   pool.no_squeeze  passed   nothing
 pool/legal    passed   (control)
+"""
+GOLDEN_END = """\
 
 BROKEN pool/trim: the fault 'pool.no_squeeze' did not break 'request_fits_but_out_of_memory'
 
-3 cases against 2 faults: 1 broken
+1 of 3 cases is broken; 1 of 2 faults is caught by 1 case; 1 control passes with each of 2 faults
 """
 GOLDEN_MATRIX = """\
               12
@@ -64,20 +67,49 @@ F: its own fault, found · x: another fault, found · .: nothing found · !: its
 
 
 def proved(monkeypatch: pytest.MonkeyPatch, matrix: ProofMatrix) -> None:
-    def prove(cases: Sequence[Case], progress: Callable[[int, int], None] | None) -> ProofMatrix:
+    def prove(
+        cases: Sequence[Case],
+        progress: Callable[[int, int], None] | None,
+        proved: Callable[[Proof], None] | None,
+    ) -> ProofMatrix:
         assert progress is not None
         progress(len(cases), len(cases))
+        if proved is not None:
+            for each in matrix.proofs:
+                proved(each)
         return matrix
 
     monkeypatch.setattr("quiesce.cli.prove.prove", prove)
 
 
-def test_table_reads_as_the_golden_text() -> None:
-    assert render_proofs(MATRIX, whole=False, palette=PLAIN) == GOLDEN
+def test_the_end_reads_as_the_golden_text() -> None:
+    assert render_end(MATRIX, whole=False, palette=PLAIN) == GOLDEN_END
+
+
+def test_rows_are_written_as_they_are_proved(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (corpus / "cases" / "tape" / "diamond.case").unlink()
+    (corpus / "cases" / "pool" / "legal.case").write_text(
+        "title: Legal\nkind: control\n\na = allocate 1\nfree a\n", encoding="utf-8"
+    )
+
+    def prove(cases: Sequence[Case], progress: object, proved: Callable[[Proof], None]) -> ProofMatrix:
+        written = capsys.readouterr().out
+        for each in MATRIX.proofs:
+            proved(each)
+            written += (line := capsys.readouterr().out)
+            assert line.startswith(f"{each.case} ")
+        assert written == GOLDEN_ROWS
+        return MATRIX
+
+    monkeypatch.setattr("quiesce.cli.prove.prove", prove)
+    assert main(["prove", "cases"]) == ExitCode.FINDINGS
+    assert capsys.readouterr().out.startswith(GOLDEN_END.partition("1 of 3")[0])
 
 
 def test_matrix_reads_as_the_golden_text() -> None:
-    assert GOLDEN_MATRIX in render_proofs(MATRIX, whole=True, palette=PLAIN)
+    assert GOLDEN_MATRIX in render_end(MATRIX, whole=True, palette=PLAIN)
 
 
 def test_dozens_of_faults_are_numbered_from_top_to_bottom_in_tens() -> None:
@@ -91,9 +123,21 @@ def test_dozens_of_faults_are_numbered_from_top_to_bottom_in_tens() -> None:
 
 def test_everything_proved_is_green() -> None:
     whole = ProofMatrix(MATRIX.faults, MATRIX.proofs[:1])
-    text = render_proofs(whole, whole=False, palette=PLAIN)
-    assert text.endswith("\n1 case against 2 faults: every case proves itself\n")
+    text = render_end(whole, whole=False, palette=PLAIN)
+    assert text.endswith("\n1 of 2 faults is caught by 1 case\n")
     assert "BROKEN" not in text
+
+
+def test_the_conclusion_tells_cases_controls_and_found_ones_apart() -> None:
+    found = replace(proof("found/b", ""), finds=FITS)
+    several = ProofMatrix(
+        MATRIX.faults,
+        (proof("a/b", "pool.no_squeeze"), proof("a/c", "tape.leaks"), proof("a/d", ""), proof("a/e", ""), found),
+    )
+    assert conclusion(several) == (
+        "2 of 2 faults are caught by 2 cases; 2 controls pass with each of 2 faults; "
+        "1 case without a fault passes on the reference"
+    )
 
 
 def test_many_faults_show_the_matrix_only_when_asked(

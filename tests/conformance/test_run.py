@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -145,7 +146,9 @@ def test_the_reference_conforms_to_all_of_it(few: tuple[Case, ...]) -> None:
     assert any(result.verdict is Verdict.PASSED for result in conformance.sweep)
     assert [campaign.operations >= OPERATIONS for campaign in conformance.campaigns] == [True, True]
     assert conformance.operations > 2 * OPERATIONS
-    assert conformance.text().endswith("reference: conforms\n")
+    performed = sum(campaign.operations for campaign in conformance.campaigns)
+    held = f"{len(CASES)} cases hold, and {performed:,} generated operations break no rule"
+    assert conformance.text().endswith(f"\nreference conforms: {held}\n")
 
 
 @pytest.mark.long
@@ -156,6 +159,9 @@ def test_a_fault_of_the_allocator_is_no_breach_of_the_contract(few: tuple[Case, 
     assert {finding.rule for finding in conformance.findings} == {"request_fits_but_out_of_memory"}
     assert len(conformance.found) >= 2
     assert {case.finds for case in conformance.found} == {"request_fits_but_out_of_memory"}
+    numbers = [int(number) for number in re.findall(r"\d+(?= findings? in | in )", conformance.conclusion)]
+    assert sum(numbers) == len(conformance.findings)
+    assert conformance.conclusion.endswith(" and 1 in generated sequences")
 
 
 def test_one_sequence_is_not_several(few: tuple[Case, ...]) -> None:
@@ -194,7 +200,7 @@ def test_a_run_without_cases_proves_nothing() -> None:
     conformance = run_conformance(faults.Altered(), operations=OPERATIONS, cases=())
     assert conformance.standing is Standing.UNPROVEN
     assert not conformance.conforms
-    assert conformance.text().endswith("unproven: no case was executed and passed. This is not a pass.\n")
+    assert conformance.text().endswith(" is unproven: no case was executed and passed. This is not a pass.\n")
 
 
 def test_a_backend_that_claims_nothing_proves_nothing(few: tuple[Case, ...]) -> None:

@@ -30,9 +30,18 @@ def test_backends_are_chosen(project: Project, from_ini: bool) -> None:
         ini(project, "quiesce_backends = host reference")
     arguments = [] if from_ini else ["--quiesce-backend=host", "--quiesce-backend=reference"]
     result = project.run("-v", *arguments)
-    result.stdout.fnmatch_lines(
-        ["quiesce: seed 0, backends: host, reference", "*::host PASSED*", "*::reference PASSED*"]
-    )
+    result.stdout.fnmatch_lines(["quiesce: 1 case on 2 backends, seed 0", "*::host PASSED*", "*::reference PASSED*"])
+    result.stdout.no_fnmatch_line("quiesce: seed *")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_without_a_case_the_header_says_which_options_hold(project: Project, workers: tuple[str, ...]) -> None:
+    project.write("test_ordinary.py", "def test_backend(backend):\n    pass\n")
+    result = project.run_apart(*workers, "--quiesce-backend=host", "--quiesce-seed=7", "test_ordinary.py")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["quiesce: seed 7, backends: host"])
+    plain = project.run_apart(*workers, "test_ordinary.py", "-k", "host")
+    plain.stdout.no_fnmatch_line("quiesce: seed *")
 
 
 def test_the_backend_option_wins_over_the_ini_key(project: Project) -> None:
@@ -47,13 +56,15 @@ def test_the_seed_is_said_and_reported(project: Project, from_ini: bool) -> None
         ini(project, "quiesce_seed = 77")
     arguments = [] if from_ini else ["--quiesce-seed=77"]
     result = project.run(*arguments, "--quiesce-backend=host", "--quiesce-report=out")
-    result.stdout.fnmatch_lines(["quiesce: seed 77, *", "*; seed 77"])
+    result.stdout.fnmatch_lines(["quiesce: 1 case on 1 backend, seed 77", "*; seed 77"])
     assert json.loads((project.path / "out/report.json").read_text())["seed"] == 77
 
 
 def test_the_seed_option_wins_over_the_ini_key(project: Project) -> None:
     ini(project, "quiesce_seed = 77")
-    project.run("--quiesce-seed=0", "--quiesce-backend=host").stdout.fnmatch_lines(["quiesce: seed 0, *"])
+    project.run("--quiesce-seed=0", "--quiesce-backend=host").stdout.fnmatch_lines(
+        ["quiesce: 1 case on 1 backend, seed 0"]
+    )
 
 
 @pytest.mark.parametrize(("argument", "folder"), [("-q", "out"), ("--quiesce-report=here", "below/here")])

@@ -61,6 +61,15 @@ def test_what_leaves_the_run_without_a_verdict_is_shown_and_never_green(unresolv
     assert harmless.endswith("1 inconclusive on cuda:12\n")
 
 
+def test_a_table_of_programs_has_no_columns_that_only_cases_fill(unresolved: Result, failing: Result) -> None:
+    header = render_summary([unresolved]).splitlines()[2]
+    assert header.split() == ["backend", "executed", "passed", "failed", "inconclusive"]
+    known = replace(unresolved, case="other", verdict=Verdict.KNOWN_UPSTREAM)
+    assert "failed  known  inconclusive" in render_summary([unresolved, known])
+    assert "not promised" in render_summary([unresolved, failing])
+    assert "not promised" in render_summary([], backends=["host"])
+
+
 def test_a_clean_run_is_green(failing: Result) -> None:
     text = render_summary([replace(failing, verdict=Verdict.PASSED, findings=())], palette=COLOURED)
     assert COLOURED.good in text

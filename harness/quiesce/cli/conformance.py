@@ -82,8 +82,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         return ExitCode.INTERRUPTED
     finally:
         console.end_progress()
-    console.write(conformance.text())
+    console.write(conformance.account())
     _show_found(conformance, arguments.report, console)
+    console.write(f"{conformance.conclusion}\n")
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     code = _EXIT_CODES[conformance.standing]
@@ -98,4 +99,4 @@ def _show_found(conformance: Conformance, directory: Path | None, console: Conso
         if path is not None:
             console.write(f"saved as {clean_line(path.as_posix())}\n")
         else:
-            console.write("\n" + write_case(case))
+            console.write(f"\n{write_case(case)}\n")

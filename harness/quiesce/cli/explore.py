@@ -73,17 +73,20 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         )
     finally:
         console.end_progress()
-    console.write(render(result))
+    if told := render(result):
+        console.write(f"{told}\n")
     if arguments.coverage:
-        console.write("\n" + result.coverage.table())
+        console.write(f"{result.coverage.table()}\n")
     is_written = arguments.coverage_json is None or _try_coverage(result, arguments.coverage_json, console)
     if result.discovery is not None:
         case = result.discovery.case
-        console.write(f"\n{write_case(case)}\n")
+        console.write(f"{write_case(case)}\n")
         if saved := save_or_complain(case, arguments.save, console):
             path = saved.as_posix()
             console.write(f"saved as {clean_line(path)}; it fails again with\n")
-            console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n")
+            console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n\n")
+    console.write(f"{conclusion(result)}\n")
+    if result.discovery is not None:
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
 
@@ -113,19 +116,14 @@ def write_coverage(result: CampaignResult, path: Path) -> None:
 
 
 def render(result: CampaignResult) -> str:
-    """Return what a campaign did and found, in a few lines."""
-    kind = "hostile" if result.hostile else "valid"
+    """Return why sequences ended early and what was found, each where there is something to say."""
     lines = [
-        f"{clean_line(result.backend)}: {counted(result.operations, 'operation')} "
-        f"in {counted(result.sequences, f'{kind} sequence')}, seed {result.seed}"
-    ]
-    lines += [
         f"{counted(count, 'sequence')} ended early: {clean_line(why)}"
         for why, count in sorted(result.unsupported.items())
     ]
     discovery = result.discovery
     if discovery is None:
-        return "\n".join([*lines, "nothing found" if result.operations else "nothing could be performed"]) + "\n"
+        return "".join(f"{line}\n" for line in lines)
     lines += [
         f"{discovery.shrunk.rule} is broken in sequence {discovery.number}",
         f"  expected: {clean_line(discovery.shrunk.expected)}",
@@ -139,3 +137,17 @@ def render(result: CampaignResult) -> str:
             "  it did not fail a second time, so it is not shrunk: the backend depends on something else as well"
         )
     return "\n".join(lines) + "\n"
+
+
+def conclusion(result: CampaignResult) -> str:
+    """Return what a campaign shows, as one sentence."""
+    backend = clean_line(result.backend)
+    kind = "hostile sequence" if result.hostile else "valid sequence"
+    performed = (
+        f"{counted(result.operations, 'operation')} in {counted(result.sequences, kind)} with seed {result.seed}"
+    )
+    if result.discovery is not None:
+        return f"{result.discovery.shrunk.rule} is broken on {backend}: found after {performed}"
+    if not result.operations:
+        return f"nothing could be performed on {backend}: no verdict"
+    return f"{performed} {'breaks' if result.operations == 1 else 'break'} no rule on {backend}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from quiesce.amounts import counted
+from quiesce.cases.case import Case
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -18,6 +20,7 @@ from quiesce.reporting.text import clean_line
 
 FAULTS_SHOWN_MAX: Final = 10
 """Up to so many faults the matrix is short enough to be shown without asking."""
+HEADER: Final = ("case", "without", "fault", "with it", "found")
 LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothing found · !: its own fault, not found"
 
 
@@ -39,15 +42,27 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.complain(str(error))
     if not catalogue.cases and not arguments.json:
         return ExitCode.COULD_NOT_RUN
+    table = Table(catalogue.cases)
+
+    def show(proof: Proof) -> None:
+        console.end_progress()
+        console.write(table.line(_row(proof)))
+
+    if not arguments.json:
+        console.write(table.line(HEADER))
     try:
-        matrix = prove(catalogue.cases, lambda done, total: console.progress(done, total, "proved"))
+        matrix = prove(
+            catalogue.cases,
+            lambda done, total: console.progress(done, total, "proved"),
+            None if arguments.json else show,
+        )
     finally:
         console.end_progress()
     if arguments.json:
         console.write(json.dumps(matrix_record(matrix), indent=2, sort_keys=True) + "\n")
     else:
         whole = arguments.matrix or len(matrix.faults) <= FAULTS_SHOWN_MAX
-        console.write(render_proofs(matrix, whole=whole, palette=console.palette))
+        console.write(render_end(matrix, whole=whole, palette=console.palette))
     if any(not proof.ok for proof in matrix.proofs):
         return ExitCode.FINDINGS
     return ExitCode.COULD_NOT_RUN if catalogue.errors else ExitCode.NOTHING_FOUND
@@ -73,23 +88,62 @@ def matrix_record(matrix: ProofMatrix) -> dict[str, Any]:
     }
 
 
-def render_proofs(matrix: ProofMatrix, *, whole: bool, palette: Palette) -> str:
-    """Return one row for each case, the broken ones explained, and the ``whole`` matrix where it is wanted."""
+class Table:
+    """A table whose rows are written one by one: the cases are known before, and so is the room that they take."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        known = [
+            HEADER,
+            *([clean_line(case.identifier), "", _name_of_fault(case.fault, case.finds), "", ""] for case in cases),
+        ]
+        self._widths = [max(len(row[column]) for row in known) for column in range(len(HEADER))]
+
+    def line(self, row: Sequence[str]) -> str:
+        """Return a row, which ends in a line feed."""
+        return "  ".join(cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)).rstrip() + "\n"
+
+
+def render_end(matrix: ProofMatrix, *, whole: bool, palette: Palette) -> str:
+    """Return what follows the rows: the broken cases explained, the ``whole`` matrix if it is wanted, what is shown."""
     broken = [proof for proof in matrix.proofs if not proof.ok]
-    lines = align([["case", "without", "fault", "with it", "found"], *map(_row, matrix.proofs)])
+    lines = []
     for proof in broken:
         why = f"BROKEN {clean_line(proof.case)}: {clean_line(proof.reason)}"
         lines += ["", f"{palette.bad}{why}{palette.end}"]
     if whole:
         lines += ["", *matrix_lines(matrix)]
     colour = palette.bad if broken else palette.good
-    proved = f"{counted(len(matrix.proofs), 'case')} against {counted(len(matrix.faults), 'fault')}: "
-    proved += f"{len(broken)} broken" if broken else "every case proves itself"
-    return "\n".join([*lines, "", f"{palette.strong}{colour}{proved}{palette.end}"]) + "\n"
+    return "\n".join([*lines, "", f"{palette.strong}{colour}{conclusion(matrix)}{palette.end}"]) + "\n"
+
+
+def conclusion(matrix: ProofMatrix) -> str:
+    """Return what the proofs show: broken cases, caught faults, and cases that pass where they have to."""
+    catching = [proof for proof in matrix.proofs if proof.ok and proof.fault]
+    controls = sum(proof.ok and not proof.fault and not proof.finds for proof in matrix.proofs)
+    found = sum(proof.ok and not proof.fault and bool(proof.finds) for proof in matrix.proofs)
+    faults = len(matrix.faults)
+    said = []
+    if broken := sum(not proof.ok for proof in matrix.proofs):
+        said.append(f"{broken} of {counted(len(matrix.proofs), 'case')} {'is' if broken == 1 else 'are'} broken")
+    if caught := len({proof.fault for proof in catching}):
+        are = "is" if caught == 1 else "are"
+        said.append(f"{caught} of {counted(faults, 'fault')} {are} caught by {counted(len(catching), 'case')}")
+    if controls:
+        passes = "passes" if controls == 1 else "pass"
+        said.append(f"{counted(controls, 'control')} {passes} with each of {counted(faults, 'fault')}")
+    if found:
+        passes = "passes" if found == 1 else "pass"
+        said.append(f"{counted(found, 'case')} without a fault {passes} on the reference")
+    return "; ".join(said)
+
+
+def _name_of_fault(fault: str, finds: str) -> str:
+    """Return a fault, or in place of it which kind of case has none."""
+    return clean_line(fault) or ("(found)" if finds else "(control)")
 
 
 def _row(proof: Proof) -> list[str]:
-    row = [clean_line(proof.case), str(proof.green.verdict), clean_line(proof.fault) or "(control)"]
+    row = [clean_line(proof.case), str(proof.green.verdict), _name_of_fault(proof.fault, proof.finds)]
     if proof.red is None:
         return [*row, "", ""]
     found = ", ".join(dict.fromkeys(finding.rule for finding in proof.red.findings)) or "nothing"

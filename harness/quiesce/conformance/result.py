@@ -100,12 +100,21 @@ class Conformance:
         """Whether it was exercised, and nothing was found."""
         return self.standing is Standing.CONFORMS
 
+    @property
+    def conclusion(self) -> str:
+        """What the run shows, as one sentence."""
+        return _conclusion(self)
+
+    def account(self) -> str:
+        """Return the findings, what ran and what did not."""
+        return _account(self)
+
     def text(self) -> str:
-        """Return a summary for people: findings first, then what ran, what did not, and what it means."""
-        return _text(self)
+        """Return a summary for people: the account, and what it means."""
+        return f"{self.account()}{self.conclusion}\n"
 
 
-def _text(conformance: Conformance) -> str:
+def _account(conformance: Conformance) -> str:
     lines = [line for failure in told_once(conformance.results) for line in (failure.text(), "")]
     name, version = clean_line(conformance.backend), conformance.description and conformance.description.version
     lines.append(f"{name}{f', version {clean_line(version)}' if version else ''}, seed {conformance.seed}")
@@ -125,16 +134,40 @@ def _text(conformance: Conformance) -> str:
     if conformance.not_exercised:
         lines.append("not exercised:")
         lines += [f"  {clean_line(gap.what)}: {clean_line(gap.why)}" for gap in conformance.not_exercised]
-    lines.append(f"{name}: {_meaning(conformance)}")
     return "\n".join(lines) + "\n"
 
 
-def _meaning(conformance: Conformance) -> str:
+def _conclusion(conformance: Conformance) -> str:
+    name = clean_line(conformance.backend)
     if conformance.standing is Standing.DOES_NOT_CONFORM:
-        return f"{conformance.standing}, {counted(len(conformance.findings), 'finding')}"
+        return f"{name} {conformance.standing}: {_where_found(conformance)}"
     if conformance.standing is Standing.UNPROVEN:
-        return f"{conformance.standing}: {'; '.join(map(clean_line, conformance.unproven))}. This is not a pass."
-    return str(conformance.standing)
+        return (
+            f"{name} is {conformance.standing}: {'; '.join(map(clean_line, conformance.unproven))}. This is not a pass."
+        )
+    held = sum(result.verdict is Verdict.PASSED for result in conformance.corpus)
+    operations = sum(campaign.operations for campaign in conformance.campaigns)
+    return (
+        f"{name} {conformance.standing}: {counted(held, 'case')} {'holds' if held == 1 else 'hold'}, and "
+        f"{counted(operations, 'generated operation')} {'breaks' if operations == 1 else 'break'} no rule"
+    )
+
+
+def _where_found(conformance: Conformance) -> str:
+    """Return ``2 findings in the contract and 1 in the corpus``."""
+    parts = {
+        "the contract": conformance.contract,
+        "the corpus": conformance.corpus,
+        "the sweep": conformance.sweep,
+        "generated sequences": conformance.generated,
+    }
+    counts = {
+        part: sum(len(result.findings) for result in results if result.verdict is Verdict.FAILED)
+        for part, results in parts.items()
+    }
+    first, *others = [(part, count) for part, count in counts.items() if count]
+    said = [f"{counted(first[1], 'finding')} in {first[0]}", *(f"{count:,} in {part}" for part, count in others)]
+    return ", ".join(said[:-1]) + (" and " if others else "") + said[-1]
 
 
 def _counts(results: Sequence[Result], thing: str) -> str:

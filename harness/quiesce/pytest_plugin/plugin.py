@@ -139,9 +139,9 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def _header(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Return what a run says of its cases and leak checks; where it has none, nothing is loaded."""
+    """Return what a run says of its cases, its leak checks and its options; where it has none, nothing is loaded."""
     checked = 0 if config.stash[LEAK_SETTINGS].off else sum(map(_asks_for_leak_check, items))
-    if not checked and not config.pluginmanager.has_plugin(CASE_ITEMS):
+    if not (checked or config.stash[SETTINGS].asked or config.pluginmanager.has_plugin(CASE_ITEMS)):
         return []
     from quiesce.pytest_plugin.run_header import header_lines
 

@@ -10,13 +10,16 @@ import pytest
 from quiesce.amounts import counted
 from quiesce.leaks.plan import ROUNDS_MIN
 from quiesce.pytest_plugin.case_items import CaseItem
-from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SETTINGS
+from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SELECTION, SETTINGS
 from quiesce.pytest_plugin.selection import chosen
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
 
 
 def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:
-    """Return the lines; none where there is neither a case nor a leak check. ``checked`` counts the leak checks."""
+    """Return a line for the cases or, where there is none, for the options that were given; and one for leak checks.
+
+    ``checked`` counts the leak checks.
+    """
     lines: list[str] = []
     on_backend = [item for item in items if isinstance(item, CaseItem)]
     not_run = config.stash.get(NOT_RUN, [])
@@ -34,6 +37,8 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
         first, *rest = opening_lines(len(upstream), bugs, backends, config.stash[SETTINGS].seed)
         lines += [f"quiesce: {first}", *rest]
         lines += [f"  {line}" for line in left_out_lines(selection.unavailable)]
+    elif config.stash[SETTINGS].asked:
+        lines.append(_of_options(config))
     if checked:
         are = "is" if checked == 1 else "are"
         how = (
@@ -43,3 +48,10 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
         )
         lines.append(f"quiesce: {counted(checked, 'test')} {are} checked for leaks: {how}")
     return lines
+
+
+def _of_options(config: pytest.Config) -> str:
+    """Return the seed and the backends that fixtures of ordinary tests get."""
+    selection = config.stash.get(SELECTION, None)
+    names = "every backend that works here" if selection is None else ", ".join(selection.backends)
+    return f"quiesce: seed {config.stash[SETTINGS].seed}, backends: {names}"

@@ -50,14 +50,6 @@ class RunRecord:
         self._refused = ""
         self._asked_in_vain: list[Result] = []
 
-    def pytest_report_header(self) -> str | None:
-        """Say the seed and the backends where anything of quiesce was asked for."""
-        if not self._settings.asked:
-            return None
-        selection = self._config.stash.get(SELECTION, None)
-        names = "every backend that works here" if selection is None else ", ".join(selection.backends)
-        return f"quiesce: seed {self._settings.seed}, backends: {names}"
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Begin the reports; a folder that cannot be written ends the run before any test."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quiesce.amounts import counted
-from quiesce.reporting.conclusion import conclusions
+from quiesce.reporting.conclusion import CASE_SUFFIX, conclusions
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.palette import PLAIN, Palette
@@ -27,6 +27,8 @@ _COLUMNS: Final[tuple[tuple[str, Verdict | None], ...]] = (
     ("known", Verdict.KNOWN_UPSTREAM),
     ("inconclusive", Verdict.INCONCLUSIVE),
 )
+_OF_CASES: Final = frozenset({Verdict.BROKEN_CASE, Verdict.UNSUPPORTED, Verdict.NOT_PROMISED, Verdict.KNOWN_UPSTREAM})
+"""Verdicts that rest on a line of a case's header."""
 
 
 def align(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
@@ -41,13 +43,21 @@ def align(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset())
     ]
 
 
-def summary_table(counts: Sequence[BackendCounts]) -> list[str]:
-    """Return the table of counts, one row for each backend."""
-    rows = [["backend", *(title for title, _ in _COLUMNS)]]
+def summary_table(counts: Sequence[BackendCounts], *, of_cases: bool = True) -> list[str]:
+    """Return the table of counts, one row for each backend.
+
+    Columns of verdicts that only cases have are left out of a table of programs, unless one of them did occur.
+    """
+    columns = [
+        (title, verdict)
+        for title, verdict in _COLUMNS
+        if of_cases or verdict not in _OF_CASES or any(each.by_verdict[verdict] for each in counts)
+    ]
+    rows = [["backend", *(title for title, _ in columns)]]
     for each in counts:
-        numbers = [each.executed if verdict is None else each.by_verdict[verdict] for _, verdict in _COLUMNS]
+        numbers = [each.executed if verdict is None else each.by_verdict[verdict] for _, verdict in columns]
         rows.append([clean_line(each.backend), *map(str, numbers)])
-    return align(rows, right=frozenset(range(1, len(_COLUMNS) + 1)))
+    return align(rows, right=frozenset(range(1, len(columns) + 1)))
 
 
 def empty_warnings(counts: Sequence[BackendCounts], results: Iterable[Result] = ()) -> list[str]:
@@ -94,11 +104,17 @@ def render_summary(
     for failure in told_once(kept):
         head, _, rest = failure.text().partition("\n")
         lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
-    lines += summary_table(shown) if (shown := [each for each in counts if each.backend != LEAK_CHECK]) else []
+    shown = [each for each in counts if each.backend != LEAK_CHECK]
+    lines += summary_table(shown, of_cases=_are_cases(kept)) if shown else []
     lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts, kept)]
     colour = palette.good if _is_green(counts) else palette.bad
     lines += [f"{palette.strong}{colour}{line}{palette.end}" for line in conclusions(kept)]
     return "\n".join(lines) + "\n"
+
+
+def _are_cases(results: Sequence[Result]) -> bool:
+    """Whether any result is that of a case; where there is none at all, cases were meant to run."""
+    return not results or any(each.path.endswith(CASE_SUFFIX) and not each.must_conclude for each in results)
 
 
 def _is_green(counts: Sequence[BackendCounts]) -> bool:
