@@ -25,7 +25,7 @@ def _rooms(names: str) -> frozenset[str]:
 
 VALUES: Final = _rooms(
     "operations outcomes observations gauges contract program_rules errors flavour findings kinds program_run results "
-    "requests request_format shell versions amounts"
+    "requests request_format shell shown_paths versions amounts"
 )
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
@@ -39,9 +39,10 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "program_rules": _rooms(""),
     "errors": _rooms(""),
     "shell": _rooms(""),
+    "shown_paths": _rooms(""),
     "files": _rooms(""),
     "flavour": _rooms(""),
-    "findings": _rooms(""),
+    "findings": _rooms("shown_paths"),
     "kinds": _rooms(""),
     "program_run": _rooms("findings"),
     "versions": _rooms(""),

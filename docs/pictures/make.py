@@ -29,8 +29,8 @@ WIDTH: Final = 900
 _FILE: Final = re.compile(r"Save this as `([\w.]+)`:\n\n```python\n(.*?)```", re.DOTALL)
 _SHOWN: Final = re.compile(r'<main.*?(?=<section aria-labelledby="held">)', re.DOTALL)
 _STYLE: Final = re.compile(r"<style.*?</style>", re.DOTALL)
-_VARIES: Final = re.compile(r"0x[0-9a-f]+|\d+(?= frames? of )")
-"""Addresses, and how many frames of a library are folded, which depends on the release of Python."""
+_VARIES: Final = re.compile(r"0x[0-9a-f]+|\d+(?= frames? in )")
+"""Addresses, and how many frames in a library are folded, which depends on the release of Python."""
 
 
 def make_page(folder: Path) -> Path:

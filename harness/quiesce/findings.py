@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from quiesce.shown_paths import shown_path
+
 FRAMES_MAX: Final = 8
 """How many frames of a call a line shows, from the innermost one."""
 
@@ -46,6 +48,10 @@ INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
 _SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
 
 
+SHUTDOWN: Final = "while Python shuts down"
+"""What the frames are part of that the interpreter runs when the program has ended."""
+
+
 def is_installed(module: str) -> bool:
     """Whether a file with code belongs to a package that is installed, or to the system."""
     return bool(INSTALLED.search(module) or _SYSTEM.match(module))
@@ -56,7 +62,8 @@ class Frame:
     """One place in code. Texts that are not known are empty, numbers 0.
 
     ``line`` is in ``file``, the source; native code has an ``offset`` into ``module``, the file that was loaded.
-    ``folded`` names the plumbing that the frame is part of (``pytest``): it is counted, and shown only to who asks.
+    ``folded`` names the plumbing that the frame is part of (``pytest``), or is :data:`SHUTDOWN`: it is counted, and
+    nothing is told apart by it.
     """
 
     function: str
@@ -69,17 +76,31 @@ class Frame:
     @property
     def place(self) -> str:
         """Return ``file:line``, or the module and the offset where no debug information says more."""
-        if self.file:
-            return f"{self.file}:{self.line}" if self.line else self.file
-        return f"{self.module}+{self.offset:#x}" if self.module else ""
+        return self._place(self.file, self.module)
+
+    @property
+    def shown_place(self) -> str:
+        """Return :attr:`place` as texts name it: relative to the working directory where the file lies below that."""
+        return self._place(shown_path(self.file), shown_path(self.module))
+
+    def _place(self, file: str, module: str) -> str:
+        if file:
+            return f"{file}:{self.line}" if self.line else file
+        return f"{module}+{self.offset:#x}" if module else ""
 
     @property
     def is_own(self) -> bool:
         """Whether it is the program's own, rather than of a package that is installed or of the system."""
         return not self.folded and not INSTALLED.search(self.file) and not is_installed(self.module)
 
+    @property
+    def owner(self) -> str:
+        """Return whose code it is, where that is not the program's own: a package, a library, the interpreter."""
+        installed = INSTALLED.search(self.file) or INSTALLED.search(self.module)
+        return self.folded or (installed[1] if installed else re.split(r"[/\\]", self.module)[-1])
+
     def __str__(self) -> str:
-        place = re.split(r"[/\\]", self.place)[-1]
+        place = self.shown_place if self.file else re.split(r"[/\\]", self.place)[-1]
         return (
             f"{self.function} ({place})" if self.function and place else self.function or place or "code without a file"
         )

@@ -97,6 +97,17 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     )
 
 
+def test_a_test_in_another_folder_is_named_from_where_pytest_was_started(project: Project) -> None:
+    project.write("pkg/test_it.py", SUITE.partition("@pytest.mark.leak\ndef test_gives")[0])
+    fixture = (
+        "import pytest\n\n@pytest.fixture(autouse=True)\ndef away(monkeypatch, tmp_path): monkeypatch.chdir(tmp_path)\n"
+    )
+    project.write("conftest.py", fixture)
+    result = project.run("pkg/test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["  allocated: pkg/test_it.py:8: def test_keeps(): *"])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("read", ["lambda: 1 / 0", "lambda: None"])
 def test_a_gauge_that_cannot_be_read_is_no_pass(project: Project, read: str) -> None:

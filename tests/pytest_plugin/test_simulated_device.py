@@ -59,9 +59,9 @@ def test_what_is_left_is_a_finding_that_names_its_origin(project: Project) -> No
             "*rule:      nothing_is_left_at_quiescence*",
             "*observed:  2,000 bytes (2.0 KiB) in 20 blocks of device memory *, allocated at test_it.py:6",
             "*allocated by cudaMalloc (call 0):",
-            "*/test_it.py:6 in allocate",
-            "*/test_it.py:11 in test_it",
-            "*… * frames of pytest and pluggy folded",
+            "*test_it.py:6 in allocate  <- here",
+            "*test_it.py:11 in test_it",
+            "*… * frames in pytest and pluggy",
         ]
     )
 

@@ -71,8 +71,8 @@ def test_both_stacks_of_a_race_stand_side_by_side(browser: Browser, racing: Repo
     with opened(browser, racing, tmp_path) as page:
         finding = page.locator("#finding-2")
         earlier, later = finding.locator(".site").all()
-        expect(earlier.locator(".place")).to_contain_text("load train.py:30")
-        expect(later.locator(".place")).to_contain_text("clear train.py:33")
+        expect(earlier.locator(".place")).to_contain_text("load /src/train.py:30")
+        expect(later.locator(".place")).to_contain_text("clear /src/train.py:33")
         boxes = [box_of(earlier), box_of(later)]
         assert boxes[0]["y"] == boxes[1]["y"]
         assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from quiesce.findings import CallSite, Frame, RoundReadings
+from quiesce.findings import SHUTDOWN, CallSite, Frame, RoundReadings
 from quiesce.reporting.text import FRAME_LINES_MAX, call_site_lines, clean, clean_line, failure_text, rate
 from quiesce.results import Result, Verdict
 
@@ -30,7 +31,7 @@ python train.py: call 7 on 'cuda:12': cudaMemsetAsync
   kind:      use after free
   allocated by cudaMalloc (call 3):
     train.py:8 in step
-    … 2 frames of pytest and pluggy folded
+    … 2 frames in pytest and pluggy
     train.py:20 in <module>
   freed by cudaFree (call 5):
     /src/pool.cpp:71 in destroy()
@@ -52,6 +53,45 @@ def test_a_long_stack_says_how_much_is_left_out(program: Result) -> None:
     assert lines[1] == "  a.py:1 in f1"
     assert lines[-1] == "  … 14 more lines; the JSON report holds all"
     assert len(lines) == 2 + FRAME_LINES_MAX
+
+
+SITE = "/venv/lib/python3.11/site-packages"
+
+
+def test_frames_of_packages_are_counted_and_the_programs_own_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frames = (
+        Frame("safe_call", f"{SITE}/numba_cuda/driver.py", 324),
+        Frame("copy", f"{SITE}/numba_cuda/devicearray.py", 244),
+        Frame("step", f"{tmp_path}/pkg/train.py", 8),
+        Frame("run", f"{tmp_path}/train.py", 20),
+    )
+    site = CallSite("earlier use", "cuMemcpyHtoDAsync_v2", 7, frames)
+    assert call_site_lines(site) == [
+        "earlier use cuMemcpyHtoDAsync_v2 (call 7):",
+        "  … 2 frames in numba_cuda",
+        "  pkg/train.py:8 in step  <- here",
+        "  train.py:20 in run",
+    ]
+    assert call_site_lines(replace(site, frames=frames[2:]))[1] == "  pkg/train.py:8 in step", "it stands first"
+
+
+def test_a_stack_without_a_frame_of_the_programs_own_shows_those_of_packages() -> None:
+    ending = Frame("Py_FinalizeEx", module="/opt/python3.11", folded=SHUTDOWN)
+    frames = (Frame("free", f"{SITE}/cupy/memory.py", 3), ending, ending)
+    assert call_site_lines(CallSite("freed by", "cudaFree", 7, frames))[1:] == [
+        f"  {SITE}/cupy/memory.py:3 in free",
+        "  … while Python shuts down (2 frames)",
+    ]
+
+
+def test_evidence_that_repeats_the_origin_is_left_out(failing: Result) -> None:
+    finding = replace(failing.findings[0], allocated_by="test_a.py:3: keep(x)", evidence="test_a.py:3: keep(x)")
+    assert "evidence" not in failure_text(replace(failing, findings=(finding,)))
+    more = replace(finding, evidence="test_a.py:3: keep(x)\ntest_a.py:9: keep(y)")
+    assert "  evidence:\n    test_a.py:9: keep(y)" in failure_text(replace(failing, findings=(more,)))
 
 
 def test_unknown_origin_leaves_its_line_out(failing: Result) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import quiesce
-from quiesce.findings import Frame
+from quiesce.findings import SHUTDOWN, Frame
 from quiesce.simulator.code_places import CodePlaces
 from quiesce.simulator.stacks import CallStack
 from quiesce.traces.folding import frames_of, scripts_of
@@ -86,11 +86,11 @@ def test_native_code_that_python_called_stands_first_and_the_interpreter_nowhere
 
 
 def test_the_place_is_the_innermost_of_the_program_itself() -> None:
-    library, own = Frame("empty", f"{SITE}/cupy/basic.py", 22), Frame("step", "/srv/train.py", 8)
+    library, own = Frame("empty", f"{SITE}/cupy/basic.py", 22), Frame("step", "train.py", 8)
     assert [library.is_own, own.is_own] == [False, True]
     native = (Frame("make", module="/srv/client"), Frame("main", "a.c", 3))
     assert made_at([(library, own)]) == ["at train.py:8"]
-    assert made_at([(library,), native, ()]) == ["at basic.py:22", "by make (client+0x0)", ""]
+    assert made_at([(library,), native, ()]) == [f"at {SITE}/cupy/basic.py:22", "by make (client+0x0)", ""]
 
 
 def test_what_is_around_a_worker_of_xdist_is_its_plumbing() -> None:
@@ -108,3 +108,24 @@ def test_scripts_need_no_tool() -> None:
     native = (Frame("alloc", module="/lib/x.so"),)
     assert [frame.function for frame in scripts_of(stack(python, native))] == ["train", "run"]
     assert scripts_of(stack(native=native)) == frames_of(stack(native=native)) != ()
+
+
+SHUTTING_DOWN = (
+    Frame("free(long, int)", "/build/runtime.cpp", 11331, f"{SITE}/cupy_backends/cuda/runtime.so"),
+    Frame("free_keys_object", "/build/Objects/dictobject.c", 664, "/opt/python/bin/python3.11"),
+    Frame("Py_FinalizeEx", "/build/Python/pylifecycle.c", 1833, "/opt/python/lib/libpython3.11.so.1.0"),
+    Frame("__libc_start_main", "csu/libc-start.c", 360, "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+)
+
+
+def test_what_python_does_at_its_end_is_folded_as_that() -> None:
+    folded = [frame.folded for frame in frames_of(stack(native=SHUTTING_DOWN))]
+    assert folded == ["", SHUTDOWN, SHUTDOWN, SHUTDOWN]
+    exit_function = Frame("finalize._exitfunc", "/usr/lib/python3.11/weakref.py", 667)
+    python = (Frame("close", "train.py", 3), exit_function)
+    assert [frame.folded for frame in frames_of(stack(python))] == ["", SHUTDOWN]
+
+
+def test_an_interpreter_that_goes_on_is_named_as_such() -> None:
+    native = (SHUTTING_DOWN[0], SHUTTING_DOWN[1], Frame("main", "main.cpp", 8, "/srv/client"))
+    assert [frame.folded for frame in frames_of(stack(native=native))] == ["", "the interpreter", ""]

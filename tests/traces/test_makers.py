@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from quiesce.findings import Frame
 from quiesce.traces.makers import CALLERS_MAX, made_at
 
-MALLOC = Frame("malloc", "/srv/train.py", 4)
+MALLOC = Frame("malloc", "train.py", 4)
 LIBRARY = Frame("empty", "/venv/lib/python3.11/site-packages/cupy/basic.py", 22)
 
 
 def caller(line: int, function: str = "main") -> Frame:
-    return Frame(function, "/srv/train.py", line)
+    return Frame(function, "train.py", line)
 
 
 def test_one_place_has_its_innermost_line() -> None:
@@ -47,10 +51,11 @@ def test_plumbing_and_libraries_are_no_callers() -> None:
     ]
 
 
-def test_functions_on_one_line_of_files_of_one_name_are_told_apart() -> None:
-    assert made_at([(Frame("a", "/x/pool.c", 3),), (Frame("b", "/y/pool.c", 3),)]) == [
-        "at pool.c:3 in a",
-        "at pool.c:3 in b",
+def test_files_of_one_name_have_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert made_at([(Frame("a", f"{tmp_path}/x/pool.c", 3),), (Frame("b", "/y/pool.c", 3),)]) == [
+        "at x/pool.c:3",
+        "at /y/pool.c:3",
     ]
 
 

@@ -132,7 +132,7 @@ class LeakChecks:
         return result
 
     def _text(self, item: pytest.Item, judgement: Judgement) -> str:
-        return leak_text(leak_result(item, item.stash[LEAK_TEST].plan, judgement, Verdict.FAILED), judgement)
+        return leak_text(item, leak_result(item, item.stash[LEAK_TEST].plan, judgement, Verdict.FAILED), judgement)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:

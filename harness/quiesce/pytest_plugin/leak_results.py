@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 from typing import Final
 
 import pytest
@@ -35,8 +35,7 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
         verdict=verdict,
         reason=clean_line(reason),
         findings=tuple(
-            _finding(growth, plan, None if line is None else line + 1, item.config.rootpath.as_posix())
-            for growth in judgement.growths
+            _finding(growth, plan, None if line is None else line + 1, _folder(item)) for growth in judgement.growths
         ),
         reproduce=pytest_command(item.nodeid),
         rounds=judgement.rounds,
@@ -62,7 +61,7 @@ def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict
     return Verdict.PASSED, ""
 
 
-def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding:
+def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Finding:
     quantity, readings = growth.quantity, _readings(growth)
     allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
     are_several = quantity.unit in quantity.name.split()  # threads grow, the C heap grows
@@ -75,10 +74,10 @@ def _finding(growth: Growth, plan: Plan, line: int | None, root: str) -> Finding
         f"{quantity.name} {allowed_growth}",
         f"{quantity.name} {grows} by {_rate(quantity, readings)}",
         line=line,
-        allocated_by=_from_root(growth.origin, root),
+        allocated_by=_below(growth.origin, folder),
         kind=f"leak of {quantity.family}",
         grade=Grade.GROWTH,
-        evidence=_from_root(growth.evidence, root),
+        evidence=_below(growth.evidence, folder),
         readings=readings,
         call_sites=growth.call_sites,
     )
@@ -101,10 +100,18 @@ def _readings(growth: Growth) -> RoundReadings:
     )
 
 
-def _from_root(text: str, root: str) -> str:
-    return text.replace(root.rstrip("/") + "/", "").replace(root.replace("/", os.sep).rstrip(os.sep) + os.sep, "")
+def _folder(item: pytest.Item) -> str:
+    """Return the folder that pytest was started in: the working directory of a test may be another."""
+    return str(item.config.invocation_params.dir)
 
 
-def leak_text(result: Result, judgement: Judgement) -> str:
+def _below(text: str, folder: str) -> str:
+    """Return a text whose places below a folder are relative to it."""
+    base = folder.rstrip("/\\")
+    return re.sub(rf"(^|(?<=[\s(])){re.escape(base)}[/\\]", "", text, flags=re.MULTILINE) if base else text
+
+
+def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
     """Return the text of a leaking test's failure."""
-    return f"{clean_line(result.case)} leaks; it was run {judgement.rounds} times\n{failure_text(result)}"
+    text = _below(failure_text(result), _folder(item))
+    return f"{clean_line(result.case)} leaks; it was run {judgement.rounds} times\n{text}"

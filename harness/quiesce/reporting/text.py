@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import groupby
 from typing import Final
 
 from quiesce.amounts import counted
 from quiesce.findings import CallSite, Finding, Frame, RoundReadings
+from quiesce.reporting.stack_lines import shown_frames
 from quiesce.results import Result
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
 FRAME_LINES_MAX: Final = 16
 """How many lines of a call stack a failure shows, from the innermost frame; the JSON report holds all of it."""
+HERE: Final = "  <- here"
+"""What marks the program's own innermost frame, where others stand before it."""
 
 # ECMA-48: control sequences (CSI), then control strings (OSC and its kin) that are terminated, then two-character ones.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -~]?")
@@ -74,34 +76,38 @@ def _what_happened(result: Result, finding: Finding) -> str:
 
 def frame_line(frame: Frame) -> str:
     """Return a frame as ``file:line in function``, which terminals and editors can open."""
-    where, function = clean_line(frame.place), clean_line(frame.function)
+    where, function = clean_line(frame.shown_place), clean_line(frame.function)
     return f"{where} in {function}" if where and function else where or function or "code without a file"
-
-
-def folded_line(frames: list[Frame]) -> str:
-    """Return what is said in place of neighbouring frames that are somebody's plumbing."""
-    names = " and ".join(dict.fromkeys(clean_line(frame.folded) for frame in frames))
-    return f"… {counted(len(frames), 'frame')} of {names} folded"
 
 
 def call_site_lines(site: CallSite) -> list[str]:
     """Return what a call has to do with a finding and who made it: a line for each frame, the innermost first."""
     call = f"{clean_line(site.role)} {clean_line(site.call)} (call {site.number})"
     lines: list[str] = []
-    for is_folded, neighbours in groupby(site.frames, key=lambda frame: bool(frame.folded)):
-        frames = list(neighbours)
-        lines.extend([folded_line(frames)] if is_folded else map(frame_line, frames))
+    is_marked = False
+    for each in shown_frames(site.frames):
+        if isinstance(each, str):
+            lines.append(f"… {clean_line(each)}")
+            continue
+        here = HERE if each.is_own and lines and not is_marked else ""
+        is_marked |= each.is_own
+        lines.append(f"{frame_line(each)}{here}")
     if len(lines) > FRAME_LINES_MAX:
         note = f"… {counted(len(lines) - FRAME_LINES_MAX, 'more line')}; the JSON report holds all"
         lines = [*lines[:FRAME_LINES_MAX], note]
     return [call + (":" if lines else ""), *(f"  {line}" for line in lines)]
 
 
+def unsaid_evidence(finding: Finding) -> list[str]:
+    """Return the lines of evidence that say what stands nowhere else: calls are told frame by frame."""
+    said = tuple(f"{clean_line(site.role)} {clean_line(site.call)} (call {site.number})" for site in finding.call_sites)
+    lines = clean(finding.evidence).strip("\n").split("\n") if finding.evidence.strip() else []
+    allocated = clean_line(finding.allocated_by)
+    return [line for line in lines if not line.startswith(said) and not (allocated and clean_line(line) == allocated)]
+
+
 def _evidence(finding: Finding) -> list[str]:
-    said = {clean_line(site.sentence) for site in finding.call_sites}  # below, frame by frame
-    text = finding.evidence
-    lines = clean(text).strip("\n").split("\n") if text.strip() else []
-    lines = [line for line in lines if line not in said]
+    lines = unsaid_evidence(finding)
     if not lines:
         return []
     shown = lines[-EVIDENCE_LINES_MAX:]

@@ -32,7 +32,7 @@ PARTS: Final = struct.Struct("<II")
 LOG_BYTES: Final = 1 << 30
 """Of address space; only what was written costs anything."""
 PYTHON_FRAME: Final = struct.Struct("<4I")
-_INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
+INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
 """The file that an interpreter's own code is in."""
 _MAPPING_KIND, _STACK_KIND = 1, 5
 
@@ -43,7 +43,7 @@ class CallStack:
     def __init__(self, python: tuple[Frame, ...], code: tuple[tuple[str, int], ...], places: CodePlaces) -> None:
         self.python = python
         outside = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, code)
-        inner = takewhile(lambda place: not _INTERPRETER.match(Path(place[0]).name), outside)
+        inner = takewhile(lambda place: not INTERPRETER.match(Path(place[0]).name), outside)
         self.code = tuple(inner if python else outside)
         """Its native code but for the simulated runtime's own: files that were mapped and offsets into them.
 

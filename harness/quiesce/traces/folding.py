@@ -9,8 +9,8 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from quiesce.findings import INSTALLED, Frame, is_installed
-from quiesce.simulator.stacks import CallStack
+from quiesce.findings import INSTALLED, SHUTDOWN, Frame, is_installed
+from quiesce.simulator.stacks import INTERPRETER, CallStack
 
 _OUTERMOST: Final = frozenset({"main", "main()", "main(int, char**)", "start_thread", "_start"})
 """Where every program and thread begins: nothing is learnt from what is around these."""
@@ -28,6 +28,12 @@ _OWN_FOLDER: Final = str(Path(__file__).parents[1]) + "/"
 _STANDARD_LIBRARY: Final = re.compile(r"(?:^|/)lib(?:64)?/python3\.\d+t?/")
 _EVALUATION: Final = re.compile(r"_PyEval_|PyEval_|_PyObject_|PyObject_|_PyFunction_|_PyVectorcall_|PyVectorcall_|Py_")
 """Functions that run Python code: an interpreter may be linked into a program of another name."""
+_ENDING: Final = re.compile(r"_?Py_Finalize")
+"""Functions that end an interpreter."""
+_EXIT_FUNCTIONS: Final = frozenset({"finalize._exitfunc"})
+"""Functions of the standard library that Python calls when the program has ended: ``weakref`` has one."""
+_THE_INTERPRETER: Final = "the interpreter"
+_STANDARD_LIBRARY_NAME: Final = "the standard library"
 _FOREIGN_CALLS: Final = re.compile(r"_ctypes|_cffi_backend|libffi")
 
 
@@ -38,7 +44,7 @@ def frames_of(stack: CallStack) -> tuple[Frame, ...]:
     module; what the interpreter does in between is left out.
     """
     if not stack.python:
-        return tuple(_up_to_main(stack.native))
+        return tuple(_folded_interpreter(list(_up_to_main(stack.native))))
     inner = takewhile(lambda frame: not _EVALUATION.match(frame.function), stack.native)
     return (*map(_folded_native, inner), *_folded_scripts(stack.python))
 
@@ -53,6 +59,20 @@ def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
         if frame.function in _OUTERMOST or frame.function.startswith("main("):
             return
+
+
+def _folded_interpreter(frames: list[Frame]) -> Iterator[Frame]:
+    """Fold the interpreter's frames in a stack without Python code, and what started it: no code of Python runs there.
+
+    That is so when Python shuts down and when a thread of a library asks it for something.
+    """
+    is_python = [bool(INTERPRETER.match(PurePosixPath(frame.module).name)) for frame in frames]
+    first = is_python.index(True) if any(is_python) else len(frames)
+    ends = any(_ENDING.match(frame.function) for frame in frames[first:])
+    yield from frames[:first]
+    for frame, is_pythons in zip(frames[first:], is_python[first:], strict=True):
+        is_folded = is_pythons or not frame.is_own
+        yield replace(frame, folded=SHUTDOWN if ends else _THE_INTERPRETER) if is_folded else frame
 
 
 def _folded_native(frame: Frame) -> Frame:
@@ -74,12 +94,13 @@ def _folded_scripts(frames: Iterable[Frame]) -> Iterator[Frame]:
         package = _package(frame.file)
         if package == _WORKERS:
             around = _WORKERS
-        yield replace(frame, folded=package or around)
+        is_last = package == _STANDARD_LIBRARY_NAME and frame.function in _EXIT_FUNCTIONS
+        yield replace(frame, folded=SHUTDOWN if is_last else package or around)
 
 
 def _package(file: str) -> str:
     if file.startswith("<frozen "):
-        return "the interpreter"
+        return _THE_INTERPRETER
     if file.startswith(_OWN_FOLDER):
         return "quiesce"
     installed = INSTALLED.search(file)
@@ -88,4 +109,4 @@ def _package(file: str) -> str:
     path = PurePosixPath(file)
     if path.parent.name == "bin" and path.name in ("pytest", "py.test"):
         return "pytest"
-    return "the standard library" if _STANDARD_LIBRARY.search(file) else ""
+    return _STANDARD_LIBRARY_NAME if _STANDARD_LIBRARY.search(file) else ""

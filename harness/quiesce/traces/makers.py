@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import takewhile
-from pathlib import PurePosixPath
 from typing import Final
 
 from quiesce.findings import Frame
@@ -49,7 +48,7 @@ def _chain(frames: tuple[Frame, ...]) -> list[Frame]:
 
 
 def _place(frame: Frame) -> str:
-    return f"at {PurePosixPath(frame.file).name}:{frame.line}" if frame.line else f"by {frame}"
+    return f"at {frame.shown_place}" if frame.line else f"by {frame}"
 
 
 def _caller(frame: Frame) -> str:

@@ -36,7 +36,7 @@ def test_a_caller_is_as_wide_as_all_that_it_called() -> None:
         ("cudaMalloc:", 2, 90.0, 10.0),
     ]
     assert made.rows == 4
-    assert made.cells[2].title == "step train.py:7\n/src/train.py:7\n60 bytes in 1 block"
+    assert made.cells[2].title == "step /src/train.py:7\n/src/train.py:7\n60 bytes in 1 block"
 
 
 def test_what_is_lost_is_told_apart_from_what_is_held() -> None:

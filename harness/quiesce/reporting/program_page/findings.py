@@ -13,7 +13,7 @@ from quiesce.reporting.page.glossary import sentence_of
 from quiesce.reporting.program_page.memory_plot import Noted
 from quiesce.reporting.program_page.places import Site, make_site
 from quiesce.reporting.program_page.words import heading_of
-from quiesce.reporting.text import clean, clean_line
+from quiesce.reporting.text import clean_line, unsaid_evidence
 from quiesce.results import Result
 
 WHOLE_MAX: Final = 60
@@ -113,9 +113,7 @@ def _note(sites: Sequence[CallSite], is_whole: bool) -> str:
 
 def _evidence(finding: Finding) -> str:
     """Return what evidence says beyond the calls, which have a place of their own."""
-    said = {clean_line(site.sentence) for site in finding.call_sites}
-    lines = [line for line in clean(finding.evidence).strip("\n").split("\n") if clean_line(line) not in said]
-    return "\n".join(lines)[-EVIDENCE_LENGTH_MAX:]
+    return "\n".join(unsaid_evidence(finding))[-EVIDENCE_LENGTH_MAX:]
 
 
 def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:

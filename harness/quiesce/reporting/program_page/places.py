@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Final
 
-from quiesce.amounts import counted
 from quiesce.findings import CallSite, Frame
 from quiesce.reporting.page.excerpt import shorten
+from quiesce.reporting.stack_lines import shown_frames
 
 FRAMES_SHOWN_MAX: Final = 40
 """Frames of one call that are shown, from the innermost one; report.json has all."""
@@ -58,21 +57,17 @@ def make_site(site: CallSite) -> Site:
 
 
 def frame_line(frame: Frame) -> FrameLine:
-    """Return one frame: its function, and the last part of the path of its source, or of its module."""
-    full = shorten(frame.place)
-    short = full.replace("\\", "/").rpartition("/")[2]
+    """Return one frame: its function, and where its source lies as texts name it, or its module without folders."""
+    full, short = shorten(frame.place), shorten(frame.shown_place)
+    if not frame.file:
+        short = short.replace("\\", "/").rpartition("/")[2]
     function = shorten(frame.function)
     return FrameLine(function or short or "code without a file", short if function else "", full, is_own=frame.is_own)
 
 
 def _lines(frames: tuple[Frame, ...]) -> Iterator[FrameLine]:
-    for is_folded, neighbours in groupby(frames, key=lambda frame: bool(frame.folded)):
-        if not is_folded:
-            yield from map(frame_line, neighbours)
-            continue
-        group = list(neighbours)
-        names = " and ".join(dict.fromkeys(shorten(frame.folded) for frame in group))
-        yield FrameLine(f"{counted(len(group), 'frame')} of {names}", "", "", is_folded=True)
+    for each in shown_frames(frames):
+        yield FrameLine(shorten(each), "", "", is_folded=True) if isinstance(each, str) else frame_line(each)
 
 
 def short_place(site: CallSite) -> str:
