@@ -2,7 +2,7 @@
 
 A reference to a function can be read from a file, a lookup with ``dlsym`` can't; the vendor's library has them all. The
 names below are those that the headers of CUDA 12.8 and 13 declare (``cuda.h`` with the forms that its macros name,
-``cuda_runtime_api.h``).
+``cuda_runtime_api.h``), and those of the runtime also what libcudart exports in its releases from 11.8 to 13.5.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ _RUNTIME: Final = """
     cudaEventQuery cudaEventRecord cudaEventRecordWithFlags cudaEventSynchronize cudaExecutionCtxDestroy
     cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice cudaExecutionCtxGetId cudaExecutionCtxRecordEvent
     cudaExecutionCtxStreamCreate cudaExecutionCtxSynchronize cudaExecutionCtxWaitEvent
-    cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray cudaFree cudaFreeArray cudaFreeAsync
-    cudaFreeHost cudaFreeMipmappedArray cudaFuncGetAttributes cudaFuncGetName cudaFuncGetParamCount
+    cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray cudaFree cudaFreeArray
+    cudaFreeAsync cudaFreeHost cudaFreeMipmappedArray cudaFuncGetAttributes cudaFuncGetName cudaFuncGetParamCount
     cudaFuncGetParamInfo cudaFuncSetAttribute cudaFuncSetCacheConfig cudaFuncSetSharedMemConfig cudaGetChannelDesc
     cudaGetDevice cudaGetDeviceCount cudaGetDeviceFlags cudaGetDeviceProperties cudaGetDriverEntryPoint
     cudaGetDriverEntryPointByVersion cudaGetExportTable cudaGetFuncBySymbol cudaGetKernel cudaGetLastError
@@ -173,10 +173,10 @@ _RUNTIME: Final = """
     cudaGraphAddMemFreeNode cudaGraphAddMemcpyNode cudaGraphAddMemcpyNode1D cudaGraphAddMemcpyNodeFromSymbol
     cudaGraphAddMemcpyNodeToSymbol cudaGraphAddMemsetNode cudaGraphAddNode cudaGraphAddNode_v2
     cudaGraphChildGraphNodeGetGraph cudaGraphClone cudaGraphConditionalHandleCreate
-    cudaGraphConditionalHandleCreate_v2 cudaGraphCreate cudaGraphDebugDotPrint cudaGraphDestroy cudaGraphDestroyNode
-    cudaGraphEventRecordNodeGetEvent cudaGraphEventRecordNodeSetEvent cudaGraphEventWaitNodeGetEvent
-    cudaGraphEventWaitNodeSetEvent cudaGraphExecChildGraphNodeSetParams cudaGraphExecDestroy
-    cudaGraphExecEventRecordNodeSetEvent cudaGraphExecEventWaitNodeSetEvent
+    cudaGraphConditionalHandleCreate_v2 cudaGraphCreate cudaGraphDebugDotPrint cudaGraphDestroy
+    cudaGraphDestroyNode cudaGraphEventRecordNodeGetEvent cudaGraphEventRecordNodeSetEvent
+    cudaGraphEventWaitNodeGetEvent cudaGraphEventWaitNodeSetEvent cudaGraphExecChildGraphNodeSetParams
+    cudaGraphExecDestroy cudaGraphExecEventRecordNodeSetEvent cudaGraphExecEventWaitNodeSetEvent
     cudaGraphExecExternalSemaphoresSignalNodeSetParams cudaGraphExecExternalSemaphoresWaitNodeSetParams
     cudaGraphExecGetFlags cudaGraphExecGetId cudaGraphExecHostNodeSetParams cudaGraphExecKernelNodeSetParams
     cudaGraphExecMemcpyNodeSetParams cudaGraphExecMemcpyNodeSetParams1D cudaGraphExecMemcpyNodeSetParamsFromSymbol
@@ -192,50 +192,51 @@ _RUNTIME: Final = """
     cudaGraphMemcpyNodeSetParams1D cudaGraphMemcpyNodeSetParamsFromSymbol cudaGraphMemcpyNodeSetParamsToSymbol
     cudaGraphMemsetNodeGetParams cudaGraphMemsetNodeSetParams cudaGraphNodeFindInClone
     cudaGraphNodeGetContainingGraph cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2
-    cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2 cudaGraphNodeGetEnabled cudaGraphNodeGetLocalId
-    cudaGraphNodeGetParams cudaGraphNodeGetToolsId cudaGraphNodeGetType cudaGraphNodeSetEnabled
-    cudaGraphNodeSetParams cudaGraphReleaseUserObject cudaGraphRemoveDependencies cudaGraphRemoveDependencies_v2
-    cudaGraphRetainUserObject cudaGraphUpload cudaGraphicsMapResources cudaGraphicsResourceGetMappedMipmappedArray
-    cudaGraphicsResourceGetMappedPointer cudaGraphicsResourceSetMapFlags cudaGraphicsSubResourceGetMappedArray
-    cudaGraphicsUnmapResources cudaGraphicsUnregisterResource cudaGreenCtxCreate cudaHostAlloc
-    cudaHostGetDevicePointer cudaHostGetFlags cudaHostRegister cudaHostUnregister cudaImportExternalMemory
-    cudaImportExternalSemaphore cudaInitDevice cudaIpcCloseMemHandle cudaIpcGetEventHandle cudaIpcGetMemHandle
-    cudaIpcOpenEventHandle cudaIpcOpenMemHandle cudaKernelSetAttributeForDevice cudaLaunchCooperativeKernel
-    cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc cudaLaunchHostFunc_v2 cudaLaunchKernel
-    cudaLaunchKernelExC cudaLibraryEnumerateKernels cudaLibraryGetGlobal cudaLibraryGetKernel
-    cudaLibraryGetKernelCount cudaLibraryGetManaged cudaLibraryGetUnifiedFunction cudaLibraryLoadData
-    cudaLibraryLoadFromFile cudaLibraryUnload cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory
-    cudaLogsRegisterCallback cudaLogsUnregisterCallback cudaMalloc cudaMalloc3D cudaMalloc3DArray cudaMallocArray
-    cudaMallocAsync cudaMallocFromPoolAsync cudaMallocHost cudaMallocManaged cudaMallocMipmappedArray
-    cudaMallocPitch cudaMemAdvise cudaMemAdvise_v2 cudaMemDiscardAndPrefetchBatchAsync cudaMemDiscardBatchAsync
-    cudaMemGetDefaultMemPool cudaMemGetInfo cudaMemGetLocationInfo cudaMemGetMemPool cudaMemPoolCreate
-    cudaMemPoolDestroy cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolGetAccess
-    cudaMemPoolGetAttribute cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer cudaMemPoolSetAccess
-    cudaMemPoolSetAttribute cudaMemPoolTrimTo cudaMemPrefetchAsync cudaMemPrefetchAsync_v2 cudaMemPrefetchBatchAsync
+    cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2 cudaGraphNodeGetEnabled
+    cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId cudaGraphNodeGetType
+    cudaGraphNodeSetEnabled cudaGraphNodeSetParams cudaGraphReleaseUserObject cudaGraphRemoveDependencies
+    cudaGraphRemoveDependencies_v2 cudaGraphRetainUserObject cudaGraphUpload cudaGraphicsMapResources
+    cudaGraphicsResourceGetMappedMipmappedArray cudaGraphicsResourceGetMappedPointer
+    cudaGraphicsResourceSetMapFlags cudaGraphicsSubResourceGetMappedArray cudaGraphicsUnmapResources
+    cudaGraphicsUnregisterResource cudaGreenCtxCreate cudaHostAlloc cudaHostGetDevicePointer cudaHostGetFlags
+    cudaHostRegister cudaHostUnregister cudaImportExternalMemory cudaImportExternalSemaphore cudaInitDevice
+    cudaIpcCloseMemHandle cudaIpcGetEventHandle cudaIpcGetMemHandle cudaIpcOpenEventHandle cudaIpcOpenMemHandle
+    cudaKernelSetAttributeForDevice cudaLaunchCooperativeKernel cudaLaunchCooperativeKernelMultiDevice
+    cudaLaunchHostFunc cudaLaunchHostFunc_v2 cudaLaunchKernel cudaLaunchKernelExC cudaLibraryEnumerateKernels
+    cudaLibraryGetGlobal cudaLibraryGetKernel cudaLibraryGetKernelCount cudaLibraryGetManaged
+    cudaLibraryGetUnifiedFunction cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload cudaLogsCurrent
+    cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback cudaLogsUnregisterCallback cudaMalloc
+    cudaMalloc3D cudaMalloc3DArray cudaMallocArray cudaMallocAsync cudaMallocFromPoolAsync cudaMallocHost
+    cudaMallocManaged cudaMallocMipmappedArray cudaMallocPitch cudaMemAdvise cudaMemAdvise_v2
+    cudaMemDiscardAndPrefetchBatchAsync cudaMemDiscardBatchAsync cudaMemGetDefaultMemPool cudaMemGetInfo
+    cudaMemGetLocationInfo cudaMemGetMemPool cudaMemPoolCreate cudaMemPoolDestroy cudaMemPoolExportPointer
+    cudaMemPoolExportToShareableHandle cudaMemPoolGetAccess cudaMemPoolGetAttribute
+    cudaMemPoolImportFromShareableHandle cudaMemPoolImportPointer cudaMemPoolSetAccess cudaMemPoolSetAttribute
+    cudaMemPoolTrimTo cudaMemPrefetchAsync cudaMemPrefetchAsync_v2 cudaMemPrefetchBatchAsync
     cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool cudaMemcpy cudaMemcpy2D
     cudaMemcpy2DArrayToArray cudaMemcpy2DAsync cudaMemcpy2DFromArray cudaMemcpy2DFromArrayAsync cudaMemcpy2DToArray
     cudaMemcpy2DToArrayAsync cudaMemcpy3D cudaMemcpy3DAsync cudaMemcpy3DBatchAsync cudaMemcpy3DPeer
     cudaMemcpy3DPeerAsync cudaMemcpy3DWithAttributesAsync cudaMemcpyArrayToArray cudaMemcpyAsync
-    cudaMemcpyBatchAsync cudaMemcpyFromArray cudaMemcpyFromArrayAsync cudaMemcpyFromSymbol cudaMemcpyFromSymbolAsync
-    cudaMemcpyPeer cudaMemcpyPeerAsync cudaMemcpyToArray cudaMemcpyToArrayAsync cudaMemcpyToSymbol
-    cudaMemcpyToSymbolAsync cudaMemcpyWithAttributesAsync cudaMemset cudaMemset2D cudaMemset2DAsync cudaMemset3D
-    cudaMemset3DAsync cudaMemsetAsync cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties
-    cudaOccupancyAvailableDynamicSMemPerBlock cudaOccupancyMaxActiveBlocksPerMultiprocessor
-    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cudaOccupancyMaxActiveClusters
-    cudaOccupancyMaxPotentialClusterSize cudaPeekAtLastError cudaPointerGetAttributes cudaRuntimeGetVersion
-    cudaSetDevice cudaSetDeviceFlags cudaSetDoubleForDevice cudaSetDoubleForHost cudaSetValidDevices
-    cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_ptsz cudaSignalExternalSemaphoresAsync_v2
-    cudaStreamAddCallback cudaStreamAttachMemAsync cudaStreamBeginCapture cudaStreamBeginCaptureToGraph
-    cudaStreamBeginRecaptureToGraph cudaStreamCopyAttributes cudaStreamCreate cudaStreamCreateWithFlags
-    cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamEndCapture cudaStreamGetAttribute
-    cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_ptsz cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v3
-    cudaStreamGetDevResource cudaStreamGetDevice cudaStreamGetFlags cudaStreamGetId cudaStreamGetPriority
-    cudaStreamIsCapturing cudaStreamQuery cudaStreamSetAttribute cudaStreamSynchronize
-    cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2 cudaStreamWaitEvent
-    cudaThreadExchangeStreamCaptureMode cudaThreadExit cudaThreadGetCacheConfig cudaThreadGetLimit
-    cudaThreadSetCacheConfig cudaThreadSetLimit cudaThreadSynchronize cudaUserObjectCreate cudaUserObjectRelease
-    cudaUserObjectRetain cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz
-    cudaWaitExternalSemaphoresAsync_v2
+    cudaMemcpyBatchAsync cudaMemcpyFromArray cudaMemcpyFromArrayAsync cudaMemcpyFromSymbol
+    cudaMemcpyFromSymbolAsync cudaMemcpyPeer cudaMemcpyPeerAsync cudaMemcpyToArray cudaMemcpyToArrayAsync
+    cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaMemcpyWithAttributesAsync cudaMemset cudaMemset2D
+    cudaMemset2DAsync cudaMemset3D cudaMemset3DAsync cudaMemsetAsync cudaMipmappedArrayGetMemoryRequirements
+    cudaMipmappedArrayGetSparseProperties cudaOccupancyAvailableDynamicSMemPerBlock
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+    cudaOccupancyMaxActiveClusters cudaOccupancyMaxPotentialClusterSize cudaPeekAtLastError
+    cudaPointerGetAttributes cudaRuntimeGetVersion cudaSetDevice cudaSetDeviceFlags cudaSetDoubleForDevice
+    cudaSetDoubleForHost cudaSetValidDevices cudaSignalExternalSemaphoresAsync
+    cudaSignalExternalSemaphoresAsync_ptsz cudaSignalExternalSemaphoresAsync_v2 cudaStreamAddCallback
+    cudaStreamAttachMemAsync cudaStreamBeginCapture cudaStreamBeginCaptureToGraph cudaStreamBeginRecaptureToGraph
+    cudaStreamCopyAttributes cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority
+    cudaStreamDestroy cudaStreamEndCapture cudaStreamGetAttribute cudaStreamGetCaptureInfo
+    cudaStreamGetCaptureInfo_ptsz cudaStreamGetCaptureInfo_v2 cudaStreamGetCaptureInfo_v3 cudaStreamGetDevResource
+    cudaStreamGetDevice cudaStreamGetFlags cudaStreamGetId cudaStreamGetPriority cudaStreamIsCapturing
+    cudaStreamQuery cudaStreamSetAttribute cudaStreamSynchronize cudaStreamUpdateCaptureDependencies
+    cudaStreamUpdateCaptureDependencies_v2 cudaStreamWaitEvent cudaThreadExchangeStreamCaptureMode cudaThreadExit
+    cudaThreadGetCacheConfig cudaThreadGetLimit cudaThreadSetCacheConfig cudaThreadSetLimit cudaThreadSynchronize
+    cudaUserObjectCreate cudaUserObjectRelease cudaUserObjectRetain cudaWaitExternalSemaphoresAsync
+    cudaWaitExternalSemaphoresAsync_ptsz cudaWaitExternalSemaphoresAsync_v2
 """
 
 _FUNCTIONS: Final = {"libcuda": frozenset(_DRIVER.split()), "libcudart": frozenset(_RUNTIME.split()), **MANAGEMENT}

@@ -10,6 +10,7 @@
 #include "code/image.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
+#define HIP_WRAPPER_MAGIC 0x48495046u
 #define FATBIN_MAGIC 0xba55ed50u
 
 struct wrapper {
@@ -53,8 +54,14 @@ static int rank_of(const struct entry *entry, int device) {
     return FITS - architecture;
 }
 
-static struct architectures of_fatbin(const char *fatbin, size_t room, int device) {
-    struct architectures best = {0, 0};
+struct found {
+    struct entry entry;
+    const char *content;  // NULL: there is none
+};
+
+// The part of a fatbin that a device would load, of all or of those that can be looked through.
+static struct found best_of(const char *fatbin, size_t room, int device, bool is_plain) {
+    struct found best = {.content = NULL};
     struct fatbin header;
     int highest = 0;
     memcpy(&header, fatbin, sizeof header);
@@ -64,14 +71,19 @@ static struct architectures of_fatbin(const char *fatbin, size_t room, int devic
         memcpy(&entry, fatbin + at, sizeof entry);
         if (entry.header_bytes < sizeof entry || entry.bytes > end - at || entry.header_bytes > end - at - entry.bytes)
             break;  // damaged, or of a form that is not known
-        int rank = rank_of(&entry, device);
+        int rank = is_plain && entry.compressed_bytes ? 0 : rank_of(&entry, device);
         if (rank > highest) {
             highest = rank;
-            best = architectures_of(&entry, fatbin + at + entry.header_bytes, device);
+            best = (struct found){entry, fatbin + at + entry.header_bytes};
         }
         at += entry.header_bytes + entry.bytes;
     }
     return best;
+}
+
+static struct architectures of_fatbin(const char *fatbin, size_t room, int device) {
+    struct found best = best_of(fatbin, room, device, false);
+    return best.content ? architectures_of(&best.entry, best.content, device) : (struct architectures){0, 0};
 }
 
 // ".target sm_75, debug": a directive on a line of its own (PTX ISA, "PTX Module Directives").
@@ -104,4 +116,22 @@ struct architectures image_architectures(const char *image, size_t room, int dev
     if (!memcmp(image, ELFMAG, SELFMAG)) return image_elf_architectures(image, bytes, device);
     int target = target_of(image, bytes);
     return (struct architectures){target, target ? device : 0};
+}
+
+const char *image_code(const char *image, int device, size_t *bytes) {
+    struct wrapper wrapper;
+    memcpy(&wrapper, image, sizeof wrapper.magic);
+    if (wrapper.magic == WRAPPER_MAGIC || wrapper.magic == HIP_WRAPPER_MAGIC) {
+        memcpy(&wrapper, image, sizeof wrapper);
+        image = wrapper.fatbin;
+        if (image) memcpy(&wrapper.magic, image, sizeof wrapper.magic);
+    }
+    if (image && wrapper.magic == FATBIN_MAGIC) {
+        struct found best = best_of(image, SIZE_MAX, device, true);
+        bool is_text = best.content && best.entry.kind == ENTRY_PTX;
+        *bytes = is_text ? strnlen(best.content, best.entry.bytes) : best.entry.bytes;
+        return best.content;
+    }
+    *bytes = image ? image_length(image, SIZE_MAX) : 0;
+    return *bytes ? image : NULL;
 }

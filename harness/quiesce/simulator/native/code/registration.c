@@ -2,9 +2,7 @@
 
 #include <stdlib.h>
 
-struct registered_binary {
-    const void *fatbin;  // NULL once it was unregistered
-};
+static unsigned long unregistered;
 
 // They are never moved or taken back, for threads ask while libraries are loaded. The newest is found first: another
 // library may lie where one was that is gone.
@@ -19,14 +17,18 @@ static struct piece {
 } *newest;
 
 struct registered_binary *binary_register(const void *fatbin) {
-    struct registered_binary *made = malloc(sizeof *made);
+    struct registered_binary *made = calloc(1, sizeof *made);
     if (made) made->fatbin = fatbin;
     return made;
 }
 
 void binary_unregister(struct registered_binary *binary) {
-    if (binary) binary->fatbin = NULL;
+    if (!binary) return;
+    binary->fatbin = NULL;
+    __atomic_add_fetch(&unregistered, 1, __ATOMIC_RELEASE);
 }
+
+unsigned long binaries_unregistered(void) { return __atomic_load_n(&unregistered, __ATOMIC_ACQUIRE); }
 
 void function_register(struct registered_binary *binary, const void *function) {
     struct piece *piece = newest;

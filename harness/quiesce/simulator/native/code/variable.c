@@ -58,18 +58,30 @@ bool variables_exist(const struct variables *variables) { return variables && va
 // It is part of the module, which the client gives back: nobody else does.
 static void make_part(uint64_t address, bool part) { ledger_live(memory_live_at(address))->part = part; }
 
+enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_bytes, const void *content,
+                              uint64_t *address) {
+    enum { ATTACHED_TO_ALL = 1 };  // of managed memory
+    unsigned flags = thing == THING_MANAGED ? ATTACHED_TO_ALL : 0;
+    enum status status = memory_allocate(thing, device, size_bytes, flags, address);
+    if (status) return status;
+    make_part(*address, true);
+    if (content)
+        memcpy((void *)*address, content, size_bytes);
+    else
+        memset((void *)*address, 0, size_bytes);
+    return OK;
+}
+
+void variable_free(enum thing thing, uint64_t address) {
+    make_part(address, false);
+    if (memory_free(thing, thing, address)) make_part(address, true);  // a broken device gives nothing back
+}
+
 enum status variables_place(struct variables *variables, unsigned device) {
     enum status status = OK;
     for (struct variable *each = variables->first; each && !status; each = each->next) {
         uint64_t *address = &each->addresses[device];
-        if (*address) continue;
-        status = memory_allocate(THING_DEVICE, device, each->size_bytes, 0, address);
-        if (status) break;
-        make_part(*address, true);
-        if (each->content)
-            memcpy((void *)*address, each->content, each->size_bytes);
-        else
-            memset((void *)*address, 0, each->size_bytes);
+        if (!*address) status = variable_allocate(THING_DEVICE, device, each->size_bytes, each->content, address);
     }
     return status;
 }
@@ -84,15 +96,19 @@ enum status variables_find(const struct variables *variables, unsigned device, c
     return OK;
 }
 
+bool variables_initial(const struct variables *variables, const char *name, uint64_t size_bytes, const void **content) {
+    const struct variable *variable = variables && name ? find(variables, name, strlen(name)) : NULL;
+    if (!variable || variable->unclear || variable->size_bytes != size_bytes) return false;
+    *content = variable->content;
+    return true;
+}
+
 void variables_delete(struct variables *variables) {
     while (variables && variables->first) {
         struct variable *each = variables->first;
         variables->first = each->next;
         for (unsigned device = 0; device < DEVICES_MAX; device++) {
-            if (!each->addresses[device]) continue;
-            make_part(each->addresses[device], false);
-            if (memory_free(THING_DEVICE, THING_DEVICE, each->addresses[device]))
-                make_part(each->addresses[device], true);  // a device that is broken, which gives nothing back
+            if (each->addresses[device]) variable_free(THING_DEVICE, each->addresses[device]);
         }
         free(each->name);
         free(each->content);

@@ -8,9 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ledger/ledger.h"
 #include "machine/status.h"
 
 struct variables;
+
+// Memory of one variable, which belongs to what it is part of; `content` NULL: zeros.
+enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_bytes, const void *content,
+                              uint64_t *address);
+void variable_free(enum thing thing, uint64_t address);  // as a client's is freed, when the devices are done
 
 // Reads an image: an ELF file, a bundle of such, or text that ends with a NUL. Returns NULL where memory runs out.
 struct variables *variables_read(const char *image, size_t bytes);
@@ -24,6 +30,9 @@ enum status variables_place(struct variables *variables, unsigned device);
 // holds can't be read from the image.
 enum status variables_find(const struct variables *variables, unsigned device, const char *name, uint64_t *address,
                            uint64_t *size_bytes);
+
+// What one of that size holds at first; NULL: zeros. False: there is none, or it can't be read from the image.
+bool variables_initial(const struct variables *variables, const char *name, uint64_t size_bytes, const void **content);
 
 // Frees them; their memory is freed as a client's is, when the devices are done.
 void variables_delete(struct variables *variables);

@@ -2,6 +2,7 @@
 
 #include "code/link.h"
 #include "code/module.h"
+#include "code/symbol.h"
 #include "ledger/handle.h"
 #include "machine/device.h"
 #include "memory/array.h"
@@ -45,6 +46,7 @@ enum status context_reset(unsigned device) {
         else
             memory_free(thing, thing, entry->address);
     }
+    symbols_reset(device);
     virtual_reset(device);
     enum thing thing;
     for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {

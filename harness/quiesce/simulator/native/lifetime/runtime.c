@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "code/module.h"
+#include "code/symbol.h"
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
@@ -104,6 +105,7 @@ static void stop(void) {
     arrays_close();
     graph_memory_close();
     modules_close();
+    symbols_close();
     handles_close();
     memory_close();
     stacks_close();

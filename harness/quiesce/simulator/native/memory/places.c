@@ -7,13 +7,12 @@
 #include "memory/address_space.h"
 #include "memory/blocks.h"
 #include "memory/registered.h"
-#include "memory/symbol.h"
 #include "memory/virtual.h"
 
 struct span memory_find(uint64_t address) {
     struct arena *bank = block_bank(address);
     if (!bank && space_covers(address)) return virtual_find(address);
-    if (!bank) return symbol_find(address).start ? symbol_find(address) : registered_find(address);
+    if (!bank) return registered_find(address);
     struct arena_slot slot = arena_find(bank, address);
     uint32_t use = block_use(slot);
     unsigned number = (unsigned)(bank - banks);

@@ -15,6 +15,7 @@
 #include "code/link.h"
 #include "code/module.h"
 #include "code/registration.h"
+#include "code/symbol.h"
 #include "ledger/failure.h"
 #include "ledger/unsimulated.h"
 #include "lifetime/reset.h"
@@ -29,7 +30,6 @@
 #include "memory/pool.h"
 #include "memory/refusal.h"
 #include "memory/registered.h"
-#include "memory/symbol.h"
 #include "memory/virtual.h"
 #include "order/array_copy.h"
 #include "order/capture.h"
@@ -92,6 +92,10 @@
 #endif
 
 #define PINNED_IN_A_CAPTURE "in a capture take a pool of device memory, or allocate pinned memory before"
+
+#define IN_A_PLAIN_IMAGE                                                                                            \
+    "the variable's first value is an address, or stands in a compressed image: write to the variable first, or let " \
+    "nvcc compile for a device, as with -arch=sm_80, without -compress-mode=size and -Xfatbin -compress-all"
 
 // How a client says where a pool lies: the part of cudaMemPoolProps and hipMemPoolProps that is read.
 struct pool_properties {

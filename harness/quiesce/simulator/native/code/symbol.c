@@ -1,0 +1,152 @@
+#include "code/symbol.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/image.h"
+#include "code/registration.h"
+#include "code/variable.h"
+#include "machine/device.h"
+#include "machine/settings.h"
+#include "order/capture.h"
+
+// Clients register as their libraries are loaded, and ask about few: a list is enough, the newest first. Entries are
+// never taken back, for threads ask while libraries are loaded.
+static struct symbol {
+    struct symbol *next;
+    struct registered_binary *binary;  // NULL: of none
+    const char *name;
+    uint64_t shadow, size_bytes;
+    bool managed, unclear;
+    uint64_t addresses[DEVICES_MAX];  // 0: it is not there
+} *symbols;
+
+static unsigned long collected;  // up to which unregistered binary
+
+static struct symbol *first(void) { return __atomic_load_n(&symbols, __ATOMIC_ACQUIRE); }
+
+static void add(struct symbol symbol) {
+    struct symbol *made = malloc(sizeof *made);
+    if (!made) return;  // then what asks for it is refused
+    symbol.next = symbols;
+    *made = symbol;
+    __atomic_store_n(&symbols, made, __ATOMIC_RELEASE);
+}
+
+void symbol_register(struct registered_binary *binary, uint64_t shadow, const char *name, uint64_t size_bytes) {
+    add((struct symbol){.binary = binary, .name = name, .shadow = shadow, .size_bytes = size_bytes});
+}
+
+void symbol_register_managed(struct registered_binary *binary, void **shadow, const char *name, uint64_t size_bytes) {
+    add((struct symbol){
+        .binary = binary, .name = name, .shadow = (uint64_t)shadow, .size_bytes = size_bytes, .managed = true});
+}
+
+static bool is_there(const struct symbol *symbol) { return !symbol->binary || symbol->binary->fatbin; }
+
+// A managed variable is named by its own address: a compiler puts that in the place of its shadow.
+static struct symbol *find(uint64_t shadow) {
+    for (struct symbol *each = first(); each && shadow; each = each->next)
+        if (is_there(each) && (each->managed ? each->addresses[0] : each->shadow) == shadow) return each;
+    return NULL;
+}
+
+// -- memory ----------------------------------------------------------------------------------------------------------
+
+static enum thing thing_of(const struct symbol *symbol) { return symbol->managed ? THING_MANAGED : THING_DEVICE; }
+
+static void remove_from(struct symbol *symbol, unsigned device) {
+    if (!symbol->addresses[device]) return;
+    variable_free(thing_of(symbol), symbol->addresses[device]);
+    symbol->addresses[device] = 0;
+}
+
+// Frees the variables of libraries that were unloaded. That is not done as they go: at exit an address that such a
+// variable holds still counts as held.
+static void collect(void) {
+    unsigned long gone = binaries_unregistered();
+    if (gone == collected) return;
+    collected = gone;
+    for (struct symbol *each = first(); each; each = each->next) {
+        if (is_there(each)) continue;
+        for (unsigned device = 0; device < DEVICES_MAX; device++) remove_from(each, device);
+        variables_delete(each->binary->variables);
+        each->binary->variables = NULL;
+    }
+}
+
+// Reads the image of a binary once, as far as it can be read.
+static const struct variables *variables_of(struct registered_binary *binary) {
+    if (!binary || binary->is_read) return binary ? binary->variables : NULL;
+    size_t bytes;
+    const char *code = binary->fatbin ? image_code(binary->fatbin, device_capability(), &bytes) : NULL;
+    char *copy = code ? calloc(1, bytes + 1) : NULL;  // text ends with a NUL in it
+    if (copy) binary->variables = variables_read(memcpy(copy, code, bytes), bytes);
+    free(copy);
+    binary->is_read = true;
+    return binary->variables;
+}
+
+// A variable that is used first in a capture is no allocation of the client's.
+static enum status place(struct symbol *symbol, unsigned device) {
+    if (symbol->addresses[device]) return OK;
+    collect();
+    const void *content = NULL;
+    const struct variables *variables = variables_of(symbol->binary);
+    if (symbol->binary) symbol->unclear = !variables_initial(variables, symbol->name, symbol->size_bytes, &content);
+    enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
+    uint64_t *address = &symbol->addresses[device];
+    enum status status = variable_allocate(thing_of(symbol), device, symbol->size_bytes, content, address);
+    capture_exchange_mode(mode);
+    return status;
+}
+
+enum status symbols_manage(const struct registered_binary *binary, bool *unclear) {
+    enum status status = OK;
+    *unclear = false;
+    for (struct symbol *each = first(); each && !status; each = each->next) {
+        if (!each->managed || each->binary != binary || each->addresses[0]) continue;
+        status = place(each, 0);
+        if (!status) *(uint64_t *)each->shadow = each->addresses[0];
+        *unclear |= each->unclear;
+    }
+    return status;
+}
+
+// -- what clients ask ------------------------------------------------------------------------------------------------
+
+uint64_t symbol_size(uint64_t shadow) {
+    const struct symbol *symbol = find(shadow);
+    return symbol ? symbol->size_bytes : 0;
+}
+
+enum status symbol_address(uint64_t shadow, uint64_t *address) {
+    struct symbol *symbol = find(shadow);
+    if (!symbol) return INVALID_SYMBOL;
+    unsigned device = symbol->managed ? 0 : device_current();
+    enum status status = place(symbol, device);
+    *address = symbol->addresses[device];
+    return status;
+}
+
+bool symbol_is_unclear(uint64_t shadow) {
+    const struct symbol *symbol = find(shadow);
+    return symbol && symbol->unclear;
+}
+
+void symbol_write(uint64_t shadow) {
+    struct symbol *symbol = find(shadow);
+    if (symbol) symbol->unclear = false;
+}
+
+// -- end -------------------------------------------------------------------------------------------------------------
+
+// Managed variables stay, for their addresses are in the client's hands.
+void symbols_reset(unsigned device) {
+    for (struct symbol *each = first(); each; each = each->next)
+        if (!each->managed) remove_from(each, device);
+}
+
+void symbols_close(void) {
+    for (struct symbol *each = first(); each; each = each->next) memset(each->addresses, 0, sizeof each->addresses);
+}
