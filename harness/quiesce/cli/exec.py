@@ -16,7 +16,6 @@ from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import exec_command
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.program_end import end_of
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
 from quiesce.simulator.flavours import parse_flavour
@@ -110,13 +109,18 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
         from quiesce.cli.judging import judge_processes
+        from quiesce.cli.program_end import end_of
+        from quiesce.reporting.handed_over import read_sessions
 
-        end = end_of(ended.status, arguments.words)
+        sessions = read_sessions(ended.folder)
+        end = end_of(ended.status, arguments.words, sessions)
         results = judge_processes(ended, arguments, _defaults(), end, console)
+    results += [each for session in sessions for each in session.results]
     is_reported = not arguments.report or _report(arguments, results, console)
     from quiesce.reporting.terminal import render_summary
 
-    console.write(render_summary(results, palette=console.palette))
+    told = [each for session in sessions if session.ended is not None for each in session.results]
+    console.write(render_summary(results, palette=console.palette, told=told))
     code = _exit_code(results, end, console)
     return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
 

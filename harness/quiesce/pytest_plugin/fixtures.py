@@ -11,13 +11,15 @@ from quiesce.pytest_plugin.keys import (
     BACKEND_PROPERTY,
     CALL_FAILED,
     CONTEXT_METER,
+    DEVICE_ATTRIBUTE,
+    DEVICE_RESULT,
     LEAK_FIXTURE,
     LEAK_MARKER,
     LEAK_TEST,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from hypothesis.strategies import SearchStrategy
 
@@ -145,10 +147,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             return
 
 
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Note that a test failed, for fixtures that end after it."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note that a test failed, for fixtures that end after it; put what came of its device on the report."""
     if call.when == "call" and call.excinfo is not None:
         item.stash[CALL_FAILED] = True
+    report = yield
+    if DEVICE_RESULT in item.stash:
+        setattr(report, DEVICE_ATTRIBUTE, item.stash[DEVICE_RESULT])
+        del item.stash[DEVICE_RESULT]
+    return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

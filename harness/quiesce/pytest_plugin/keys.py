@@ -50,6 +50,15 @@ LEAK_FIXTURE: Final = "leak_check"
 RESULT_ATTRIBUTE: Final = "quiesce_result"
 """The attribute of a report that carries the result as JSON; pytest-xdist sends a report's own attributes along."""
 
+DEVICE_ATTRIBUTE: Final = "quiesce_device_result"
+"""The attribute of a report that carries the result of the fixture ``simulated_device`` as JSON."""
+
+DEVICE_RESULT: Final[pytest.StashKey[str]] = pytest.StashKey()
+"""In ``item.stash``: that result, until it is on a report."""
+
+EXEC_SETTINGS: Final = "QUIESCE_SIMULATOR"
+"""What ``quiesce exec`` sets for its program, by the name that :mod:`quiesce.simulator.launch` has for it."""
+
 BACKEND_PROPERTY: Final = "quiesce_backend"
 """The property of a report, and so of a JUnit test case, that names the backend it ran on."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
 from quiesce.pytest_plugin.ini_keys import reject_unknown_keys
 from quiesce.pytest_plugin.keys import (
+    EXEC_SETTINGS,
     FOREIGN_FILES,
     INSTALLED_CORPUS,
     LEAK_FIXTURE,
@@ -62,6 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(record, "quiesce-run-record")
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         _prepare_workers(config, record)
+    if EXEC_SETTINGS in os.environ and not hasattr(config, "workerinput"):
+        from quiesce.pytest_plugin.handing_over import hand_over
+
+        hand_over(config, os.environ[EXEC_SETTINGS])
     if settings.corpus:
         _add_corpus(config)
     if settings.asked and hasattr(config, "workerinput"):

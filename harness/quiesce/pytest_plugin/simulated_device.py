@@ -11,6 +11,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -20,10 +21,12 @@ from quiesce.amounts import counted
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.findings import Finding
 from quiesce.flavour import Flavour
-from quiesce.pytest_plugin.keys import SIMULATED_MARKER
+from quiesce.pytest_plugin.attaching import as_text
+from quiesce.pytest_plugin.keys import DEVICE_RESULT, SIMULATED_MARKER
 from quiesce.reporting.text import finding_text
 from quiesce.requests import RequestError, evaluate_size
 from quiesce.results import Result, Verdict
+from quiesce.shell import pytest_command
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
@@ -256,9 +259,15 @@ def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None
     if device.lost:
         text = f"{counted(device.lost, 'call')} were overwritten before they were judged; keep more with --ring"
         item.warn(pytest.PytestWarning(f"simulated_device: {text}"))
+    backend = str(device.simulated)
+    path, again = item.nodeid.partition("::")[0], pytest_command(item.nodeid)
     if device.unused and not findings and not failed:
-        pytest.fail(f"inconclusive: nothing was tested: {device.unused}", pytrace=False)
+        why = f"nothing was tested: {device.unused}"
+        untested = Result(item.nodeid, "", path, backend, Verdict.INCONCLUSIVE, why, must_conclude=True)
+        item.stash[DEVICE_RESULT] = as_text(replace(untested, reproduce=again))
+        pytest.fail(f"inconclusive: {why}", pytrace=False)
     if findings:
-        backend = str(device.simulated)
+        found = Result(item.nodeid, "", path, backend, Verdict.FAILED, findings=findings, reproduce=again)
+        item.stash[DEVICE_RESULT] = as_text(found)
         result = Result(item.name, "", "", backend, Verdict.FAILED, findings=findings)
         pytest.fail("\n".join(finding_text(result, finding) for finding in findings), pytrace=False)

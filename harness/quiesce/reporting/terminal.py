@@ -93,15 +93,18 @@ def render_summary(
     *,
     backends: Iterable[str] = (),
     palette: Palette = PLAIN,
+    told: Iterable[Result] = (),
 ) -> str:
     """Return failures, table and conclusions as text.
 
     ``backends`` names those that count even where they have no result. Leak checks of tests are not in the table.
+    ``told`` are results of which the reader has seen the failures already.
     """
     kept = ordered(results)
     counts = count_by_backend(kept, backends)
     lines: list[str] = []
-    for failure in told_once(kept):
+    seen = set(map(id, told))
+    for failure in told_once(each for each in kept if id(each) not in seen):
         head, _, rest = failure.text().partition("\n")
         lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
     shown = [each for each in counts if each.backend != LEAK_CHECK]

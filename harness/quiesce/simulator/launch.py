@@ -63,6 +63,8 @@ class Ended:
     """Where the ledgers of other processes would lie, which were refused all that they asked for."""
     running: frozenset[int]
     """The processes that had not ended when the program had."""
+    folder: Path
+    """Where else its processes leave what they found."""
 
 
 def _was_begun(path: Path) -> bool:
@@ -156,7 +158,7 @@ def run_program(
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
             running = prepared.running()
-        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused(), running)
+        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused(), running, prepared.folder)
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:

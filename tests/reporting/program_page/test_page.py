@@ -10,13 +10,30 @@ from quiesce.findings import Finding
 from quiesce.program_rules import ORDERED
 from quiesce.reporting.page.headline import Mood
 from quiesce.reporting.program_page.page import WHOLE_PROCESSES_MAX, is_of_programs, make_program_page
-from quiesce.results import Report, Result, Verdict
+from quiesce.results import LEAK_CHECK, Report, Result, Verdict
 
 
-def test_only_programs_have_this_page(program: Result, failing: Result) -> None:
+def test_programs_have_this_page_and_cases_have_another(program: Result, failing: Result) -> None:
     assert is_of_programs(Report(0, (program,)))
-    assert not is_of_programs(Report(0, (program, failing)))
+    assert is_of_programs(Report(0, (failing, program))), "it is a test that the program ran"
+    assert not is_of_programs(Report(0, (failing,)))
     assert not is_of_programs(Report(0, ()))
+
+
+def test_a_test_in_the_program_that_leaks_is_the_headline_and_has_a_card(program: Result) -> None:
+    leak = Finding(
+        "a_repeated_test_leaves_nothing_behind", "memory does not grow", "memory grows", allocated_by="a.py:1"
+    )
+    leaky = Result("a.py::test_a", "", "a.py", LEAK_CHECK, Verdict.FAILED, findings=(leak,), reproduce="pytest a.py")
+    green = replace(leaky, case="a.py::test_b", verdict=Verdict.PASSED, findings=())
+    passed = replace(program, verdict=Verdict.PASSED, findings=())
+    page = make_program_page(Report(0, (passed, leaky, green)))
+    assert (page.mood, page.verdict, page.headline) == (Mood.BAD, Verdict.FAILED, "1 leaking test")
+    (test,) = page.tests
+    (card,) = test.findings
+    assert (test.name, test.reproduce, card.title) == ("a.py::test_a", "pytest a.py", "Leaking test")
+    assert "allocated: a.py:1" in card.evidence
+    assert page.reproduce == program.reproduce
 
 
 @pytest.mark.parametrize(

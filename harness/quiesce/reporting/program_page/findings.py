@@ -113,7 +113,10 @@ def _note(sites: Sequence[CallSite], is_whole: bool) -> str:
 
 def _evidence(finding: Finding) -> str:
     """Return what evidence says beyond the calls, which have a place of their own."""
-    return "\n".join(unsaid_evidence(finding))[-EVIDENCE_LENGTH_MAX:]
+    lines = unsaid_evidence(finding)
+    if finding.allocated_by and not finding.call_sites:
+        lines = [f"allocated: {clean_line(finding.allocated_by)}", *lines]
+    return "\n".join(lines)[-EVIDENCE_LENGTH_MAX:]
 
 
 def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:

@@ -18,6 +18,7 @@ from quiesce.reporting.program_page.findings import FindingCard, make_findings, 
 from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
 from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
 from quiesce.reporting.program_page.out_of_memory import Exhaustion, make_exhaustion
+from quiesce.reporting.program_page.tests import JudgedTest, make_tests
 from quiesce.reporting.program_page.words import title_of
 from quiesce.reporting.run_keys import ENDED
 from quiesce.reporting.text import clean_line
@@ -71,14 +72,18 @@ class ProgramPage:
     command: str
     reasons: tuple[str, ...]
     processes: tuple[Process, ...]
+    tests: tuple[JudgedTest, ...]
     conditions: tuple[tuple[str, str], ...]
     reproduce: str
     rules: tuple[Rule, ...]
 
 
 def is_of_programs(report: Report) -> bool:
-    """Whether every result is a process of a program, so that this page says more than a matrix."""
-    return bool(report.results) and all(result.program is not None for result in report.results)
+    """Whether there are processes of a program, so that this page says more than a matrix.
+
+    The other results are then what pytest found in that program.
+    """
+    return any(result.program is not None for result in report.results)
 
 
 def make_program_page(report: Report) -> ProgramPage:
@@ -105,8 +110,9 @@ def make_program_page(report: Report) -> ProgramPage:
             )
         ),
         processes=tuple(_processes(programs)),
+        tests=make_tests(results),
         conditions=_conditions(conditions, report),
-        reproduce=clean_line(results[0].reproduce),
+        reproduce=clean_line(programs[0][0].reproduce),
         rules=tuple(_rules(broken)),
     )
 

@@ -31,6 +31,7 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     NOTHING_LEFT: (Kind.MEMORY_LEAK, "memory leaks"),
     HANDLES_GONE: (Kind.HANDLE_LEAK, "handle leaks"),
     GROWTH: ("growth between marks", "growths between marks"),
+    "a_repeated_test_leaves_nothing_behind": ("leaking test", "leaking tests"),
     "waits_name_live_streams": (Kind.DEAD_STREAM, "waits for destroyed streams"),
 }
 
