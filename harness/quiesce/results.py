@@ -56,8 +56,8 @@ class Result:
     performed and ``skipped`` those left out because their slot was never made. ``reproduce`` is a command line.
     ``attempt`` counts from 1: a test that failed may have been run again. ``must_conclude`` says that the run has no
     verdict where this result is inconclusive; others may be so without harm. ``caught`` names the fault that the case
-    found on the reference in the same run. ``rounds`` is how often a leak check repeated its test. ``program`` is what
-    is known beyond that of a process on the simulated runtime.
+    found on the reference in the same run. ``rounds`` is how often a leak check repeated its test. ``not_checked``
+    says what a pass does not cover. ``program`` is what is known beyond that of a process on the simulated runtime.
     """
 
     case: str
@@ -75,6 +75,7 @@ class Result:
     must_conclude: bool = False
     caught: str = ""
     rounds: int = 0
+    not_checked: tuple[str, ...] = ()
     timeline: tuple[Sample, ...] = field(default=(), repr=False)
     program: ProgramRun | None = field(default=None, repr=False)
 

@@ -247,6 +247,14 @@ def test_a_backend_that_is_asked_for_twice_runs_once(project: Project) -> None:
     project.run().assert_outcomes(passed=1)
 
 
+def test_a_run_of_leak_checks_leaves_no_backend_out(project: Project) -> None:
+    project.write("test_it.py", "import pytest\n\n@pytest.mark.leak\ndef test_it(): pass\n")
+    result = project.run("test_it.py", "--quiesce-report=out")
+    result.assert_outcomes(passed=1)
+    assert "absent" not in result.stdout.str()
+    assert "Left out" not in (project.path / "out" / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_backends_nobody_asked_for_are_left_out_with_a_reason(project: Project, workers: str) -> None:
     project.write("cases/pool/more.case", GOOD)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from quiesce.reporting.palette import COLOURED
+from quiesce.reporting.record import result_from_record, result_record
 from quiesce.reporting.terminal import render_summary
 from quiesce.results import Report, Result, Verdict
 
@@ -68,6 +69,16 @@ def test_a_table_of_programs_has_no_columns_that_only_cases_fill(unresolved: Res
     assert "failed  known  inconclusive" in render_summary([unresolved, known])
     assert "not promised" in render_summary([unresolved, failing])
     assert "not promised" in render_summary([], backends=["host"])
+
+
+def test_what_a_pass_does_not_cover_stands_below_the_last_line(unresolved: Result) -> None:
+    kernels = "2 kernels were launched; what they read and wrote was not checked"
+    passed = replace(unresolved, verdict=Verdict.PASSED, reason="", must_conclude=False, not_checked=(kernels,))
+    text = render_summary([passed, replace(passed, case="another process")])
+    assert text.endswith(f"\nbut {kernels}\n")
+    assert text.count("kernels") == 1
+    assert result_from_record(result_record(passed)) == passed
+    assert "but" not in render_summary([replace(passed, verdict=Verdict.FAILED)])
 
 
 def test_a_clean_run_is_green(failing: Result) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,24 @@ def test_a_race_names_both_callers(tmp_path: Path) -> None:
         "earlier use cudaMemsetAsync (call 3)",
         "later use cudaMemsetAsync (call 4)",
     ]
+
+
+STREAMS = """
+__attribute__((noinline)) void *made(void) { void *s; cudaStreamCreate(&s); __asm__ volatile(""); return s; }
+__attribute__((noinline)) void *upload(void) { void *s = made(); __asm__ volatile(""); return s; }
+"""
+
+
+def test_a_stream_is_named_with_the_place_that_created_it(tmp_path: Path) -> None:
+    body = "void *p = make(), *s = made(), *t = upload(); cudaMemsetAsync(p, 0, 8, s); cudaMemsetAsync(p, 0, 8, t);"
+    (plain,) = findings(tmp_path, STREAMS + body, 0)
+    assert plain.expected == "cudaMemsetAsync (call 3) on stream 2 before cudaMemsetAsync (call 4) on stream 3"
+    (told,) = findings(tmp_path, STREAMS + body, 1)
+    made = r"stream (\d) \(created by made\.\d \(client\+0x[0-9a-f]+\), called by (\w+)"
+    assert re.findall(made, told.expected) == [("2", "main"), ("3", "upload")]
+
+
+def test_the_default_stream_has_no_number(tmp_path: Path) -> None:
+    body = "void *p = make(), *s; cudaStreamCreateWithFlags(&s, 1); cudaMemsetAsync(p, 0, 8, s); cudaMemset(p, 0, 8);"
+    (plain,) = findings(tmp_path, body, 0)
+    assert plain.expected.endswith(" before cudaMemset (call 3) on the default stream")

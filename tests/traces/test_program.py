@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,14 @@ from quiesce.program_run import Conditions, MemorySeries, ProgramRun
 from quiesce.simulator.build import build_library
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.ledger import Flag, Record, Seen, Thing, open_ledger
 from quiesce.simulator.stacks import open_stacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import SHOWN_MAX
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import PARTS_MAX, SERIES_MAX, MemoryRecorder
 from quiesce.traces.program import describe_program
+from quiesce.traces.wording import Sentences
 
 CONDITIONS = Conditions("./client", "cuda:12", "eager", 0, "eager", "lost", 1, 1 << 34)
 
@@ -144,6 +146,13 @@ def test_a_race_is_shown_with_what_came_before_and_after(tmp_path: Path) -> None
     ]
 
 
+def test_a_launch_is_a_kernel_on_its_stream() -> None:
+    launched = Record(7, Seen.LAUNCHED, Thing.NONE, 1, 1, "cuLaunchKernelEx", Flag(0), 4, 0, 0, 0, 0, 0)
+    words = Sentences({}, "host memory")
+    assert words.of(launched) == "stream 4 runs a kernel"
+    assert words.of(replace(launched, stream=0)) == "the default stream of device 1 runs a kernel"
+
+
 def test_a_block_has_the_name_that_it_had_then(tmp_path: Path) -> None:
     program = described(
         tmp_path,
@@ -154,7 +163,7 @@ def test_a_block_has_the_name_that_it_had_then(tmp_path: Path) -> None:
     )
     said = sentences(program)
     assert "1 cudaFree frees block 0" in said
-    assert "3 cudaMemset the default stream of device 0 writes 64 bytes of block 2" in said
+    assert "3 cudaMemset the default stream writes 64 bytes of block 2" in said
     assert said[-1] == "6 cudaFree frees block 2 again [freed again]"
 
 

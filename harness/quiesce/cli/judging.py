@@ -80,4 +80,4 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
         unchecked = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
-        return Process(judgement.findings, ledger.observations, why, program, unchecked)
+        return Process(judgement.findings, ledger.observations, why, program, unchecked, judgement.not_checked)

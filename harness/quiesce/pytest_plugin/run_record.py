@@ -204,8 +204,9 @@ class RunRecord:
         terminalreporter.section("quiesce")
         for line in summary_table(counts) if counts else ():
             terminalreporter.line(line)
-        is_said = self._results and self._config.option.verbose >= 0  # in the header
-        for line in (*left_out_lines({} if is_said else self._unavailable), *not_run_lines(self._asked_in_vain)):
+        is_said = cases and self._config.option.verbose >= 0  # in the header
+        unavailable = {} if is_said or not (cases or asked) else self._unavailable
+        for line in (*left_out_lines(unavailable), *not_run_lines(self._asked_in_vain)):
             terminalreporter.line(line)
         for path in sorted(self._foreign):
             terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")

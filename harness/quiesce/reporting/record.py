@@ -51,6 +51,8 @@ def result_record(result: Result) -> dict[str, Any]:
         record["caught"] = encodable(result.caught)
     if result.rounds:
         record["rounds"] = result.rounds
+    if result.not_checked:
+        record["not_checked"] = [encodable(text) for text in result.not_checked]
     if result.verdict in TIMELINE_VERDICTS and result.timeline:
         record["timeline"] = [_sample_record(sample) for sample in result.timeline]
     if result.program is not None:
@@ -108,6 +110,7 @@ def result_from_record(record: object) -> Result:
             must_conclude=fields.get("must_conclude") is True,
             caught=text_of(fields, "caught") if "caught" in fields else "",
             rounds=number_of(fields, "rounds") if "rounds" in fields else 0,
+            not_checked=tuple(map(str, items_of(fields, "not_checked"))) if "not_checked" in fields else (),
             timeline=tuple(_sample_from(item) for item in items_of(fields, "timeline")) if "timeline" in fields else (),
             program=program_from(fields["program"]) if "program" in fields else None,
         )

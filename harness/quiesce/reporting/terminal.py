@@ -112,7 +112,13 @@ def render_summary(
     lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts, kept)]
     colour = palette.good if _is_green(counts) else palette.bad
     lines += [f"{palette.strong}{colour}{line}{palette.end}" for line in conclusions(kept)]
+    lines += _not_checked(kept) if _is_green(counts) else []
     return "\n".join(lines) + "\n"
+
+
+def _not_checked(results: Iterable[Result]) -> list[str]:
+    """Return what the passes of some results do not cover, each once."""
+    return [f"but {clean_line(text)}" for text in dict.fromkeys(text for each in results for text in each.not_checked)]
 
 
 def _are_cases(results: Sequence[Result]) -> bool:

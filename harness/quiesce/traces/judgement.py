@@ -39,6 +39,8 @@ from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
 from quiesce.traces.out_of_memory import Exhaustion
 from quiesce.traces.races import Race, RaceDetector
+from quiesce.traces.unchecked import kernels_unchecked
+from quiesce.traces.wording import stream_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Judgement:
     """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held.
 
     ``out_of_memory`` says who held the memory when a request was first refused for want of it. ``left_out`` has the
-    rules of which there were more findings than these, each with how many more.
+    rules of which there were more findings than these, each with how many more. ``not_checked`` are those of the notes
+    that a pass does not cover.
     """
 
     findings: tuple[Finding, ...]
@@ -54,6 +57,7 @@ class Judgement:
     held: tuple[str, ...] = ()
     out_of_memory: OutOfMemory | None = None
     left_out: tuple[tuple[str, int], ...] = ()
+    not_checked: tuple[str, ...] = ()
 
 
 class RunningJudgement:
@@ -137,9 +141,8 @@ def judge(
         causes.add(running.see(record))
     notes: list[str] = []
     held: list[str] = []
-    if ledger.launches:
-        verb = "was" if ledger.launches == 1 else "were"
-        notes.append(f"{counted(ledger.launches, 'kernel')} {verb} launched; kernels do not compute here")
+    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches)]))
+    notes.extend(not_checked)
     if ledger.lost:
         notes.append(
             f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
@@ -158,7 +161,7 @@ def judge(
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told, more = running.told(causes)
     exhausted = exhaustion.told(ledger, running.origins)
-    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more)
+    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more, not_checked)
 
 
 def _description() -> Description:
@@ -272,6 +275,5 @@ def _race_finding(race: Race, origins: Origins) -> Finding:
 
 
 def _use(record: Record) -> str:
-    stream = f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
-    where = stream if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
+    where = stream_in_words(record) if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
     return f"{record.function} (call {record.number}) on {where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,6 +24,8 @@ _ROLES: Final = {
     Seen.STAGED_AGAIN: "copied by",
 }
 """What the call that breaks a rule did."""
+_STREAM: Final = re.compile(r"\bstream (\d+)\b")
+"""A stream in a sentence, by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,27 @@ class Origins:
     def told(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings with the stacks of their calls, and with what these say in a line each."""
         kept = list(findings)
-        self._find(_stack_of(site) for finding in kept for site in finding.call_sites)
+        sites = [_stack_of(site) for finding in kept for site in finding.call_sites]
+        self._find([*sites, *(call.stack for finding in kept for call in self._streams_of(finding).values())])
         return [self._with_stacks(finding) for finding in kept]
+
+    def _streams_of(self, finding: Finding) -> dict[str, _Call]:
+        """Return the calls that created the streams which a finding names, by ``stream 3``."""
+        names = {match[0]: int(match[1]) for match in _STREAM.finditer(f"{finding.expected}; {finding.observed}")}
+        return {name: call for name, number in names.items() if (call := self._handles.get(number)) is not None}
+
+    def _with_streams(self, finding: Finding) -> Finding:
+        """Return a finding that says of each stream where it was created."""
+        streams = self._streams_of(finding)
+        places = dict(zip(streams, self.made_at([call.stack for call in streams.values()]), strict=True))
+
+        def told(match: re.Match[str]) -> str:
+            place = places.pop(match[0], "")
+            return f"{match[0]} (created {place})" if place else match[0]
+
+        return replace(
+            finding, expected=_STREAM.sub(told, finding.expected), observed=_STREAM.sub(told, finding.observed)
+        )
 
     def _with_stacks(self, finding: Finding) -> Finding:
         sites = tuple(
@@ -118,7 +140,7 @@ class Origins:
         made = next((str(site) for site in sites if site.role in ("allocated by", "created by")), "")
         said = [site.sentence for site in sites if site.frames and site.role not in ("allocated by", "created by")]
         evidence = "\n".join([*said, *([finding.evidence] if finding.evidence else [])])
-        return replace(finding, call_sites=sites, allocated_by=made, evidence=evidence)
+        return replace(self._with_streams(finding), call_sites=sites, allocated_by=made, evidence=evidence)
 
     def _find(self, numbers: Iterable[int]) -> None:
         missing = sorted({number for number in numbers if number not in self._frames})

@@ -1,4 +1,4 @@
-"""Processes whose leaks could not be checked: their ends were not seen, and they held something."""
+"""What of a process could not be checked: leaks of one whose end was not seen, and what kernels do to memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from quiesce.simulator.ledger import Ledger
 from quiesce.traces.at_exit import AtExit
 
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
+
+
+def kernels_unchecked(launches: int) -> str:
+    """Return what nobody checked of the kernels that a process launched, empty where it launched none."""
+    if not launches:
+        return ""
+    were, they = ("was", "it") if launches == 1 else ("were", "they")
+    return (
+        f"{counted(launches, 'kernel')} {were} launched; kernels do not compute here, so what {they} read and wrote "
+        "was not checked"
+    )
 
 
 def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:

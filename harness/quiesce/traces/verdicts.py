@@ -25,6 +25,8 @@ class Process:
     program: ProgramRun | None = None
     """What a report shows of it, where one is asked for."""
     unchecked: str = ""
+    not_checked: tuple[str, ...] = ()
+    """What a pass of it does not cover."""
 
 
 def names_of(command: str, count: int) -> list[str]:
@@ -65,6 +67,7 @@ def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_t
         reason="" if process.findings else "; ".join(reasons),
         findings=process.findings,
         operations=process.calls,
+        not_checked=process.not_checked,
         program=process.program,
         must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
     )

@@ -54,13 +54,14 @@ class Sentences:
             case Seen.REFUSED:
                 return f"is refused {_memory(record)}"
             case Seen.READ:
-                return f"{_stream(record)} reads {_size(record)} of {self._at(record)}"
+                return f"{stream_in_words(record)} reads {_size(record)} of {self._at(record)}"
             case Seen.WRITTEN:
-                return f"{_stream(record)} writes {_size(record)} of {self._at(record)}"
+                return f"{stream_in_words(record)} writes {_size(record)} of {self._at(record)}"
             case Seen.COPIED:
-                return f"{_stream(record)} copies {_size(record)} from {self._source(record)} to {self._at(record)}"
+                source, target = self._source(record), self._at(record)
+                return f"{stream_in_words(record)} copies {_size(record)} from {source} to {target}"
             case Seen.LAUNCHED:
-                return f"{_stream(record)} runs a kernel or a function of the host"
+                return f"{stream_in_words(record)} runs a kernel"
             case _:
                 return ""
 
@@ -99,17 +100,17 @@ def _of_order(record: Record) -> str:
     captured = ", within a graph" if record.flags & Flag.CAPTURED else ""
     match record.seen:
         case Seen.RECORDED:
-            return f"event {record.object} is recorded on {_stream(record)}{captured}"
+            return f"event {record.object} is recorded on {stream_in_words(record)}{captured}"
         case Seen.STREAM_WAITED:
-            return f"{_stream(record)} waits for event {record.object}{captured}"
+            return f"{stream_in_words(record)} waits for event {record.object}{captured}"
         case Seen.EVENT_WAITED:
             return f"the host waits for event {record.object}"
         case Seen.EVENT_COMPLETE:
             return f"the host learns that event {record.object} is complete"
         case Seen.STREAM_COMPLETE | Seen.HOST_WAITED_WORK:
-            return f"the host learns that the work of {_stream(record)} is complete"
+            return f"the host learns that the work of {stream_in_words(record)} is complete"
         case Seen.STREAM_WAITED_FOR:
-            return f"the host waits for {_stream(record)}"
+            return f"the host waits for {stream_in_words(record)}"
         case Seen.DEVICE_WAITED_FOR:
             return f"the host waits for device {record.device}"
         case Seen.CREATED:
@@ -122,12 +123,15 @@ def _of_order(record: Record) -> str:
             return ""
 
 
-def _stream(record: Record) -> str:
-    return f"stream {record.stream}" if record.stream else f"the default stream of device {record.device}"
+def stream_in_words(record: Record) -> str:
+    """Return ``stream 3``, or ``the default stream``; the device is named where it is not the first."""
+    if record.stream:
+        return f"stream {record.stream}"
+    return f"the default stream of device {record.device}" if record.device else "the default stream"
 
 
 def _ordered(record: Record) -> str:
-    return f", in the order of {_stream(record)}" if record.flags & Flag.ORDERED else ""
+    return f", in the order of {stream_in_words(record)}" if record.flags & Flag.ORDERED else ""
 
 
 def _size(record: Record) -> str:

@@ -42,7 +42,8 @@ def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
         mood = Mood.DOUBTFUL
     else:
         mood = Mood.GOOD
-    return Headline(mood, text, warnings, _with_prefix(report, SKIPPED))
+    has_cases = not report.results or any(not each.is_leak_check for each in report.results)
+    return Headline(mood, text, warnings, _with_prefix(report, SKIPPED) if has_cases else ())
 
 
 def _incomplete(report: Report) -> tuple[str, ...]:
