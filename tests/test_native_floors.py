@@ -21,7 +21,7 @@ from quiesce.simulator.build import AUDIT_SOURCES, SOURCES
 ARCHITECTURE: Final = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
 HEADING: Final = "## The floors of the simulated runtime, bottom to top"
 SUFFIXES: Final = frozenset({".c", ".h", ".inc"})
-INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?P<mark>["<])(?P<name>[^">\n]+)[">]')
+INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?P<mark>["<]?)(?P<name>[^">\n]*)')
 
 
 def listed_floors() -> dict[str, str]:
@@ -36,11 +36,11 @@ class Include:
 
     file: str
     line: int
+    mark: str
     name: str
-    in_quotes: bool
 
     def __str__(self) -> str:
-        return f'{self.file}:{self.line}: #include "{self.name}"'
+        return f"{self.file}:{self.line}: #include {self.mark}{self.name}{self.mark.replace('<', '>')}"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -53,19 +53,25 @@ def includes_of(folder: Path) -> Iterator[Include]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             found = INCLUDE.match(line)
             if found:
-                yield Include(path.relative_to(folder).as_posix(), number, found["name"], found["mark"] == '"')
+                yield Include(path.relative_to(folder).as_posix(), number, found["mark"], found["name"])
 
 
 def _wrong_include(include: Include, folder: Path, floors: Sequence[str]) -> str | None:
-    exists = (folder / include.name).is_file()
-    if not include.in_quotes:
-        return f"{include}: write it in quotes" if exists else None
-    if not exists:
-        return f"{include}: no such file; write its path below {folder.name}/"
+    if include.mark == "<":
+        return f"{include}: write it in quotes" if (folder / include.name).is_file() else None
+    if include.mark != '"':
+        return f"{include}: write the name of a file"
+    if not _is_placed(include.name, floors) or not (folder / include.name).is_file():
+        return f"{include}: no such file on a floor; write its path below {folder.name}/"
     own, other = include.file.partition("/")[0], include.name.partition("/")[0]
-    if own in floors and other in floors and floors.index(other) > floors.index(own):
+    if own in floors and floors.index(other) > floors.index(own):
         return f"{include}: '{own}' may not include '{other}', which is a floor above it"
     return None
+
+
+def _is_placed(name: str, floors: Sequence[str]) -> bool:
+    parts = name.split("/")
+    return len(parts) == 2 and parts[0] in floors
 
 
 def _graph(folder: Path) -> dict[str, set[str]]:
@@ -73,7 +79,7 @@ def _graph(folder: Path) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {path.relative_to(folder).with_suffix("").as_posix(): set() for path in _files(folder)}
     for include in includes_of(folder):
         own, other = (str(Path(name).with_suffix("")) for name in (include.file, include.name))
-        if include.in_quotes and other != own and other in graph:
+        if other != own and other in graph:
             graph[own].add(other)
     return graph
 
@@ -87,11 +93,6 @@ def complaints_of(folder: Path, floors: Sequence[str]) -> list[str]:
     return complaints + [f"include each other: {', '.join(circle)}" for circle in circles_of(_graph(folder))]
 
 
-def _is_placed(name: str, floors: Sequence[str]) -> bool:
-    parts = name.split("/")
-    return len(parts) == 2 and parts[0] in floors
-
-
 def test_includes_run_down() -> None:
     complaints = complaints_of(SOURCES, list(listed_floors()))
     assert not complaints, "\n".join(complaints)
@@ -102,14 +103,21 @@ def test_every_floor_has_files() -> None:
     assert len(list(includes_of(SOURCES))) > len(_files(SOURCES)) > 100, "hardly any include was seen"
 
 
+def strangers_of(folder: Path) -> list[str]:
+    """Return the includes in quotes of a folder without floors that name no file of its own."""
+    own = {path.name for path in _files(folder)}
+    return [str(include) for include in includes_of(folder) if include.mark != "<" and include.name not in own]
+
+
 def test_the_audit_includes_its_own_files_only() -> None:
-    complaints = [
-        str(include)
-        for include in includes_of(AUDIT_SOURCES)
-        if include.in_quotes and not ("/" not in include.name and (AUDIT_SOURCES / include.name).is_file())
-    ]
-    assert complaints == []
+    assert strangers_of(AUDIT_SOURCES) == []
     assert circles_of(_graph(AUDIT_SOURCES)) == []
+
+
+@pytest.mark.parametrize("name", ["../native/machine/status.h", "machine/status.h", "status.h"])
+def test_an_include_of_a_stranger_is_seen(name: str, tmp_path: Path) -> None:
+    _write(tmp_path, {"run.h": "#include <stddef.h>\n", "run.c": f'#include "run.h"\n#include "{name}"\n'})
+    assert strangers_of(tmp_path) == [f'run.c:2: #include "{name}"']
 
 
 FLOORS: Final = ("low", "high")
@@ -137,14 +145,17 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         ({"low/deep/c.h": ""}, "low/deep/c.h: lies on no floor of low, high"),
         ({"low/notes.txt": ""}, "low/notes.txt: is no C source"),
         ({"low/c.c": '#include "a.h"\n'}, 'low/c.c:1: #include "a.h": no such file'),
-        ({"low/c.c": '#include "../audit/run.h"\n'}, "no such file"),
+        ({"low/c.c": '#include "../audit/run.h"\n'}, '#include "../audit/run.h": no such file'),
+        ({"low/c.c": '#include "low/../low/a.h"\n'}, "no such file"),
+        ({"low/c.c": "#include HEADER\n"}, "low/c.c:1: #include HEADER: write the name of a file"),
         ({"low/c.c": "#include <low/a.h>\n"}, "write it in quotes"),
         ({"low/c.h": "", "low/a.c": '#include "low/c.h"\n', "low/c.c": '#include "low/a.h"\n'}, "low/a, low/c"),
     ],
 )
 def test_a_wrong_include_is_seen(files: Mapping[str, str], complaint: str, tmp_path: Path) -> None:
-    _write(tmp_path, {**SOUND, **files})
-    complaints = complaints_of(tmp_path, FLOORS)
+    _write(tmp_path / "native", {**SOUND, **files})
+    _write(tmp_path / "audit", {"run.h": ""})
+    complaints = complaints_of(tmp_path / "native", FLOORS)
     assert len(complaints) == 1
     assert complaint in complaints[0]
 
