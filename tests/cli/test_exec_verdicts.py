@@ -189,6 +189,33 @@ def test_a_client_that_was_refused_beside_one_that_was_tested_is_told(
     assert "not tested: CUDA's runtime is linked statically into client" in capsys.readouterr().err
 
 
+COMPILERS = ("libnvJitLink.so.12", "libnvrtc.so.12", "libnvvm.so.4", "libnvptxcompiler.so")
+
+
+def ask_as(compiler: str, folder: Path) -> str:
+    """Return a statement that has a library of this name ask for what only a vendor's runtime asks for."""
+    library = compile_client(folder, TABLE + "return 0;", name=compiler, flags=("-shared", "-fPIC"))
+    opened = f'dlsym(dlopen("{library}", 2), "main")'
+    return f"void *dlopen(const char *, int), *dlsym(void *, const char *); ((int (*)()){opened})();"
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_compiler_that_asks_for_a_device_leaves_nothing_untested(
+    compiler: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, ask_as(compiler, tmp_path) + USED + "return 0;"))])
+    assert (ran.code, ran.verdicts, ran.notes) == (ExitCode.NOTHING_FOUND, ["passed"], "")
+    said = capfd.readouterr()
+    assert "cuGetExportTable" not in said.out + said.err
+    assert "not tested" not in said.out + said.err
+
+
+def test_a_program_that_only_compiles_tested_nothing(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, ask_as(COMPILERS[0], tmp_path) + "return 0;"))])
+    assert (ran.code, ran.verdicts) == (ExitCode.COULD_NOT_RUN, ["inconclusive"])
+    assert "the program never called the simulated runtime" in ran.reasons
+
+
 def test_what_a_green_program_held_and_what_was_not_judged_is_in_junit(tmp_path: Path) -> None:
     body = "static void *kept; cudaMalloc(&kept, 1 << 20); for (int i = 0; i < 99; i++) {" + USED + "}" + STUB
     ran = Ran(tmp_path, ["--ring", "16", "--", str(compile_client(tmp_path, body + "return 0;"))])

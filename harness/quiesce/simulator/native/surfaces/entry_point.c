@@ -155,12 +155,25 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, u
     ANSWER(find(name, (int)version, function, result));
 }
 
-// Whether an address is in a shared runtime of the vendor's: one that the run's flavour can't stand for.
-static bool is_shared_runtime(const void *address) {
+// The file that an address is in, without its folders; empty where it is not known.
+static const char *file_of(const void *address) {
     Dl_info found;
-    if (!dladdr(address, &found) || !found.dli_fname) return false;
-    const char *name = strrchr(found.dli_fname, '/');
-    return strstr(name ? name : found.dli_fname, "libcudart") != NULL;
+    if (!dladdr(address, &found) || !found.dli_fname) return "";
+    const char *slash = strrchr(found.dli_fname, '/');
+    return slash ? slash + 1 : found.dli_fname;
+}
+
+// Whether an address is in a shared runtime of the vendor's: one that the run's flavour can't stand for.
+static bool is_shared_runtime(const void *address) { return strstr(file_of(address), "libcudart") != NULL; }
+
+// Whether an address is in a compiler of device code. Such a library has a runtime linked in and asks it only for the
+// architecture to compile for, which its caller mostly names. So nothing of a program goes untested where it gets none.
+static bool is_compiler(const void *address) {
+    static const char *const COMPILERS[] = {"libnvJitLink", "libnvrtc", "libnvvm", "libnvptxcompiler"};
+    const char *file = file_of(address);
+    for (unsigned i = 0; i < sizeof COMPILERS / sizeof *COMPILERS; i++)
+        if (strncmp(file, COMPILERS[i], strlen(COMPILERS[i])) == 0) return true;
+    return false;
 }
 
 // How a vendor's runtime finds what the vendor's driver alone has.
@@ -179,6 +192,10 @@ static int refuse_table(const void **table, const void *caller) {
 EXPORT int cuGetExportTable(const void **table, const void *identifier) {
     (void)identifier;
     const void *caller = __builtin_return_address(0);
+    if (is_compiler(caller)) {
+        if (table) *table = NULL;
+        return NOT_SUPPORTED;
+    }
     int answer = refuse_table(table, caller);
     if (answer == NOT_SUPPORTED)
         refusal_note(REFUSAL_NOT_SIMULATED, "cuGetExportTable", NOT_SUPPORTED, caller);
