@@ -118,8 +118,9 @@ class Threads:
 
 
 def driver_names() -> Iterator[str]:
+    """Yield the functions but for those for a per-thread default stream, which are the same functions."""
     for name in sorted(read_defined_names(Path(build_library()))):
-        if name.startswith("cu") and name[2:3].isupper():
+        if name.startswith("cu") and name[2:3].isupper() and not name.endswith(("_ptsz", "_ptds")):
             yield name
 
 

@@ -10,6 +10,7 @@ enum { DEVICE_BITS = 3, DEPTH_MAX = 21 };  // a loader has little room for what 
 _Static_assert(DEVICES_MAX <= 1 << DEVICE_BITS && DEPTH_MAX * DEVICE_BITS < 64, "a stack of devices fits a word");
 
 _Thread_local struct context_stack context_stack;
+__attribute__((visibility("default"), used)) _Thread_local bool quiesce_zero_is_own;
 bool driver_initialized;
 unsigned driver_usages[DEVICES_MAX];
 
@@ -39,6 +40,6 @@ enum status driver_pop(void) {
 enum status driver_stream(uint64_t handle, struct stream **stream) {
     enum { PER_THREAD = 2 };  // CU_STREAM_LEGACY is 1, and 0 one of both
     if (handle <= PER_THREAD && !driver_has_context()) return INVALID_CONTEXT;
-    *stream = stream_find(handle, device_current(), false);
+    *stream = stream_find(handle, device_current(), quiesce_zero_is_own);
     return *stream ? OK : INVALID_HANDLE;
 }

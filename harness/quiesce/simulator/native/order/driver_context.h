@@ -35,6 +35,10 @@ static inline void driver_make_context(void) {
     if (!driver_has_context()) driver_push((int)device_current());
 }
 
+// Whether 0 names the thread's own default stream in the call that is under way. Its name can be seen from outside,
+// for code in assembler sets it (surfaces/cuda_per_thread.c).
+extern _Thread_local bool quiesce_zero_is_own;
+
 // The stream of a handle. One that was created carries its context; a default one is the current context's.
 enum status driver_stream(uint64_t handle, struct stream **stream);
 

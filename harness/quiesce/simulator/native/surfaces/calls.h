@@ -48,7 +48,11 @@
 #include "surfaces/control.h"
 
 #ifdef LIBCUDA
-#define LEAVE runtime_leave_to_driver  // its calls do not become the runtime's last error
+static inline int leave_driver(enum status answer) {
+    quiesce_zero_is_own = false;
+    return runtime_leave_to_driver(answer);  // its calls do not become the runtime's last error
+}
+#define LEAVE leave_driver
 #else
 #define LEAVE runtime_leave
 #endif

@@ -136,13 +136,6 @@ EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, 
     CALL("cudaMemAdvise_v2");
     ANSWER(managed_advise((uint64_t)address, size_bytes, advice, place, true));
 }
-EXPORT int cudaMemPrefetchAsync_v2(const void *address, size_t size_bytes, uint64_t place, unsigned flags,
-                                   void *handle) {
-    CALL("cudaMemPrefetchAsync_v2");
-    NEED(!flags, INVALID_VALUE);
-    NEED(common_find(handle), INVALID_HANDLE);
-    ANSWER(managed_prefetch((uint64_t)address, size_bytes, place, true));
-}
 
 // -- captures and graphs ---------------------------------------------------------------------------------------------
 
@@ -169,62 +162,12 @@ EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) 
     ANSWER(instantiate(executable, graph, settings.version < 12 ? 0 : flags));
 }
 
-EXPORT int cudaGraphUpload(void *executable, void *handle) {
-    CALL("cudaGraphUpload");
-    (void)executable;
-    ANSWER(common_find(handle) ? OK : INVALID_HANDLE);  // nothing has to be brought to the device
-}
-
 // -- kernels of the client's own, beside what shared_calls.inc has ---------------------------------------------------
-
-EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
-
-// Managed variables of a client's own. Code that a compiler wrote calls __cudaInitModule before it uses the first one.
-EXPORT void __cudaRegisterManagedVar(void **handle, void **variable, char *address, const char *name, int external,
-                                     size_t size_bytes, int constant, int global) {
-    (void)address, (void)external, (void)constant, (void)global;
-    symbol_register_managed((struct registered_binary *)handle, variable, name, size_bytes);
-}
-
-static int init_module(const struct registered_binary *binary) {
-    CALL("__cudaInitModule");
-    bool unclear;
-    status = symbols_manage(binary, &unclear);
-    if (unclear) unsimulated("the initial value of a __managed__ variable", IN_A_PLAIN_IMAGE);  // it is zero
-    ANSWER(status);
-}
-EXPORT char __cudaInitModule(void **handle) { return !init_module((struct registered_binary *)handle); }
-
-// Variables and functions of the host's that device code uses where they are: no kernel runs, and they stay the host's.
-EXPORT void __cudaRegisterHostVar(void **handle, const char *name, char *variable, size_t size_bytes) {
-    (void)handle, (void)name, (void)variable, (void)size_bytes;
-}
-EXPORT void __cudaRegisterUnifiedTable(void **handle, void *functions, size_t functions_bytes, void *data,
-                                       size_t data_bytes) {
-    (void)handle, (void)functions, (void)functions_bytes, (void)data, (void)data_bytes;
-}
-// Textures of CUDA 11, which nothing reads: what would bind memory to one fails by name.
-EXPORT void __cudaRegisterTexture(void **handle, const void *texture, const void **address, const char *name,
-                                  int dimensions, int normalised, int external) {
-    (void)handle, (void)texture, (void)address, (void)name, (void)dimensions, (void)normalised, (void)external;
-}
-EXPORT void __cudaRegisterSurface(void **handle, const void *surface, const void **address, const char *name,
-                                  int dimensions, int external) {
-    (void)handle, (void)surface, (void)address, (void)name, (void)dimensions, (void)external;
-}
 
 // CUDA 13's compilers launch by a handle that they ask for first: the function's own address here.
 EXPORT int __cudaGetKernel(const void **kernel, const void *function) {
     *kernel = function;
     return OK;
-}
-EXPORT int __cudaLaunchKernel(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
-                              size_t shared_bytes, void *stream) {
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
-}
-EXPORT int __cudaLaunchKernel_ptsz(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
-                                   size_t shared_bytes, void *stream) {
-    return cudaLaunchKernel_ptsz(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
 struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a launch, which kernels do not see
@@ -233,14 +176,43 @@ struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a l
     void *stream;
 };
 
-EXPORT int cudaLaunchKernelExC(const struct launch_configuration *configuration, const void *function,
-                               void **arguments) {
-    CALL("cudaLaunchKernelExC");
-    (void)arguments;
-    NEED(configuration && function, INVALID_VALUE);
-    struct stream *stream = common_find(configuration->stream);
-    NEED(stream, INVALID_HANDLE);
-    ANSWER(launch(stream, configuration->grid, configuration->block));
+// What takes a stream, for both kinds of clients, beside what stream_calls.inc has.
+#define STREAM_CALLS(suffix, own)                                                                                      \
+    EXPORT int __cudaLaunchKernel##suffix(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,   \
+                                          size_t shared_bytes, void *stream) {                                         \
+        return cudaLaunchKernel##suffix(kernel, grid, block, arguments, shared_bytes, stream);                         \
+    }                                                                                                                  \
+    EXPORT int cudaLaunchKernelExC##suffix(const struct launch_configuration *configuration, const void *function,     \
+                                           void **arguments) {                                                         \
+        CALL("cudaLaunchKernelExC" #suffix);                                                                           \
+        (void)arguments;                                                                                               \
+        NEED(configuration && function, INVALID_VALUE);                                                                \
+        struct stream *stream = own##_find(configuration->stream);                                                     \
+        NEED(stream, INVALID_HANDLE);                                                                                  \
+        ANSWER(launch(stream, configuration->grid, configuration->block));                                             \
+    }                                                                                                                  \
+    EXPORT int cudaGraphUpload##suffix(void *executable, void *handle) {                                               \
+        CALL("cudaGraphUpload" #suffix);                                                                               \
+        (void)executable; /* nothing has to be brought to the device */                                                \
+        ANSWER(own##_find(handle) ? OK : INVALID_HANDLE);                                                              \
+    }                                                                                                                  \
+    EXPORT int cudaMemPrefetchAsync_v2##suffix(const void *address, size_t size_bytes, uint64_t place, unsigned flags, \
+                                               void *handle) {                                                         \
+        CALL("cudaMemPrefetchAsync_v2" #suffix);                                                                       \
+        NEED(!flags, INVALID_VALUE);                                                                                   \
+        NEED(own##_find(handle), INVALID_HANDLE);                                                                      \
+        ANSWER(managed_prefetch((uint64_t)address, size_bytes, place, true));                                          \
+    }
+STREAM_CALLS(, common)
+STREAM_CALLS(_ptsz, own)
+
+// Which default stream they are given makes no difference: it is only asked whether it exists.
+EXPORT int cudaMemPrefetchAsync_ptsz(const void *address, size_t size_bytes, uint64_t place, void *fourth,
+                                     void *fifth) {
+    return cudaMemPrefetchAsync(address, size_bytes, place, fourth, fifth);
+}
+EXPORT int cudaGraphInstantiateWithParams_ptsz(void **executable, void *graph, struct instantiation *parameters) {
+    return cudaGraphInstantiateWithParams(executable, graph, parameters);
 }
 
 EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {

@@ -98,7 +98,25 @@ static const char *suffix_of(const char *name, int version) {
     return NULL;
 }
 
-static void *simulated(const char *name, int version) {
+// Which default stream a function takes: CUdriverProcAddress_flags, and the flags of cudaGetDriverEntryPoint.
+static bool is_per_thread(unsigned long long flags, bool built_per_thread) {
+    enum { AS_BUILT, PER_THREAD_STREAM = 2 };
+    return flags == PER_THREAD_STREAM || (flags == AS_BUILT && built_per_thread);
+}
+
+// A function, or the form of it for a default stream of each thread where it has one.
+static void *form_of(void *library, const char *name, bool per_thread) {
+    static const char *const SUFFIXES[] = {"_ptsz", "_ptds"};
+    char form[112];
+    void *found = NULL;
+    for (unsigned i = 0; i < 2 && per_thread && !found; i++) {
+        snprintf(form, sizeof form, "%s%s", name, SUFFIXES[i]);
+        found = dlsym(library, form);
+    }
+    return found ? found : dlsym(library, name);
+}
+
+static void *simulated(const char *name, int version, bool per_thread) {
     Dl_info own;
     if (!dladdr((void *)(uintptr_t)&quiesce_mark, &own)) return NULL;
     void *library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -106,54 +124,61 @@ static void *simulated(const char *name, int version) {
     char form[96];
     const char *suffix = suffix_of(name, version);
     snprintf(form, sizeof form, "%s%s", name, suffix ? suffix : "_v2");
-    void *found = dlsym(library, form);
-    if (!found && !suffix) found = dlsym(library, name);
+    void *found = form_of(library, form, per_thread);
+    if (!found && !suffix) found = form_of(library, name, per_thread);
     dlclose(library);
     return found;
 }
 
-static enum status find(const char *name, int version, void **function, int *result) {
+static enum status find(const char *name, int version, bool per_thread, void **function, int *result) {
     bool named = !strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z' && strlen(name) < LEDGER_NAME_BYTES;
-    void *found = named ? simulated(name, version) : NULL;
+    void *found = named ? simulated(name, version, per_thread) : NULL;
     if (!found && named) found = make(name);
     *function = found;
     if (result) *result = found ? QUERY_SUCCESS : QUERY_NOT_FOUND;
     return found || result ? OK : NOT_FOUND;
 }
 
-EXPORT int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *result) {
-    CALL("cudaGetDriverEntryPoint");
+static int entry_point(const char *name, void **function, int version, bool per_thread, int *result,
+                       const char *called) {
+    CALL(called);
     driver_initialized = true;  // as by every call of the runtime
-    (void)flags;  // which form of the default stream a function takes: those that are simulated take none
     NEED(name && function, INVALID_VALUE);
-    // The client's own release is not known: it gets the forms that every release of the version has.
-    ANSWER(find(name, (int)settings.version * 1000, function, result));
+    ANSWER(find(name, version, per_thread, function, result));
 }
 
-// The driver's own functions for the same.
-EXPORT int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
-    CALL("cuGetProcAddress");
-    (void)flags;
+static int address_of(const char *name, void **function, int version, bool per_thread, int *result,
+                      const char *called) {
+    CALL(called);
     NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, version, function, NULL));
-}
-
-EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *result) {
-    CALL("cuGetProcAddress_v2");
-    (void)flags;
-    NEED(name && function, INVALID_VALUE);
-    status = find(name, version, function, result);
+    status = find(name, version, per_thread, function, result);
     ANSWER(result && *result ? NOT_FOUND : status);
 }
 
-EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
-                                            unsigned long long flags, int *result) {
-    CALL("cudaGetDriverEntryPointByVersion");
-    driver_initialized = true;  // as by every call of the runtime
-    (void)flags;
-    NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, (int)version, function, result));
-}
+// The runtime's functions and the driver's own for the same, for both kinds of clients. The first is not told the
+// client's release, which gets the forms that every release of the version has.
+#define ENTRY_POINTS(suffix, built_per_thread)                                                                         \
+    EXPORT int cudaGetDriverEntryPoint##suffix(const char *name, void **function, unsigned long long flags,            \
+                                               int *result) {                                                          \
+        return entry_point(name, function, (int)settings.version * 1000, is_per_thread(flags, built_per_thread),       \
+                           result, "cudaGetDriverEntryPoint" #suffix);                                                 \
+    }                                                                                                                  \
+    EXPORT int cudaGetDriverEntryPointByVersion##suffix(const char *name, void **function, unsigned version,           \
+                                                        unsigned long long flags, int *result) {                       \
+        return entry_point(name, function, (int)version, is_per_thread(flags, built_per_thread), result,               \
+                           "cudaGetDriverEntryPointByVersion" #suffix);                                                \
+    }                                                                                                                  \
+    EXPORT int cuGetProcAddress##suffix(const char *name, void **function, int version, unsigned long long flags) {    \
+        return address_of(name, function, version, is_per_thread(flags, built_per_thread), NULL,                       \
+                          "cuGetProcAddress" #suffix);                                                                 \
+    }                                                                                                                  \
+    EXPORT int cuGetProcAddress_v2##suffix(const char *name, void **function, int version, unsigned long long flags,   \
+                                           int *result) {                                                              \
+        return address_of(name, function, version, is_per_thread(flags, built_per_thread), result,                     \
+                          "cuGetProcAddress_v2" #suffix);                                                              \
+    }
+ENTRY_POINTS(, false)
+ENTRY_POINTS(_ptsz, true)
 
 // The file that an address is in, without its folders; empty where it is not known.
 static const char *file_of(const void *address) {

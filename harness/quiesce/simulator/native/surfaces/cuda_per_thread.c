@@ -1,0 +1,82 @@
+// The forms of the driver's functions for clients that were built with a per-thread default stream (cuda.h: those that
+// CUDA_API_PER_THREAD_DEFAULT_STREAM names): _ptds of functions that use the default stream, _ptsz of those that take a
+// stream. Each notes for the call that 0 is the thread's own stream, and goes on as the function without the suffix.
+#include "order/driver_context.h"
+#include "surfaces/calls.h"
+
+// It leaves the arguments where they are, so that it needs not know them.
+#define PER_THREAD(name, suffix)                                              \
+    EXPORT __attribute__((naked)) void name##suffix(void) {                   \
+        __asm__("movq quiesce_zero_is_own@gottpoff(%rip), %rax\n\t"           \
+                "movb $1, %fs:(%rax)\n\t"                                     \
+                "jmp " #name "@PLT");                                         \
+    }
+#define PTDS(name) PER_THREAD(name, _ptds)
+#define PTSZ(name) PER_THREAD(name, _ptsz)
+
+PTDS(cuMemcpy)
+PTDS(cuMemcpy2DUnaligned_v2)
+PTDS(cuMemcpy2D_v2)
+PTDS(cuMemcpy3DPeer)
+PTDS(cuMemcpy3D_v2)
+PTDS(cuMemcpyDtoD_v2)
+PTDS(cuMemcpyDtoH_v2)
+PTDS(cuMemcpyHtoD_v2)
+PTDS(cuMemcpyPeer)
+PTDS(cuMemsetD16_v2)
+PTDS(cuMemsetD2D16_v2)
+PTDS(cuMemsetD2D32_v2)
+PTDS(cuMemsetD2D8_v2)
+PTDS(cuMemsetD32_v2)
+PTDS(cuMemsetD8_v2)
+
+PTSZ(cuEventRecord)
+PTSZ(cuEventRecordWithFlags)
+PTSZ(cuGraphInstantiateWithParams)
+PTSZ(cuGraphLaunch)
+PTSZ(cuGraphUpload)
+PTSZ(cuLaunchCooperativeKernel)
+PTSZ(cuLaunchHostFunc)
+PTSZ(cuLaunchKernel)
+PTSZ(cuLaunchKernelEx)
+PTSZ(cuMemAllocAsync)
+PTSZ(cuMemAllocFromPoolAsync)
+PTSZ(cuMemFreeAsync)
+PTSZ(cuMemPrefetchAsync)
+PTSZ(cuMemPrefetchAsync_v2)
+PTSZ(cuMemcpy2DAsync_v2)
+PTSZ(cuMemcpy3DAsync_v2)
+PTSZ(cuMemcpy3DPeerAsync)
+PTSZ(cuMemcpyAsync)
+PTSZ(cuMemcpyDtoDAsync_v2)
+PTSZ(cuMemcpyDtoHAsync_v2)
+PTSZ(cuMemcpyHtoDAsync_v2)
+PTSZ(cuMemcpyPeerAsync)
+PTSZ(cuMemsetD16Async)
+PTSZ(cuMemsetD2D16Async)
+PTSZ(cuMemsetD2D32Async)
+PTSZ(cuMemsetD2D8Async)
+PTSZ(cuMemsetD32Async)
+PTSZ(cuMemsetD8Async)
+PTSZ(cuStreamAddCallback)
+PTSZ(cuStreamBeginCapture_v2)
+PTSZ(cuStreamEndCapture)
+PTSZ(cuStreamGetCaptureInfo)
+PTSZ(cuStreamGetCaptureInfo_v2)
+PTSZ(cuStreamGetCaptureInfo_v3)
+PTSZ(cuStreamGetCtx)
+PTSZ(cuStreamGetCtx_v2)
+PTSZ(cuStreamGetDevice)
+PTSZ(cuStreamGetFlags)
+PTSZ(cuStreamGetId)
+PTSZ(cuStreamGetPriority)
+PTSZ(cuStreamIsCapturing)
+PTSZ(cuStreamQuery)
+PTSZ(cuStreamSynchronize)
+PTSZ(cuStreamWaitEvent)
+PTSZ(cuStreamWaitValue32_v2)
+PTSZ(cuStreamWaitValue64_v2)
+PTSZ(cuStreamWriteValue32)
+PTSZ(cuStreamWriteValue32_v2)
+PTSZ(cuStreamWriteValue64)
+PTSZ(cuStreamWriteValue64_v2)
