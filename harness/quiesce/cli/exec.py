@@ -14,11 +14,10 @@ from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
-from quiesce.cli.exec_conditions import exec_command
+from quiesce.cli.exec_conditions import exec_command, simulated_by
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
-from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
@@ -34,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="PROGRAM", help="the program and its arguments, after --")
     parser.add_argument(
         "--flavour",
-        default="cuda:12",
         metavar="NAME:N",
-        help="the runtime that the program was built for: cuda:11, 12, 13 or hip:5, 6, 7 (default: cuda:12)",
+        help="the runtime that the program was built for: cuda:11, 12, 13 or hip:5, 6, 7 (default: the CUDA runtime "
+        "that is linked into the program, or else cuda:12)",
     )
     parser.add_argument("--capacity", type=_capacity, metavar="SIZE", help="memory of each device (default: 16GiB)")
     parser.add_argument(
@@ -85,6 +84,13 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         help="record native and Python call stacks, to show where blocks were allocated (default: yes)",
     )
     parser.add_argument(
+        "--static-runtime",
+        choices=("redirect", "refuse"),
+        default="redirect",
+        help="what happens to a CUDA runtime that is linked into the program statically: redirect its functions to the "
+        "simulated runtime, or refuse it a device (default: redirect)",
+    )
+    parser.add_argument(
         "--ring",
         type=whole_number,
         default=1 << 20,
@@ -95,8 +101,8 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    simulated = parse_flavour(arguments.flavour)
     options = {
+        **({"follows": 1} if arguments.flavour is None else {}),
         **({} if arguments.capacity is None else {"capacity": arguments.capacity}),
         "devices": arguments.devices,
         "recycle": arguments.recycle,
@@ -104,7 +110,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "fail": ",".join(arguments.fail),
         **({"stacks": 1} if arguments.stacks else {}),
     }
-    settings = MachineSettings(simulated, arguments.schedule, arguments.seed, options)
+    redirects = arguments.static_runtime == "redirect"
+    settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects)
     tell_of_cache(console)
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:

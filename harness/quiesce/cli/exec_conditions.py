@@ -7,6 +7,7 @@ from typing import Final
 
 from quiesce import shell
 from quiesce.program_run import Conditions
+from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.ledger import Ledger
 
 _REPEATED: Final = (
@@ -20,15 +21,26 @@ _REPEATED: Final = (
     "at_exit",
     "stacks",
     "ring",
+    "static_runtime",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""
+
+
+_USUAL: Final = "cuda:12"
+
+
+def simulated_by(arguments: argparse.Namespace, ledger: Ledger | None = None) -> Simulated:
+    """Return the flavour that was asked for; where none was, what a process took by its ``ledger``, or the usual."""
+    if arguments.flavour is None and ledger is not None:
+        return Simulated(ledger.flavour, ledger.version)
+    return parse_flavour(arguments.flavour or _USUAL)
 
 
 def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -> Conditions:
     """Return what a program was run with; ``ledger``, where there is one, knows what was left to the machine."""
     return Conditions(
         command=shell.join(arguments.words),
-        flavour=arguments.flavour,
+        flavour=str(simulated_by(arguments, ledger)),
         schedule=arguments.schedule,
         seed=arguments.seed,
         recycle=arguments.recycle,

@@ -11,10 +11,9 @@ from pathlib import Path
 from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cli.console import Console
-from quiesce.cli.exec_conditions import conditions_of, reproduce_command
+from quiesce.cli.exec_conditions import conditions_of, reproduce_command, simulated_by
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
-from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
@@ -37,7 +36,7 @@ def judge_processes(
     ``defaults`` are the command's options where none is given. ``end`` is what the program says of itself by its exit
     status, empty where all is well.
     """
-    simulated = parse_flavour(arguments.flavour)
+    simulated = simulated_by(arguments)
     command = shell.join(arguments.words)
     names = names_of(command, len(ended.ledgers) + len(ended.refused))
     processes = [
@@ -63,8 +62,8 @@ def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[st
 
 
 def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console) -> Process:
-    simulated = parse_flavour(arguments.flavour)
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
+        simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
         judgement = judge(ledger, arguments.at_exit, stacks, memory)
         use = use_of(ledger, path, ended.loads)
@@ -80,4 +79,6 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
         unchecked = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
-        return Process(judgement.findings, ledger.observations, why, program, unchecked, judgement.not_checked)
+        return Process(
+            judgement.findings, ledger.observations, why, program, unchecked, judgement.not_checked, simulated
+        )

@@ -40,11 +40,16 @@ class Simulated:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
         return (*self.sonames, *(f"{name.partition('.so')[0]}.so" for name in self.sonames))
 
-    def served(self) -> str:
-        """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in."""
+    def served(self, *, redirects: bool = True) -> str:
+        """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in.
+
+        ``redirects`` says whether one does for runtimes that are linked in statically, too.
+        """
         named = {name.partition(".so")[0]: name for name in self.sonames}
         numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
+        if self.flavour is Flavour.CUDA:
+            lines.append(f"libcudart_static * {self.sonames[0] if redirects else '-'}\n")
         return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))
 
     def __str__(self) -> str:

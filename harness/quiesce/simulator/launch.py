@@ -33,6 +33,8 @@ class MachineSettings:
     schedule: str = "eager"
     seed: int = 0
     options: Mapping[str, str | int] = field(default_factory=dict)
+    redirects: bool = True
+    """Whether CUDA runtimes that are linked into programs statically are redirected to the simulated one."""
 
     def text(self, folder: Path | None = None) -> str:
         """Return the settings as the library reads them."""
@@ -119,7 +121,9 @@ class Prepared:
 
 
 @contextmanager
-def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str, str]) -> Iterator[Prepared]:
+def prepare(
+    words: Sequence[str], simulated: Simulated, environment: Mapping[str, str], *, redirects: bool = True
+) -> Iterator[Prepared]:
     """Write the libraries that a program needs, for as long as the ``with`` lasts.
 
     Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
@@ -133,7 +137,7 @@ def prepare(words: Sequence[str], simulated: Simulated, environment: Mapping[str
         libraries = folder / "lib"
         libraries.mkdir()
         write_lookalikes(libraries, runtime, simulated.libraries, command)
-        variables = loader_variables(folder, runtime, audit, simulated, environment)
+        variables = loader_variables(folder, runtime, audit, simulated, environment, redirects=redirects)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -153,7 +157,7 @@ def run_program(
     does not take.
     """
     check_settings(settings)
-    with prepare(words, settings.simulated, environment) as prepared:
+    with prepare(words, settings.simulated, environment, redirects=settings.redirects) as prepared:
         relay = SignalRelay()
         with relay.listening():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)

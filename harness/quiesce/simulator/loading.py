@@ -22,10 +22,16 @@ _ROOM_SINCE: Final = (2, 33)
 
 
 def loader_variables(
-    folder: Path, runtime: Path, audit: Path, simulated: Simulated, environment: Mapping[str, str]
+    folder: Path,
+    runtime: Path,
+    audit: Path,
+    simulated: Simulated,
+    environment: Mapping[str, str],
+    *,
+    redirects: bool = True,
 ) -> dict[str, str]:
     """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
-    (folder / "served").write_text(simulated.served(), encoding="utf-8")
+    (folder / "served").write_text(simulated.served(redirects=redirects), encoding="utf-8")
     made = {
         "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),
         "LIBRARY_PATH": _joined(str(link_folder(runtime, simulated)), environment.get("LIBRARY_PATH", "")),

@@ -30,6 +30,12 @@ class Loaded(enum.StrEnum):
     OTHER = "other"
     """A runtime of another version or vendor than the run's flavour was needed, and a stub of that name was loaded.
     What it has in common with the flavour's is simulated, with the layouts and by the rules of the flavour."""
+    REDIRECTED = "redirected"
+    """A file has a CUDA runtime linked into it. Its public functions were redirected to the simulated one; in place of
+    a client stands the runtime's version (12090 for 12.9), empty where that is not known."""
+    UNREDIRECTED = "unredirected"
+    """A file has a CUDA runtime linked into it, or a part of one, which was left alone; in place of a client stands
+    why."""
     UNHEARD = "unheard"
     """A program goes on without the module: a library that it starts with (the client here) needs more static
     thread-local storage than a loader with a module has, as ThreadSanitizer's. Only ``LD_LIBRARY_PATH`` leads to the
@@ -46,6 +52,11 @@ class Load:
     """The program that began; the name or path as it was asked for; or the file that was loaded."""
     client: Path
     """The file that asked: a program, or a library that needs or opens another. Of no meaning for a program's start."""
+
+    @property
+    def detail(self) -> str:
+        """What stands in place of a client, where the kind says so."""
+        return "" if self.client == Path() else str(self.client)
 
 
 def read_loads(folder: Path) -> tuple[Load, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from quiesce.amounts import bytes_in_words
@@ -12,6 +13,7 @@ from quiesce.simulator.flavours import KNOWN, Simulated
 from quiesce.simulator.ledger import Record, Thing
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
+from quiesce.traces.linked_runtimes import LinkedRuntime
 from quiesce.traces.thing_names import things_in_words
 
 Owner: TypeAlias = Callable[[Path], Package | None]
@@ -22,30 +24,36 @@ _OWN_TABLES: Final = "cuGetExportTable"
 _RUNTIME: Final = re.compile(r"libcudart(?![A-Za-z_]).*\.so(?:\.[0-9.]+)?")
 """A shared runtime by its file's name, also the copies that wheels bring along (``libcudart-5a077122.so.12.9.79``)."""
 _NUMBERED: Final = re.compile(r"lib(cudart|amdhip64).*\.so\.(\d+)")
-_INSTEAD: Final = {
-    "cupy-cuda11x": "Run pip install cupy-cuda11x==12.3.0, or a wheel for ROCm",
-    "cupy-cuda12x": "Run pip install cupy-cuda12x==12.3.0, or a wheel for ROCm",
-    "cupy-cuda13x": "Run pip install cupy-cuda12x==12.3.0, or a wheel for ROCm",
-    "cuda-bindings": "A program of your own can use cuda.bindings.driver in place of cuda.bindings.runtime",
-}
-"""Packages that have what can be tested under their own names. CuPy has linked the runtime in since 13.0.0."""
 _GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
 """In the names of functions, CUDA's and HIP's, that are called at an end."""
+_UNKNOWN: Final = "its functions were not recognized"
 _SHOWN_MAX: Final = 3
 _CAPACITY_MAX: Final = 1 << 50
 """What is more is no request for a larger device, but a wrong size, such as a negative number."""
 
 
-def refused_text(refusals: Sequence[Refusal], vendors: Sequence[Path], simulated: Simulated, owner: Owner) -> str:
+def refused_text(
+    refusals: Sequence[Refusal],
+    vendors: Sequence[Path],
+    simulated: Simulated,
+    owner: Owner,
+    left_alone: Mapping[Path, str] = MappingProxyType({}),
+) -> str:
     """Return who was refused, and what to do; what else a vendor's own runtime is refused follows from that.
 
-    ``vendors`` are runtimes of a vendor's own that were loaded in place of the simulated one.
+    ``vendors`` are runtimes of a vendor's own that were loaded in place of the simulated one. ``left_alone`` are files
+    with a runtime in them that was not redirected, and why.
     """
-    return "; ".join([*runtimes_refused(refusals, vendors, simulated, owner)] or [*_others_refused(refusals, owner)])
+    of_runtimes = [*runtimes_refused(refusals, vendors, simulated, owner, left_alone)]
+    return "; ".join(of_runtimes or [*_others_refused(refusals, owner)])
 
 
 def runtimes_refused(
-    refusals: Sequence[Refusal], vendors: Sequence[Path], simulated: Simulated, owner: Owner
+    refusals: Sequence[Refusal],
+    vendors: Sequence[Path],
+    simulated: Simulated,
+    owner: Owner,
+    left_alone: Mapping[Path, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield what to say of runtimes of the vendor's own, shared or linked into their clients."""
     callers = [Path(caller) for caller in dict.fromkeys(each.caller for each in refusals if _is_runtimes(each))]
@@ -57,14 +65,18 @@ def runtimes_refused(
         yield f"the vendor's own runtime was loaded instead of the simulated {simulated}: {names}. {advice}"
     if linked:
         names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
-        how = "nvcc --cudart shared; CMake: CUDA_RUNTIME_LIBRARY Shared"
-        usual = f"Use a build that loads {simulated.libraries[0]} ({how}), or run it on a GPU"
-        packages = [owner(caller) for caller in linked]
-        advice = _listed(_INSTEAD.get(package.name, usual) if package else usual for package in packages)
+        why = _listed(left_alone.get(caller, _UNKNOWN) for caller in linked)
         yield (
-            f"CUDA's runtime is linked statically into {names}; quiesce can't simulate such a copy, so it got no "
-            f"device. {advice}"
+            f"CUDA's runtime is linked statically into {names}, and was not redirected to the simulated one ({why}), "
+            f"so it got no device. Use a build that loads {simulated.libraries[0]} (nvcc --cudart shared; CMake: "
+            "CUDA_RUNTIME_LIBRARY Shared), or run it on a GPU"
         )
+
+
+def linked_text(runtimes: Sequence[LinkedRuntime], owner: Owner) -> str:
+    """Return which runtimes are linked into which files, and the flavour to choose for them."""
+    files = _listed(f"{each} is linked into {each.file.name}{_of(owner(each.file))}" for each in runtimes)
+    return f"{files}. {_listed(_flavour_named(f'cuda:{each.major}') for each in runtimes)}"
 
 
 def memory_refused_text(largest: Record) -> str:
@@ -82,7 +94,10 @@ def memory_refused_text(largest: Record) -> str:
 def flavour_of(runtime: Path) -> str:
     """Return which flavour to choose for a runtime, by its file's name."""
     found = _NUMBERED.match(runtime.resolve().name)
-    named = f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else ""
+    return _flavour_named(f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else "")
+
+
+def _flavour_named(named: str) -> str:
     if any(named == str(known) for known in KNOWN):
         return f"Run it with --flavour {named}"
     return f"This version is not simulated: install one of {', '.join(map(str, KNOWN))}"

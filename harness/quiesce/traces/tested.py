@@ -7,7 +7,7 @@ that was refused uses none, unless the run asked for that refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,16 @@ from quiesce.simulator.ledger import Flag, Ledger, Record, Seen
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
-from quiesce.traces.refused import Owner, flavour_of, is_clean_up, memory_refused_text, refused_text, runtimes_refused
+from quiesce.traces.linked_runtimes import LinkedRuntime, left_alone, linked_runtimes
+from quiesce.traces.refused import (
+    Owner,
+    flavour_of,
+    is_clean_up,
+    linked_text,
+    memory_refused_text,
+    refused_text,
+    runtimes_refused,
+)
 from quiesce.traces.unchecked import OUTLIVED
 
 _MEMORY: Final = frozenset({Seen.ALLOCATED, Seen.FREED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN})
@@ -36,6 +45,8 @@ class Use:
         vendors: Iterable[Path] = (),
         others: Iterable[Path] = (),
         *,
+        linked: Iterable[LinkedRuntime] = (),
+        left_alone: Mapping[Path, str] | None = None,
         has_own: bool = False,
     ) -> None:
         self.memory = False
@@ -48,6 +59,10 @@ class Use:
         """Runtimes of a vendor's own that it loaded."""
         self.others = tuple(others)
         """The names of other runtimes than the flavour's that it needed."""
+        self.linked = tuple(linked)
+        """Runtimes that were linked into its files and redirected."""
+        self.left_alone = left_alone or {}
+        """Those that were not redirected, and why."""
         self.has_own = has_own
         """Whether it loaded the flavour's own runtime, so that some of its work is the flavour's."""
         self._refusals = dict.fromkeys(refusals)
@@ -56,6 +71,12 @@ class Use:
     def refusals(self) -> tuple[Refusal, ...]:
         """What it was refused, each once."""
         return tuple(self._refusals)
+
+    def unlike(self, simulated: Simulated, owner: Owner) -> str:
+        """Return which other runtimes it used than the flavour's, and what to do; empty where it used none."""
+        linked = [each for each in self.linked if not each.fits(simulated)]
+        told = [f"it needs {_other_runtimes(self.others)}"] if self.others else []
+        return "; ".join([*told, linked_text(linked, owner)] if linked else told)
 
     def see(self, record: Record) -> None:
         """Enter one record."""
@@ -78,9 +99,15 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
     has_started = any(load.kind is Loaded.STARTED and load.process == ledger.process for load in loads)
     processes = {ledger.process} if has_started else {ledger.process, ledger.parent}
     own = [load for load in loads if load.process in processes]
-    runtime = Simulated(ledger.flavour, ledger.version).sonames[0].partition(".so")[0]
-    has_own = any(load.path.name.startswith(runtime) for load in own if load.kind is Loaded.OWN)
-    use = Use(read_refusals(path), _paths(own, Loaded.REAL), _paths(own, Loaded.OTHER), has_own=has_own)
+    simulated, linked = Simulated(ledger.flavour, ledger.version), linked_runtimes(own)
+    use = Use(
+        read_refusals(path),
+        _paths(own, Loaded.REAL),
+        _paths(own, Loaded.OTHER),
+        linked=linked,
+        left_alone=left_alone(own),
+        has_own=_has_own(own, simulated, linked),
+    )
     for record in ledger.records():
         use.see(record)
         if use.memory:
@@ -88,6 +115,13 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
     use.work = use.work or bool(ledger.launches) or bool(ledger.made)
     use.memory = use.memory or bool(ledger.lost and ledger.made)
     return use
+
+
+def _has_own(loads: Sequence[Load], simulated: Simulated, linked: Sequence[LinkedRuntime]) -> bool:
+    """Say whether something has the flavour's own runtime: linked in, or loaded by who has none linked in."""
+    runtime, files = simulated.sonames[0].partition(".so")[0], {each.file for each in linked}
+    loaded = (load for load in loads if load.kind is Loaded.OWN and load.path.name.startswith(runtime))
+    return any(each.fits(simulated) for each in linked) or any(load.client not in files for load in loaded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +137,9 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
 
     What was done through another runtime than the flavour's alone was judged by the wrong layouts and rules.
     """
-    if use.others and not use.has_own and (use.memory or use.work):
-        return Untested(f"judged as {simulated}, although {_other_runtimes(use.others)}", refused=True)
+    unlike = use.unlike(simulated, owner)
+    if unlike and not use.has_own and (use.memory or use.work):
+        return Untested(f"judged as {simulated}, although {unlike}", refused=True)
     if use.memory or any(each.kind is RefusalKind.ARMED for each in use.refusals):
         return None
     if use.too_large is not None:
@@ -113,7 +148,7 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
     vendors = () if use.work else use.vendors
     if refusals or vendors:
         asked = bool(vendors) or not all(map(is_clean_up, refusals))
-        return Untested(refused_text(refusals, vendors, simulated, owner), refused=asked)
+        return Untested(refused_text(refusals, vendors, simulated, owner, use.left_alone), refused=asked)
     if use.work:
         return None
     what = (
@@ -124,9 +159,10 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
 
 def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
     """Return what of a process that was tested was not: clients whose runtime is the vendor's own, or another."""
-    told = [f"not tested: {text}" for text in runtimes_refused(use.refusals, use.vendors, simulated, owner)]
-    if use.others:
-        told.append(f"judged as {simulated}, although {_other_runtimes(use.others)}")
+    refused = runtimes_refused(use.refusals, use.vendors, simulated, owner, use.left_alone)
+    told = [f"not tested: {text}" for text in refused]
+    if unlike := use.unlike(simulated, owner):
+        told.append(f"judged as {simulated}, although {unlike}")
     return tuple(told)
 
 
@@ -168,15 +204,14 @@ def _paths(loads: Iterable[Load], kind: Loaded) -> tuple[Path, ...]:
 
 def _other_runtimes(others: Sequence[Path]) -> str:
     advice = "; ".join(dict.fromkeys(map(flavour_of, others)))
-    return f"it needs {', '.join(each.name for each in others)}. {advice}"
+    return f"{', '.join(each.name for each in others)}. {advice}"
 
 
 def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path]) -> str:
     """Return what to say of a program that was refused nothing; ``what`` says what it did."""
     if others:
-        return f"the program {what}, and {_other_runtimes(others)}"
+        return f"the program {what}, and it needs {_other_runtimes(others)}"
     return (
         f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
-        f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))}). If the "
-        f"runtime is linked into it statically, use a build that loads {simulated.libraries[0]}"
+        f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))})"
     )

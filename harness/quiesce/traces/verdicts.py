@@ -27,6 +27,8 @@ class Process:
     unchecked: str = ""
     not_checked: tuple[str, ...] = ()
     """What a pass of it does not cover."""
+    simulated: Simulated | None = None
+    """What it ran on; None where that is not known."""
 
 
 def names_of(command: str, count: int) -> list[str]:
@@ -62,7 +64,7 @@ def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_t
         case=name,
         title="",
         path="",
-        backend=str(simulated),
+        backend=str(process.simulated or simulated),
         verdict=verdict,
         reason="" if process.findings else "; ".join(reasons),
         findings=process.findings,

@@ -10,6 +10,7 @@
 
 #include <link.h>
 
+#include "redirect.h"
 #include "restart.h"
 #include "run.h"
 #include "served.h"
@@ -31,11 +32,6 @@ SHOWN unsigned int la_version(unsigned int version) {
     program[length > 0 ? length : 0] = 0;
     witness("started", program, "");
     return version < LAV_CURRENT ? version : LAV_CURRENT;
-}
-
-static int is_of_run(const char *path) {
-    const char *folder = run_folder();
-    return begins_with(path, folder) && path[length_of(folder)] == '/';
 }
 
 /* Return the path of the run's library, in a place that lasts until the next call. */
@@ -65,7 +61,7 @@ static const char *client_of(uintptr_t *cookie) {
 
 SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
     char *other = NULL;
-    if (is_of_run(name)) return (char *)name;
+    if (run_has(name)) return (char *)name;
     if (flag == LA_SER_ORIG) {
         last_client = client_of(cookie);
         other = searched_first(name);
@@ -96,17 +92,32 @@ SHOWN void la_preinit(uintptr_t *cookie) {
 
 SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     const char *stands_in;
-    (void)space, (void)cookie;
+    (void)cookie;
     if (!has_begun && thread_storage_is_short(map)) {
         witness("unheard", program, map->l_name);
         restart_without_audit(program);
     }
-    if (!map->l_name || !*map->l_name) return 0;
+    if (!map->l_name || !*map->l_name) {
+        if (space == LM_ID_BASE && !has_begun) redirect_look_at(map, program);
+        return 0;
+    }
     service answer = served_as(map->l_name, &stands_in);
-    if (is_of_run(map->l_name)) {
+    if (run_has(map->l_name)) {
         if (answer != NO_RUNTIME) witness(answer == SERVED ? "own" : "other", base_name(map->l_name), last_client);
     } else if (answer != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME) {
         witness("real", map->l_name, last_client);
+    } else if (space == LM_ID_BASE) {
+        redirect_look_at(map, map->l_name);
     }
     return 0;  // no calls between objects are of interest
+}
+
+SHOWN void la_activity(uintptr_t *cookie, unsigned int flag) {
+    (void)cookie;
+    if (flag == LA_ACT_CONSISTENT) redirect_pending();
+}
+
+SHOWN unsigned int la_objclose(uintptr_t *cookie) {
+    redirect_forget((const struct link_map *)*cookie);
+    return 0;
 }

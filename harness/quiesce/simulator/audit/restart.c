@@ -1,28 +1,14 @@
 #include "restart.h"
 
-#include <sys/mman.h>
-
+#include "memory.h"
 #include "system.h"
 
 enum { TEXTS_BYTES = 16 << 20, TEXTS_MAX = 1 << 20 };  // more than the kernel takes for a program
 static const char variable[] = "LD_AUDIT=", module[] = "libquiesce-audit.so";
 
-static void *memory_of(size_t size_bytes) {
-    register long flags __asm__("r10") = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    register long file __asm__("r8") = -1;
-    register long offset __asm__("r9") = 0;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(SYS_mmap), "D"(0), "S"(size_bytes), "d"(PROT_READ | PROT_WRITE), "r"(flags), "r"(file),
-                       "r"(offset)
-                     : "rcx", "r11", "memory");
-    return result < 0 && result > -4096 ? NULL : (void *)result;
-}
-
 // Return the texts in a file, each of which ends with NUL, as a program takes them; NULL where they can't be had.
 static char **texts_in(const char *path) {
-    char *content = memory_of(TEXTS_BYTES), **texts = memory_of(TEXTS_MAX * sizeof *texts);
+    char *content = memory_map(TEXTS_BYTES), **texts = memory_map(TEXTS_MAX * sizeof *texts);
     int file = open_file(path, O_RDONLY);
     if (!content || !texts || file < 0) return NULL;
     long size_bytes = 0, more;

@@ -77,6 +77,8 @@ void run_find(void) {
 
 const char *run_folder(void) { return folder; }
 
+int run_has(const char *path) { return begins_with(path, folder) && path[length_of(folder)] == '/'; }
+
 int run_library(char path[PATH_BYTES], const char *beginning, const char *name) {
     path[0] = 0;
     return append(path, PATH_BYTES, folder) && append(path, PATH_BYTES, "/lib/") &&

@@ -9,5 +9,8 @@ void run_find(void);
 /* The run's folder; empty where the process belongs to no run, and nothing is to be done. */
 const char *run_folder(void);
 
+/* Say whether a path is that of a file in the run's folder. */
+int run_has(const char *path);
+
 /* The path of the run's library whose name is the two parts: 0 where it is too long. */
 int run_library(char path[PATH_BYTES], const char *beginning, const char *name);

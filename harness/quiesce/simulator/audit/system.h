@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 
 static inline long call_system(long number, long first, long second, long third, long fourth) {
@@ -13,6 +14,19 @@ static inline long call_system(long number, long first, long second, long third,
                    : "a"(number), "D"(first), "S"(second), "d"(third), "r"(fourth_register)
                    : "rcx", "r11", "memory");
     return result;  // negative for an error
+}
+
+static inline long call_system_with_six(long number, const long arguments[6]) {
+    long result;
+    register long fourth __asm__("r10") = arguments[3];
+    register long fifth __asm__("r8") = arguments[4];
+    register long sixth __asm__("r9") = arguments[5];
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(arguments[0]), "S"(arguments[1]), "d"(arguments[2]), "r"(fourth), "r"(fifth),
+                       "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
 }
 
 static inline int open_file(const char *path, int flags) {

@@ -10,7 +10,7 @@ enum { SAID_MAX = 64 };
 
 static const char *said[SAID_MAX];
 
-static bool say(const char *function) {
+bool unsimulated_is_new(const char *function) {
     for (unsigned i = 0; i < SAID_MAX; i++) {
         if (said[i] == function) return false;
         if (!said[i]) {
@@ -22,7 +22,7 @@ static bool say(const char *function) {
 }
 
 enum status unsimulated(const char *function, const char *instead) {
-    if (say(function)) fprintf(stderr, "quiesce: %s is not simulated; %s\n", function, instead);
+    if (unsimulated_is_new(function)) fprintf(stderr, "quiesce: %s is not simulated; %s\n", function, instead);
     ledger_see((struct observation){
         .seen = SEEN_NOT_SIMULATED, .stack = stack_of_call(), .function = ledger_name(function)});
     refusal_note(REFUSAL_NOT_SIMULATED, function, NOT_SUPPORTED, NULL);

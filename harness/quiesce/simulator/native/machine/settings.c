@@ -8,8 +8,9 @@
 #include <string.h>
 
 struct settings settings;
+int quiesce_embedded_version;
 
-enum { NAME_BYTES = 32 };
+enum { NAME_BYTES = 32, OF_A_MAJOR = 1000, CUDA_LATEST = 13 };
 
 static const struct settings DEFAULTS = {
     .flavour = FLAVOUR_CUDA,
@@ -39,6 +40,7 @@ static const struct number {
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},
+    {"follows", NUMBER(follows), 0, 1},
 };
 
 static const struct word {
@@ -130,5 +132,7 @@ const char *settings_parse(struct settings *settings, const char *text) {
         if (!set(settings, name, value)) return explain(name, value);
         text = *end ? end + 1 : end;
     }
+    unsigned embedded = (unsigned)quiesce_embedded_version / OF_A_MAJOR;
+    if (settings->follows && embedded && embedded <= CUDA_LATEST) settings->version = embedded;
     return NULL;
 }

@@ -33,6 +33,7 @@ struct settings {
     uint64_t ring_entries;     // observations that are kept; older ones are overwritten
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool poison;               // fill memory when it is freed
+    bool follows;              // the version is that of a runtime that is linked into the process, if there is one
     bool stacks;               // keep the call stack of what is made, freed and done wrong
 };
 
@@ -40,3 +41,7 @@ extern struct settings settings;  // those of this process
 
 // Fills *settings with the defaults and what text says. Returns what is wrong, or NULL; the text is static.
 const char *settings_parse(struct settings *settings, const char *text);
+
+// The release of CUDA (12090 for 12.9) of the first runtime that was found in the process, linked in statically; 0
+// where there is none. The loader's module writes it (audit/embedded_version.c).
+extern __attribute__((visibility("default"))) int quiesce_embedded_version;

@@ -1,12 +1,14 @@
 #include "surfaces/control.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/refusals.h"
 #include "ledger/stack_log.h"
+#include "ledger/unsimulated.h"
 #include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/own_heap.h"
@@ -92,4 +94,13 @@ void quiesce_not_simulated(const char *function, const void *caller) {
     else
         runtime_leave_to_driver(status);
     if (!status) refusal_note(REFUSAL_NOT_SIMULATED, function, NOT_SUPPORTED, caller);
+}
+
+int quiesce_answer_not_simulated(const char *function) {
+    const void *caller = __builtin_return_address(0);
+    quiesce_not_simulated(function, caller);
+    if (unsimulated_is_new(function))
+        fprintf(stderr, "quiesce: %s is not simulated: it returns %d; leave out what calls it, or run it on a GPU\n",
+                function, NOT_SUPPORTED);
+    return NOT_SUPPORTED;
 }

@@ -39,3 +39,7 @@ EXPORT const void *quiesce_stacks(void);
 
 // How much of the C heap the runtime itself uses, see own_heap.h.
 EXPORT uint64_t quiesce_own_heap(void);
+
+// What a function does that a statically linked runtime has and nobody else: it says so, and returns an error. The
+// loader's module makes such functions (audit/named_stubs.c), which jump here.
+EXPORT int quiesce_answer_not_simulated(const char *function);

@@ -210,8 +210,8 @@ static int refuse_table(const void **table, const void *caller) {
                        is_shared_runtime(caller)
                            ? "a vendor's own libcudart.so asks for it, of another version than the simulated one: name "
                              "its version with --flavour (cuda:13 for libcudart.so.13), or install the simulated one"
-                           : "CUDA's runtime is linked statically into this client, where it can't be simulated: "
-                             "use a build that loads libcudart.so, or the functions of the CUDA driver"));
+                           : "CUDA's runtime is linked statically into this client, and was not redirected: use a "
+                             "build that loads libcudart.so, or the functions of the CUDA driver"));
 }
 
 EXPORT int cuGetExportTable(const void **table, const void *identifier) {

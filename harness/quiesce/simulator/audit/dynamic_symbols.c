@@ -1,0 +1,78 @@
+#include "dynamic_symbols.h"
+
+#include "system.h"
+
+int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map) {
+    *of = (dynamic_symbols){.base = map->l_addr};
+    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+        ElfW(Addr) address = entry->d_un.d_ptr;
+        if (address < map->l_addr) address += map->l_addr;  // the loader leaves a table that it can't write
+        switch (entry->d_tag) {
+            case DT_SYMTAB: of->symbols = (const Elf64_Sym *)address; break;
+            case DT_STRTAB: of->names = (const char *)address; break;
+            case DT_STRSZ: of->names_bytes = entry->d_un.d_val; break;
+            case DT_GNU_HASH: of->gnu_hash = (const uint32_t *)address; break;
+            case DT_HASH: of->sysv_hash = (const uint32_t *)address; break;
+            default: break;
+        }
+    }
+    return of->symbols && of->names && (of->gnu_hash || of->sysv_hash);
+}
+
+static int is_defined_as(const dynamic_symbols *of, uint32_t number, const char *name) {
+    const Elf64_Sym *symbol = &of->symbols[number];
+    return symbol->st_shndx != SHN_UNDEF && is_same(of->names + symbol->st_name, name);
+}
+
+// https://flapenguin.me/elf-dt-gnu-hash: buckets, the first symbol that is in one, words of a filter that is not used.
+static const Elf64_Sym *find_by_gnu_hash(const dynamic_symbols *of, const char *name) {
+    uint32_t buckets = of->gnu_hash[0], first = of->gnu_hash[1];
+    const uint32_t *bucket = of->gnu_hash + 4 + 2 * of->gnu_hash[2], *chain = bucket + buckets;
+    uint32_t hash = 5381;
+    for (const unsigned char *each = (const unsigned char *)name; *each; each++) hash = hash * 33 + *each;
+    uint32_t number = buckets ? bucket[hash % buckets] : 0;
+    if (number < first) return NULL;
+    for (;; number++) {
+        uint32_t other = chain[number - first];
+        if ((other | 1) == (hash | 1) && is_defined_as(of, number, name)) return &of->symbols[number];
+        if (other & 1) return NULL;  // the last of its bucket
+    }
+}
+
+static const Elf64_Sym *find_by_sysv_hash(const dynamic_symbols *of, const char *name) {
+    uint32_t buckets = of->sysv_hash[0], hash = 0;
+    const uint32_t *bucket = of->sysv_hash + 2, *chain = bucket + buckets;
+    for (const unsigned char *each = (const unsigned char *)name; *each; each++) {
+        hash = (hash << 4) + *each;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    for (uint32_t number = buckets ? bucket[hash % buckets] : 0; number; number = chain[number])
+        if (is_defined_as(of, number, name)) return &of->symbols[number];
+    return NULL;
+}
+
+ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name) {
+    const Elf64_Sym *found = of->gnu_hash ? find_by_gnu_hash(of, name) : find_by_sysv_hash(of, name);
+    return found ? of->base + found->st_value : 0;
+}
+
+// What an object takes from others stands before all that can be found in it. Where nothing can be, the table for that
+// does not say how much it is; the names mostly follow the symbols then.
+static size_t count_before_found(const dynamic_symbols *of) {
+    if (!of->gnu_hash) return of->sysv_hash[1];
+    const uint32_t *bucket = of->gnu_hash + 4 + 2 * of->gnu_hash[2];
+    for (uint32_t each = 0; each < of->gnu_hash[0]; each++)
+        if (bucket[each]) return of->gnu_hash[1];
+    ElfW(Addr) from = (ElfW(Addr))of->symbols, to = (ElfW(Addr))of->names;
+    return to > from ? (to - from) / sizeof *of->symbols : of->gnu_hash[1];
+}
+
+int dynamic_symbols_need(const dynamic_symbols *of, const char *name) {
+    size_t count = count_before_found(of);
+    for (size_t each = 1; each < count; each++) {
+        uint32_t place = of->symbols[each].st_name;
+        if (of->symbols[each].st_shndx != SHN_UNDEF || place >= of->names_bytes) continue;
+        if (is_same(of->names + place, name)) return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,22 @@
+// The names that a loaded object shares with others, in the tables by which the dynamic loader binds them.
+#pragma once
+
+#include <link.h>
+#include <stddef.h>
+
+typedef struct {
+    ElfW(Addr) base;
+    const Elf64_Sym *symbols;
+    const char *names;
+    size_t names_bytes;
+    const uint32_t *gnu_hash, *sysv_hash;
+} dynamic_symbols;
+
+// Find the tables; 0 where the object has none.
+int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map);
+
+// Return the address of what the object defines under a name, or 0.
+ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name);
+
+// Say whether the object takes what is under a name from others.
+int dynamic_symbols_need(const dynamic_symbols *of, const char *name);

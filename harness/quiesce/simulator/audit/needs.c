@@ -1,0 +1,20 @@
+#include "needs.h"
+
+#include "memory.h"
+
+/* The loader goes through the dynamic section when it has opened an object, and has asked its modules. It finds the
+   section through the public part of the object's description, and takes a name's place in the table of names for any
+   distance: so a longer copy of the section does, and the object itself stays as it is. */
+int needs_add(struct link_map *map, const char *path) {
+    const char *names = NULL;
+    size_t count = 0;
+    for (; map->l_ld[count].d_tag != DT_NULL; count++)
+        if (map->l_ld[count].d_tag == DT_STRTAB) names = (const char *)map->l_ld[count].d_un.d_ptr;
+    ElfW(Dyn) *longer = names ? memory_map((count + 2) * sizeof *longer) : NULL;
+    if (!longer) return 0;
+    if ((ElfW(Addr))names < map->l_addr) names += map->l_addr;
+    for (size_t each = 0; each < count; each++) longer[each] = map->l_ld[each];
+    longer[count] = (ElfW(Dyn)){.d_tag = DT_NEEDED, .d_un = {.d_val = (ElfW(Addr))path - (ElfW(Addr))names}};
+    map->l_ld = longer;
+    return 1;
+}

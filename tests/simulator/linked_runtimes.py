@@ -1,0 +1,97 @@
+"""An archive that is shaped as NVIDIA's libcudart_static.a is, and programs that it is linked into.
+
+Its functions ask the driver for a table that only NVIDIA's has, and fail without a device, as the vendor's do.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from quiesce.simulator.build import find_compiler
+from quiesce.simulator.known_functions import functions_of
+
+REAL_ANSWER: Final = 100
+"""cudaErrorNoDevice, as every function of an archive answers that was not redirected."""
+WITHOUT_NAMES: Final = (
+    *("cudaGetExportTable", "__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary"),
+    *("__cudaRegisterVar", "__cudaRegisterManagedVar", "__cudaRegisterHostVar", "__cudaRegisterFunction"),
+    *("__cudaInitModule", "__cudaPushCallConfiguration", "__cudaPopCallConfiguration", "__cudaGetKernel"),
+    *("__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "__cudaRegisterUnifiedTable"),
+)
+"""The functions that hand no name of their own to profilers, in the order of the archive."""
+NEWER: Final = "cudaFunctionOfALaterRelease"
+"""A public function that no release has yet."""
+_NAMED: Final = sorted(
+    (functions_of("libcudart.so.12") - set(WITHOUT_NAMES))
+    | {"cudaMemcpyAsync_ptsz", "cudaLaunchKernel_ptsz", "cudaStreamSynchronize_ptsz", NEWER}
+)
+_HEAD: Final = """
+void *dlopen(const char *, int), *dlsym(void *, const char *);
+static __attribute__((noinline)) int begin(const char *name) {
+    static volatile int calls;
+    const void *table;
+    int (*ask)(const void **, const void *);
+    void *driver = dlopen("libcuda.so.1", 2);
+    calls += *name;
+    if (driver && (ask = (int (*)(const void **, const void *))dlsym(driver, "cuGetExportTable")) && !ask(&table, name))
+        return 0;
+    return 100;
+}
+static int tell_version(int *);
+"""
+_VERSION: Final = "static __attribute__((noinline)) int tell_version(int *version) { *version = VERSION; return 0; }"
+_TAIL: Final = """
+void libcudart_static_0123456789abcdef0123456789abcdef01234567(void) {}
+"""
+
+
+def _function(name: str) -> str:
+    if name == "cudaRuntimeGetVersion":
+        return f'int {name}(int *version) {{ return begin("{name}") + tell_version(version); }}'
+    if name.startswith("__cudaLaunchKernel"):
+        return f"int {name}(long a, long b) {{ return {name[2:]}(a, b); }}"
+    if name in WITHOUT_NAMES:
+        return f'int {name}(void) {{ return begin("{WITHOUT_NAMES.index(name)}"); }}'
+    return f'int {name}(long a, long b) {{ return begin("{name}"); }}'
+
+
+def make_archive(folder: Path, *, version: int = 12090, flags: Sequence[str] = (), least: int = 0) -> Path:
+    """Make the archive; with ``least``, one that lacks all but so many of the functions with names."""
+    named = _NAMED[:least] if least else _NAMED
+    jumped_to = ("cudaLaunchKernel", "cudaLaunchKernel_ptsz")
+    declared = [f"__attribute__((noinline)) int {name}(long, long);" for name in jumped_to]
+    text = "\n".join([_HEAD, *declared, *map(_function, WITHOUT_NAMES), _VERSION, *map(_function, named), _TAIL])
+    source, made = folder / f"runtime{version}-{least}.c", folder / f"libcudart_static{version}-{least}.a"
+    source.write_text(text)
+    member = str(made.with_suffix(".o"))
+    shaped = ("-w", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-toplevel-reorder", "-falign-functions=16")
+    run([*find_compiler(), *shaped, f"-DVERSION={version}", *flags, "-c", str(source), "-o", member])
+    run(["ar", "rcs", str(made), member])
+    return made
+
+
+CLIENT: Final = """
+#include <stdio.h>
+#include <string.h>
+#include <stddef.h>
+int cudaMalloc(void **, size_t), cudaFree(void *), cudaMemset(void *, int, size_t), cudaRuntimeGetVersion(int *);
+int cudaFunctionOfALaterRelease(void), __cudaPopCallConfiguration(void *, void *, void *, void *);
+int cudaCheckErrors(void) { return 7; }
+"""
+
+
+def link(folder: Path, name: str, body: str, archive: Path, *flags: str) -> Path:
+    """Link a program, or with ``-shared`` a library, whose text has ``body`` after the declarations."""
+    source, made = folder / f"{name}.c", folder / name
+    source.write_text(CLIENT + body)
+    run([*find_compiler(), "-w", "-O1", *flags, str(source), "-o", str(made), str(archive), "-ldl", "-lpthread"])
+    return made
+
+
+def run(command: Sequence[str]) -> None:
+    """Run a tool, which must succeed."""
+    done = subprocess.run(list(command), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
