@@ -199,7 +199,7 @@ def test_a_request_that_is_not_supported_after_all_is_unsupported() -> None:
 def test_a_gauge_that_nobody_counts_is_unsupported() -> None:
     case = case_of(CONTROL + "expect reserved == 0\n")
     result = run_case(case, Trial(readings=dict, close=Closing))
-    assert (result.verdict, result.reason) == (Verdict.UNSUPPORTED, "nobody counts 'reserved' here")
+    assert (result.verdict, result.reason) == (Verdict.UNSUPPORTED, "the backend has no gauge 'reserved' here")
 
 
 def test_a_case_whose_requests_were_left_out_is_inconclusive() -> None:
@@ -208,7 +208,7 @@ def test_a_case_whose_requests_were_left_out_is_inconclusive() -> None:
     )
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.skipped == 1
-    assert result.reason == "1 request was left out, because what it names could not be made"
+    assert result.reason == "1 request was left out, because it names something that could not be made"
 
 
 def test_a_case_that_cannot_be_expanded_is_broken() -> None:
@@ -527,7 +527,7 @@ def test_a_control_is_green_under_everything() -> None:
 def test_a_control_that_some_fault_turns_red_is_broken() -> None:
     proof = prove_case(case_of(CONTROL + "free a -> rejected\n"))
     assert not proof.ok
-    assert proof.reason == "a control is not green under pool.accepts_double_free"
+    assert proof.reason == "a control fails with pool.accepts_double_free"
 
 
 def test_progress_is_told_before_each_case() -> None:

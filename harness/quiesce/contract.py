@@ -35,29 +35,29 @@ ENDS_WITH_INPUT: Final = "driver_ends_with_its_input"
 QUITS: Final = "driver_quits_whenever_it_is_told"
 
 RULES: Final[Mapping[str, str]] = {
-    RAISED: "A backend raises nothing but what the contract names, and returns the contract's values.",
+    RAISED: "A backend raises only the exceptions of the contract, and returns only its values.",
     STAYS_THE_SAME: "A backend describes itself in the same way whenever it is asked.",
-    MAKES_SENSE: "Names, versions and figures of a description mean something.",
-    CLAIMS_REST: "What is claimed and promised comes with the capabilities and gauges that it is about.",
-    BEGIN_ALIKE: "A context begins as fresh as the one before it did, whatever that one left behind.",
+    MAKES_SENSE: "The names, versions and numbers of a description make sense.",
+    CLAIMS_REST: "A claim comes with the capabilities and gauges that it needs.",
+    BEGIN_ALIKE: "A new context begins in the same state as the one before it.",
     SHARE_NOTHING: "Two contexts that are open at once have slots, blocks and gauges of their own.",
     CLOSE_AGAIN: "A context can be closed twice, and reads the same both times.",
-    HOLD_NOTHING: "A closed context refuses requests, or gives back what it served when it is closed again.",
+    HOLD_NOTHING: "A closed context refuses requests, or releases what it served when it is closed again.",
     GAUGES_READ: "A context reads every gauge of the description, by its sources, and no other.",
     READ_ALIKE: "Gauges that are read twice, with nothing asked in between, read the same.",
     NEVER_FALL: "A cumulative gauge never falls.",
-    CLAIMS_SERVED: "A request that a claimed capability is about is not answered unsupported.",
+    CLAIMS_SERVED: "A request that belongs to a claimed capability is not answered with `unsupported`.",
     OUTCOMES_FIT: "Requests that make a block are answered with its address, and no others are.",
-    LEDGER_TOLD: "A backend that claims a ledger tells what it saw.",
-    LEDGER_FITS: "What a ledger observes fits together, and adds up to what it reads.",
-    OWN_NAMES: "Streams and events that a library makes for itself have names that are no slots.",
+    LEDGER_TOLD: "A backend that claims a ledger reports everything that the ledger saw.",
+    LEDGER_FITS: "The observations of a ledger fit together, and add up to its gauges.",
+    OWN_NAMES: "Streams and events that a library makes for itself have names that are not slots.",
 }
 """Every rule of the contract, in the order in which a report shows them."""
 
 DRIVER_RULES: Final[Mapping[str, str]] = {
     IN_PROTOCOL: "A driver program answers every request in the protocol.",
-    IN_TIME: "A driver program answers every request before the time is out.",
-    SURVIVES: "A driver program outlives every request.",
+    IN_TIME: "A driver program answers every request in time.",
+    SURVIVES: "A driver program survives every request.",
     UNKNOWN_REFUSED: "A driver program answers `unsupported` to a request or an option that it does not know.",
     MISUSE_REFUSED: "A driver program refuses a slot that was never made, that was given back, or that is taken.",
     LONGEST_LINE: "A driver program reads a request of 64 KiB as one line.",

@@ -96,8 +96,8 @@ def _known(case: Case, description: Description) -> tuple[Known, ...]:
 
 def _left_out(skipped: int) -> str:
     if skipped == 1:
-        return "1 request was left out, because what it names could not be made"
-    return f"{skipped} requests were left out, because what they name could not be made"
+        return "1 request was left out, because it names something that could not be made"
+    return f"{skipped} requests were left out, because they name things that could not be made"
 
 
 def _judge(case: Case, backend: str, trial: Trial, known: tuple[Known, ...]) -> Result:
@@ -193,7 +193,7 @@ def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
         return f"{green.verdict} on the reference: {found or green.reason}"
     if case.kind is CaseKind.CONTROL:
         accused = [name for name, result in reds.items() if result.verdict is not Verdict.PASSED]
-        return f"a control is not green under {', '.join(accused)}" if accused else ""
+        return f"a control fails with {', '.join(accused)}" if accused else ""
     if case.kind is CaseKind.FOUND:
         return ""  # it failed on a backend that is not here
     return _why_uncaught(case, reds.get(case.fault))

@@ -236,7 +236,7 @@ class Lockstep:
     def _check_gauge(self, gauge: Gauge, comparison: Comparison, value: int, mark: Readings | None) -> None:
         observed = best_reading(self._last_readings(), gauge)
         if observed is None:
-            self._progress.unsupported = f"nobody counts '{gauge}' here"
+            self._progress.unsupported = f"the backend has no gauge '{gauge}' here"
             return
         expected = value + (best_reading(mark, gauge) or 0 if mark is not None else 0)
         if not _COMPARE[comparison](observed, expected):
@@ -245,7 +245,7 @@ class Lockstep:
     def _check_growth(self, gauge: Gauge, per_iteration: int, samples: list[Readings]) -> None:
         values = [value for value in (best_reading(sample, gauge) for sample in samples) if value is not None]
         if len(values) < len(samples):
-            self._progress.unsupported = f"nobody counts '{gauge}' here"
+            self._progress.unsupported = f"the backend has no gauge '{gauge}' here"
         elif not grows_as_expected(values, per_iteration, cumulative=gauge.cumulative):
             name = COST if gauge.cumulative else GROWTH
             shown = [b - a for a, b in itertools.pairwise(values)] if gauge.cumulative else values

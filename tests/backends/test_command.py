@@ -109,7 +109,7 @@ def test_a_request_that_no_line_can_hold_is_unsupported_and_the_driver_goes_on()
     context = driver("obedient").open(PROFILE)
     too_long = context.perform(Launch(reads=("block",) * 20_000)).outcome
     assert isinstance(too_long, Unsupported)
-    assert "65536" in too_long.reason
+    assert "65,536" in too_long.reason
     assert context.perform(ALLOCATE).outcome == Allocated(0x1000)
     context.close()
 
@@ -132,7 +132,7 @@ BAD_REPLIES = {
     "NaN": (r'{"outcome":NaN}\n', "NaN"),
     "a huge number": (r'{"outcome":' + "9" * 5000 + r"}\n", "too long"),
     "an unknown outcome": (r'{"outcome":"maybe"}\n', "'maybe'"),
-    "a line beyond 64 KiB": ('{"outcome":"' + "x" * 65_536 + r'"}\n', "more than 65536 bytes"),
+    "a line beyond 64 KiB": ('{"outcome":"' + "x" * 65_536 + r'"}\n', "more than 65,536 bytes"),
 }
 
 
@@ -190,7 +190,7 @@ def test_a_crash_names_its_signal_and_keeps_the_last_words(name: str) -> None:
     number = getattr(signal, name).value
     assert (
         fault.observed
-        == f"the driver was killed by {name} (exit code -{number}) instead of answering 'a = allocate 64'"
+        == f"the driver program was killed by {name} (exit code -{number}) instead of answering 'a = allocate 64'"
     )
     assert "last words" in fault.evidence
     pid = int(re.findall(r"pid (\d+)", fault.evidence)[0])
@@ -202,7 +202,7 @@ def test_a_crash_names_its_signal_and_keeps_the_last_words(name: str) -> None:
 def test_an_early_exit_is_a_fault(code: str) -> None:
     fault = fault_of(driver("dying", "a = allocate", code))
     assert fault.rule == SURVIVES
-    assert fault.observed == f"the driver exited with code {code} instead of answering 'a = allocate 64'"
+    assert fault.observed == f"the driver program exited with code {code} instead of answering 'a = allocate 64'"
 
 
 def test_an_exit_in_the_middle_of_a_reply_shows_the_half() -> None:
@@ -278,7 +278,7 @@ def test_a_flood_of_errors_costs_nothing_and_its_end_is_kept() -> None:
     assert context.perform(ALLOCATE).outcome == Allocated(0x1000)
     with pytest.raises(BackendFault) as fault:
         raise context._program.fault(IN_PROTOCOL, "asked for its evidence")
-    assert fault.value.evidence.startswith("standard error (the last 65536 of ")
+    assert fault.value.evidence.startswith("standard error (the last 65,536 of ")
     assert fault.value.evidence.rstrip().endswith("the end")
     context.close()
 
@@ -400,7 +400,7 @@ def test_a_missing_program_is_unavailable_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match="No such file") as error:
         CommandBackend([str(tmp_path / "driver")]).describe()
     assert error.value.backend == "command:driver"
-    assert "build the driver first" in error.value.remedy
+    assert "build the driver program first" in error.value.remedy
 
 
 @posix

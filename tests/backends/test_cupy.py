@@ -96,7 +96,7 @@ def test_the_readings_are_those_of_the_description(context: Context) -> None:
 
 
 def test_a_device_that_is_too_small_is_unavailable(context: Context) -> None:
-    with pytest.raises(BackendUnavailable, match="bytes are wanted"):
+    with pytest.raises(BackendUnavailable, match="are wanted"):
         backend().open(DeviceProfile(capacity_bytes=1 << 60))
 
 

@@ -25,20 +25,20 @@ SAVED: list[list[str]] = [
 @pytest.mark.parametrize(
     ("convert", "text", "message"),
     [
-        (whole_number, "100,000", "'100,000' is no whole number; write digits, such as 100000"),
-        (whole_number, "1e5", "'1e5' is no whole number; write digits, such as 100000"),
-        (whole_number, "1_0", "'1_0' is no whole number; write digits, such as 100000"),
-        (whole_number, "٣", "'٣' is no whole number; write digits, such as 100000"),
+        (whole_number, "100,000", "'100,000' is not a whole number; write digits, such as 100000"),
+        (whole_number, "1e5", "'1e5' is not a whole number; write digits, such as 100000"),
+        (whole_number, "1_0", "'1_0' is not a whole number; write digits, such as 100000"),
+        (whole_number, "٣", "'٣' is not a whole number; write digits, such as 100000"),
         (operation_count, f"1{'0' * 26}", f"1{'0' * 26} would take years; write at most 1000000000000"),
         (job_count, "0", "0 runs nothing; write at least 1"),
-        (job_count, "x", "'x' is no whole number; write digits, such as 100000"),
+        (job_count, "x", "'x' is not a whole number; write digits, such as 100000"),
         *(
-            (seed_number, text, f"'{text}' is no seed; write a whole number from 0 to 18446744073709551615")
+            (seed_number, text, f"'{text}' is not a seed; write a whole number from 0 to 18446744073709551615")
             for text in ("-1", str(1 << 64), f"1{'0' * 26}", "1_0", "٣", "")
         ),
         (operation_count, "0", "0 performs nothing; write at least 1"),
         (operation_count, "-5", "-5 performs nothing; write at least 1"),
-        (operation_count, "many", "'many' is no whole number; write digits, such as 100000"),
+        (operation_count, "many", "'many' is not a whole number; write digits, such as 100000"),
     ],
 )
 def test_what_is_no_number_is_told_with_one_that_is(convert: Callable[[str], int], text: str, message: str) -> None:
@@ -81,7 +81,7 @@ def test_an_empty_name_is_not_the_current_folder(words: list[str], capsys: pytes
 def test_every_command_knows_the_same_seeds(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--seed", "-1"])
-    assert "argument --seed: '-1' is no seed; write a whole number from 0 to " in capsys.readouterr().err
+    assert "argument --seed: '-1' is not a seed; write a whole number from 0 to " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", SAVED, ids=lambda words: words[0])
@@ -120,4 +120,4 @@ def test_a_file_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 def test_a_second_backend_is_not_taken_for_the_first(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--backend", "alpha", "--backend", "beta"])
-    assert "argument --backend: it is given twice; write the one that is meant; " in capsys.readouterr().err
+    assert "argument --backend: it is given twice; give it once; " in capsys.readouterr().err

@@ -14,7 +14,7 @@ CASE = "cases/pool/trim.case"
 GOLDEN = """\
 alpha: works
   version:      1.2
-  alignment:    16 B
+  alignment:    16 bytes
   capabilities: memory, pool
   promises:     flat-cost
   gauges:       blocks (claim), live (claim and ledger)

@@ -63,7 +63,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         (["shrink", "a.case", "b.case", "--backend", "alpha"], "quiesce shrink: unrecognized arguments: b.case; see "),
         (
             ["run", "--seed", "x"],
-            "quiesce run: argument --seed: 'x' is no seed; write a whole number from 0 to 18446744073709551615; see ",
+            "quiesce run: argument --seed: 'x' is not a seed; write a whole number from 0 to 18446744073709551615; see",
         ),
         (["explore"], "quiesce explore: the following arguments are required: --backend; see 'quiesce explore --help'"),
         (["prove", "--matrix", "--json"], "quiesce prove: argument --json: not allowed with argument --matrix; see "),

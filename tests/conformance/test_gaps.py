@@ -28,7 +28,7 @@ def claims(verdict: Verdict) -> dict[str, str]:
 
 def test_an_executed_case_exercises_what_it_needs_and_tests() -> None:
     assert claims(Verdict.PASSED) == {
-        "capability 'tape'": "nothing that it is about was served or seen",
+        "capability 'tape'": "no request that needs it was served",
         "promise 'flat-cost'": "no case tests it",
     }
 

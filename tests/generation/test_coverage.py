@@ -49,7 +49,7 @@ def test_the_table_says_what_was_not_reached() -> None:
     coverage.pairs["Allocate", "empty"] = 12
     lines = coverage.table().splitlines()
     assert lines[1].split() == ["Allocate", "12", *["."] * (len(STATES) - 1)]
-    assert lines[-1] == f"1 of {len(STATES)} pairs of 1 actions and {len(STATES)} states reached"
+    assert lines[-1] == f"1 of {len(STATES)} pairs of 1 action and {len(STATES)} states reached"
 
 
 def test_counts_are_plain_data() -> None:

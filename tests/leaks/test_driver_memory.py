@@ -15,7 +15,7 @@ from tests.simulator.conftest import Start, library, start
 
 from quiesce.leaks.driver_memory import DriverMemoryMeter
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, FREE_MEMORY, Quantity
+from quiesce.leaks.quantities import FREE_MEMORY, Quantity, kind_of_leak
 from quiesce.leaks.readings import Readings
 
 from .meters import ToldMeter
@@ -48,8 +48,8 @@ def test_cuda_is_asked_of_devices_with_a_context_and_left_as_it_was(start: Start
     first = figures(meter)
     client.make("Malloc", 8 * MIB)
     grown = {name: value - first[name] for name, value in figures(meter).items()}
-    assert grown["memory in use on device 0 (the driver's figure)"] == 8 * MIB
-    assert grown["memory in use on device 2 (the driver's figure)"] == 0
+    assert grown["memory in use on device 0 (the GPU driver's figure)"] == 8 * MIB
+    assert grown["memory in use on device 2 (the GPU driver's figure)"] == 0
     assert client.machine.ledger.made == before + 1
     device = ctypes.c_int(-1)
     client.ok("GetDevice", ctypes.byref(device))
@@ -139,11 +139,10 @@ def test_a_leak_is_told_without_a_ledger_and_called_coarse(library: str, tmp_pat
     }
     found = {name: [each["kind"] for each in record["findings"]] for name, record in results.items()}
     assert found == {
-        "test_loses_a_block": [f"leak of {FREE_MEMORY}"],
+        "test_loses_a_block": [kind_of_leak(FREE_MEMORY)],
         "test_frees_it": [],
         "test_fills_a_cache": [],
     }, done.stdout
     (finding,) = results["test_loses_a_block"]["findings"]
-    assert "(the driver's figure) grows by" in finding["observed"]
+    assert "(the GPU driver's figure) grows by" in finding["observed"]
     assert "quiesce exec" in finding["allocated_by"]
-    assert C_HEAP not in finding["kind"]

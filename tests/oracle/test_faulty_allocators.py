@@ -66,7 +66,7 @@ def test_a_block_at_null_is_not_taken_for_one_that_overlaps() -> None:
 
 @pytest.mark.parametrize(
     ("size", "address", "observed"),
-    [(1, 64, "1 byte that begins at its first"), (2, 65, "2 bytes that begin 1 byte behind its first")],
+    [(1, 64, "1 byte that begins at its first"), (2, 65, "2 bytes that begin 1 byte after its first")],
 )
 def test_what_overlaps_is_counted_in_bytes_or_is_one(size: int, address: int, observed: str) -> None:
     other = SimpleNamespace(slot="a", address=64, size_bytes=size, made_by=0)

@@ -43,7 +43,7 @@ def test_a_buffer_is_filled_again_when_the_copy_out_of_it_is_done() -> None:
     first = staged("a", "h", held(PINNED))
     (finding,) = findings(*HOST, first, staged("b", "k"))
     assert finding.rule == "memory_is_reused_only_after_its_last_use"
-    assert "'the staging buffer of k' ordered behind the work on 'the staging buffer of h'" in finding.expected
+    assert "'the staging buffer of k' ordered after the work on 'the staging buffer of h'" in finding.expected
     assert findings(*HOST, first, staged("b", "k", COMPLETED)) == ()
     assert findings(*HOST, first, ("synchronize stream s", DONE), staged("b", "k")) == ()
     assert findings(*HOST, first, staged("b", "k", at=BUFFER + 256)) == ()

@@ -21,7 +21,7 @@ def test_a_mistyped_key_is_refused_in_every_file(project: Project, file: str, te
     (project.path / "tox.ini").unlink(missing_ok=True)
     project.write(file, text.format(key="quiesce_sed"))
     error = error_of(project.run("cases"))
-    assert error == "ERROR: ini key quiesce_sed: quiesce has none of that name; write quiesce_seed"
+    assert error == "ERROR: ini key quiesce_sed: quiesce has no key of that name; write quiesce_seed"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_mistyped_key_is_refused_in_every_file(project: Project, file: str, te
 )
 def test_the_nearest_key_is_named(project: Project, key: str, nearest: str) -> None:
     error = error_of(project.run("-o", f"{key}=3"))
-    assert error == f"ERROR: ini key {key}: quiesce has none of that name; write {nearest}"
+    assert error == f"ERROR: ini key {key}: quiesce has no key of that name; write {nearest}"
 
 
 def test_every_key_that_is_declared_is_known(project: Project, pytestconfig: pytest.Config) -> None:

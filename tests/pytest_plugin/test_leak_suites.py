@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import pytest
 
+from quiesce.leaks.quantities import kind_of_leak
+
 from .conftest import PLUGIN, WITHOUT_NEIGHBOURS
 
 SUITES: Final = Path(__file__).parent / "leak_suites"
@@ -84,7 +86,7 @@ def complaint(expected: Expectation, result: dict[str, Any]) -> str:
         unjudged = re.search("and is expected to|the test was skipped: Skipped: CPython", result["reason"])
         is_fine = result["verdict"] == "passed" or unjudged
         return "" if is_fine and not findings else f"accused: {result['verdict']}: {result['reason']} {findings}"
-    found = findings.get(f"leak of {expected.family}")
+    found = findings.get(kind_of_leak(expected.family))
     if found is None:
         return f"missed: {result['verdict']}: {result['reason']} {findings}"
     if not re.search(r" grows? by [1-9][\d.,]* .* per round|0\.\d+ .* per round", found["observed"]):

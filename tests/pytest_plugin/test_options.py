@@ -95,16 +95,16 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
     [
         (
             "--quiesce-seed=-1",
-            "ERROR: --quiesce-seed: '-1' is no seed; write a whole number from 0 to 18446744073709551615",
+            "ERROR: --quiesce-seed: '-1' is not a seed; write a whole number from 0 to 18446744073709551615",
         ),
         (
             "--quiesce-seed=18446744073709551616",
-            "ERROR: --quiesce-seed: '18446744073709551616' is no seed; "
+            "ERROR: --quiesce-seed: '18446744073709551616' is not a seed; "
             "write a whole number from 0 to 18446744073709551615",
         ),
         (
             "--override-ini=quiesce_seed=x",
-            "ERROR: ini key quiesce_seed: 'x' is no seed; write a whole number from 0 to 18446744073709551615",
+            "ERROR: ini key quiesce_seed: 'x' is not a seed; write a whole number from 0 to 18446744073709551615",
         ),
         (
             "--quiesce-report=",
@@ -171,11 +171,11 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
         ),
         (
             "--quiesce-seed=",
-            "ERROR: --quiesce-seed: '' is no seed; write a whole number from 0 to 18446744073709551615",
+            "ERROR: --quiesce-seed: '' is not a seed; write a whole number from 0 to 18446744073709551615",
         ),
         (
             "--override-ini=quiesce_worker_devices=two",
-            "ERROR: ini key quiesce_worker_devices: 'two' is no choice; write one or all",
+            "ERROR: ini key quiesce_worker_devices: 'two' is not a choice; write one or all",
         ),
         (
             "--override-ini=quiesce_report=",
@@ -207,7 +207,7 @@ def test_a_bad_value_is_one_clear_line_before_any_test(project: Project, argumen
             ["--quiesce-report=tox.ini/below", "--quiesce-backend=host"],
             "ERROR: --quiesce-report: no report can be written to '*below': *; name another folder",
         ),
-        (["-o", "quiesce_worker_devices=two"], "ERROR: ini key quiesce_worker_devices: 'two' is no choice; *"),
+        (["-o", "quiesce_worker_devices=two"], "ERROR: ini key quiesce_worker_devices: 'two' is not a choice; *"),
     ],
 )
 def test_a_bad_value_ends_a_distributed_run_before_any_test(project: Project, arguments: list[str], line: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pytest
 
+from quiesce.leaks.quantities import kind_of_leak
+
 from .cupy_wheels import NEEDS_A_WHEEL, Release, release
 
 pytestmark = NEEDS_A_WHEEL
@@ -165,7 +167,7 @@ def test_each_leak_is_told_once_for_what_it_is(release: Release, tmp_path: Path)
     done = simulated(release, tmp_path, "-m", "pytest", "-q", "--quiesce-report=out", "--quiesce-leak-rounds=12")
     results = results_in(tmp_path)
     told = {name: [each["kind"] for each in record["findings"]] for name, record in results.items()}
-    expected = {name: [f"leak of {LOW_LEVEL_LEAKS[name]}"] if name in LOW_LEVEL_LEAKS else [] for name in results}
+    expected = {name: [kind_of_leak(LOW_LEVEL_LEAKS[name])] if name in LOW_LEVEL_LEAKS else [] for name in results}
     assert told == expected, done.stdout
     assert set(LOW_LEVEL_LEAKS) < set(results)
 
@@ -180,7 +182,7 @@ def test_leaks_of_every_pool_are_told_from_what_comes_back(release: Release, tmp
     for name, (says, line) in leaks.items():
         finding = results[name]["findings"][0]
         assert finding["observed"] == says
-        assert finding["kind"] == "leak of cupy"
+        assert finding["kind"] == "memory leak (CuPy's pools)"
         assert line in finding["allocated_by"]
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import BackendFault
 from quiesce.errors import BackendUnavailable
 from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
@@ -76,7 +77,7 @@ def identify_provider() -> Provider:
     if not glibc or not glibc.startswith("glibc "):
         raise BackendUnavailable(
             "host",
-            "the C library of this process is not glibc, the only one it was measured on",
+            "the C library of this process is not glibc, the only one that is supported",
             "run it on Linux with glibc, or choose --quiesce-backend=reference",
         )
     library = ctypes.CDLL(None)
@@ -155,7 +156,7 @@ class CHeap:
         if address in self._held:
             raise BackendFault(
                 "live_blocks_do_not_overlap",
-                f"the C heap handed out memory for {size_bytes} bytes that {self._held[address].size_bytes} still hold",
+                f"the C heap handed out {bytes_in_words(size_bytes)} where another block still is",
             )
         record = BackingAllocated(address, size_bytes, kind)
         self._held[address] = record

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Description, DeviceProfile, Flavour
 from quiesce.backends.cupy_async import AsyncPools
 from quiesce.backends.cupy_backing import BackingAllocator
@@ -124,13 +125,18 @@ def _describe(name: str, found: Found, *, caching: bool) -> Description:
 def _open_streams(found: Found, profile: DeviceProfile, name: str) -> tuple[CupyLedger, Streams]:
     devices = found.installed.devices
     if profile.devices > devices:
-        raise BackendUnavailable(name, f"{profile.devices} devices are wanted and {devices} visible", "show it more")
+        raise BackendUnavailable(
+            name,
+            f"{profile.devices} devices are wanted and {devices} visible",
+            "make more devices visible to this process",
+        )
     for device in range(profile.devices):
         with found.cupy.cuda.Device(device):
             free_bytes, _ = found.cupy.cuda.runtime.memGetInfo()
         if free_bytes < profile.capacity_bytes:
-            reason = f"{profile.capacity_bytes} bytes are wanted, and device {device} has {free_bytes} free"
-            raise BackendUnavailable(name, reason, "end what else uses it, or take a larger one")
+            wanted = bytes_in_words(profile.capacity_bytes)
+            reason = f"{wanted} are wanted, and device {device} has {bytes_in_words(free_bytes)} free"
+            raise BackendUnavailable(name, reason, "end other programs that use it, or choose a larger device")
     ledger = CupyLedger()
     gatekeeper = Gatekeeper(found.cupy.cuda.runtime, found.installed.flavour) if found.installed.stalls else None
     return ledger, Streams(found.cupy, devices, ledger, gatekeeper)

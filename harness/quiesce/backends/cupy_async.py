@@ -64,7 +64,7 @@ class AsyncPools:
     def allocator(self, kind: MemoryKind, slot: str | None) -> Callable[[int], Any]:
         """Return what allocates from the pool. Raises :class:`Unsupportable` for another kind or pool."""
         if kind is not MemoryKind.DEVICE or slot is not None:
-            raise Unsupportable("the asynchronous pool is one, of device memory")
+            raise Unsupportable("there is one asynchronous pool, of device memory")
         return self._malloc
 
     def _malloc(self, size_bytes: int) -> Any:
@@ -73,11 +73,11 @@ class AsyncPools:
 
     def create(self, slot: str, limit_bytes: int | None) -> None:
         """Refuse: a pool of the runtime's has no limit, and CuPy makes none."""
-        raise Unsupportable("the asynchronous pool is one")
+        raise Unsupportable("there is one asynchronous pool")
 
     def require(self, slot: str) -> None:
         """Refuse: there is no pool with a name."""
-        raise Unsupportable("the asynchronous pool is one")
+        raise Unsupportable("there is one asynchronous pool")
 
     destroy = require
 
@@ -88,7 +88,7 @@ class AsyncPools:
     def trim(self, kind: MemoryKind, slot: str | None) -> None:
         """Have the runtime give back what its pool caches; CuPy waits for the default stream first."""
         if kind is not MemoryKind.DEVICE or slot is not None:
-            raise Unsupportable("the asynchronous pool is one, of device memory")
+            raise Unsupportable("there is one asynchronous pool, of device memory")
         self._streams.end_all()
         for device in range(len(self._handles)):
             with self._cupy.cuda.Device(device):

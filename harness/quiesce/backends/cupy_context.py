@@ -89,7 +89,9 @@ class CupyContext:
 
     def _answer(self, operation: Operation) -> Outcome:
         if isinstance(operation, _MAY_WAIT) and self._streams.is_stalled and self._streams.capturing:
-            return Unsupported("what may wait for a stalled stream cannot while another is being captured")
+            return Unsupported(
+                "a request that may wait for a stalled stream can't run while another stream is captured"
+            )
         driver = self._cupy.cuda.driver
         try:
             return self._perform(operation)

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import (
     Backend,
     BackendFault,
@@ -201,8 +202,8 @@ class HeapContext:
         )
         raise BackendFault(
             "block_contents_survive",
-            f"the {end} {block.edge_bytes} bytes of '{slot}' ({block.size_bytes} bytes) changed "
-            "although the sequence did not write them",
+            f"the {end} {bytes_in_words(block.edge_bytes)} of '{slot}', which has {bytes_in_words(block.size_bytes)}, "
+            "changed, although the sequence did not write them",
             f"expected {expected.hex()}\nobserved {found.hex()}\nthe block stays allocated: "
             "the C library ends the process when it frees a damaged one",
         )
@@ -271,8 +272,8 @@ class Heap:
         if whole is None:
             raise BackendUnavailable(
                 "host",
-                f"the profile's capacity of {profile.capacity_bytes} bytes can't be had here "
-                f"(the machine has {physical_bytes}, less what limits this process)",
+                f"the profile's capacity of {bytes_in_words(profile.capacity_bytes)} can't be had here "
+                f"(the machine has {bytes_in_words(physical_bytes)}, less what limits this process)",
                 "choose a profile with a smaller capacity",
             )
         functions.free(whole)

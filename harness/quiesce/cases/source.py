@@ -75,7 +75,10 @@ def split_lines(text: str, name: str) -> list[str]:
 
 def _too_large(name: str, size_bytes: int) -> CaseError:
     return CaseError(
-        name, 1, f"the file is too large ({size_bytes} bytes)", f"a case has at most {FILE_BYTES_MAX} bytes: shrink it"
+        name,
+        1,
+        f"the file is too large ({size_bytes:,} bytes)",
+        f"a case has at most {FILE_BYTES_MAX:,} bytes: shrink it",
     )
 
 

@@ -41,7 +41,7 @@ class Once(argparse.Action):
     ) -> None:
         """Take the value. A second one ends the program."""
         if getattr(namespace, self.dest) is not None:
-            parser.error(f"argument {option_string}: it is given twice; write the one that is meant")
+            parser.error(f"argument {option_string}: it is given twice; give it once")
         setattr(namespace, self.dest, values)
 
 
@@ -57,14 +57,14 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 def whole_number(text: str) -> int:
     """Return the number. Raises :class:`argparse.ArgumentTypeError` for anything else."""
     if not _DIGITS.match(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number; write digits, such as 100000")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number; write digits, such as 100000")
     return int(text)
 
 
 def seed_number(text: str) -> int:
     """Return a seed. Raises :class:`argparse.ArgumentTypeError` for what is none."""
     if not _DIGITS.match(text) or not 0 <= int(text) <= SEED_MAX:
-        raise argparse.ArgumentTypeError(f"'{text}' is no seed; write a whole number from 0 to {SEED_MAX}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a seed; write a whole number from 0 to {SEED_MAX}")
     return int(text)
 
 

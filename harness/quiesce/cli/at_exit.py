@@ -11,7 +11,7 @@ def _named(text: str) -> AtExit:
     try:
         return AtExit(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(AtExit)}") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(AtExit)}") from None
 
 
 def add_at_exit(parser: argparse.ArgumentParser) -> None:

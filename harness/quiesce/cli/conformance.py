@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from quiesce.amounts import counted
 from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import Once, add_verbose, operation_count, report_folder, seed_number
 from quiesce.cli.console import Console
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=operation_count,
         default=OPERATIONS_DEFAULT,
         metavar="N",
-        help=f"perform so many in valid sequences, and as many in hostile ones (default: {OPERATIONS_DEFAULT:,})",
+        help=f"how many to perform in valid sequences, and again in hostile ones (default: {OPERATIONS_DEFAULT:,})",
     )
     parser.add_argument(
         "--report",
@@ -78,7 +79,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.end_progress()
         kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
         where = describe_interruption(interruption)
-        console.complain(f"interrupted: {len(results)} results finished{kept}{where}")
+        console.complain(f"interrupted: {counted(len(results), 'result')} finished{kept}{where}")
         return ExitCode.INTERRUPTED
     finally:
         console.end_progress()

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Description
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
 from quiesce.cli.arguments import add_verbose
@@ -73,7 +74,7 @@ def describe_lines(description: Description) -> list[tuple[str, str]]:
     gauges = [f"{gauge} ({' and '.join(sorted(sources))})" for gauge, sources in sorted(description.gauges.items())]
     return [
         ("version", description.version),
-        ("alignment", f"{description.alignment_bytes} B"),
+        ("alignment", bytes_in_words(description.alignment_bytes)),
         ("capabilities", _listed(description.capabilities)),
         ("promises", _listed(description.promises)),
         ("gauges", ", ".join(gauges) or "none"),

@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,})",
     )
-    parser.add_argument("--hostile", action="store_true", help="also misuse: double frees, foreign pointers, …")
+    parser.add_argument(
+        "--hostile", action="store_true", help="also misuse the allocator: double frees, foreign pointers, …"
+    )
     parser.add_argument(
         "--save",
         type=folder,
@@ -46,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"where a failing sequence becomes a case file (default: {FOLDER})",
     )
-    parser.add_argument("--coverage", action="store_true", help="show which operation met which state how often")
+    parser.add_argument("--coverage", action="store_true", help="count how often each operation met each state")
     parser.add_argument(
-        "--coverage-json", type=output_file, metavar="FILE", help="write the same to a file, with the seed"
+        "--coverage-json", type=output_file, metavar="FILE", help="write these counts to a file, with the seed"
     )
     add_verbose(parser)
 
@@ -83,7 +85,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.write(f"{write_case(case)}\n")
         if saved := save_or_complain(case, arguments.save, console):
             path = saved.as_posix()
-            console.write(f"saved as {clean_line(path)}; it fails again with\n")
+            console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
             console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n\n")
     console.write(f"{conclusion(result)}\n")
     if result.discovery is not None:
@@ -134,7 +136,7 @@ def render(result: CampaignResult) -> str:
         lines.append("  shrinking was interrupted; 'quiesce shrink' goes on from the case")
     if not discovery.trials:
         lines.append(
-            "  it did not fail a second time, so it is not shrunk: the backend depends on something else as well"
+            "  it did not fail a second time, so it is not shrunk: the backend depends on more than the requests"
         )
     return "\n".join(lines) + "\n"
 

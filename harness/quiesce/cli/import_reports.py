@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=sorted(FORMATS),
-        help="whose reports they are (default: each says so itself); a log without one then says that nothing leaked",
+        help="which checker wrote the reports (default: as each file says); "
+        "a log without a report then means that nothing leaked",
     )
     add_at_exit(parser)
     parser.add_argument(

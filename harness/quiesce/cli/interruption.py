@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-HINT: Final = "where a backend hangs, --backend served:NAME ends it and names the request"
+HINT: Final = "if a backend hangs, --backend served:NAME ends it and names the request"
 
 
 def describe_interruption(interruption: KeyboardInterrupt) -> str:

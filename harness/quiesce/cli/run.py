@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write report.html, report.json, junit.xml and results.jsonl here",
     )
     parser.add_argument(
-        "--seed", type=seed_number, default=0, metavar="N", help="seed that the report names (default: 0)"
+        "--seed", type=seed_number, default=0, metavar="N", help="seed that the report shows (default: 0)"
     )
     add_verbose(parser)
 

@@ -46,7 +46,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 f"{case.path} is {result.verdict} on '{usable.name}' ({result.reason}), so it cannot fail there; "
                 "name a backend that it fails on"
             )
-        console.write(f"{clean_line(case.path)} finds nothing on {clean_line(usable.name)}\n")
+        console.write(f"{clean_line(case.path)} passes on {clean_line(usable.name)}: there is nothing to shorten\n")
         return ExitCode.NOTHING_FOUND
     if shrunk.interrupted:
         console.complain("shrinking was interrupted; this is the best so far")

@@ -1,4 +1,4 @@
-"""``quiesce subjects``: build upstream releases, run the cases on them, and hold them to what is expected of each."""
+"""``quiesce subjects``: build upstream releases, run the cases on them; compare with the results that are expected."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="V",
-        help="a release, also one that no manifest lists; may be repeated (default: those of the default matrix)",
+        help="a release; may be repeated, and no manifest has to list it (default: those of the default matrix)",
     )
     parser.add_argument("--all-versions", action="store_true", help="every release that the manifests list")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME", help="only this variant of a subject")
     parser.add_argument(
-        "--case", action="append", default=[], metavar="PATTERN", help="only results that are named so, such as pool/*"
+        "--case", action="append", default=[], metavar="PATTERN", help="only results with such a name, as in pool/*"
     )
     parser.add_argument(
         "--jobs",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many at a time (default: processors)",
     )
-    parser.add_argument("--list", action="store_true", help="say which subjects there are, and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the subjects, and run nothing")
     parser.add_argument(
         "--report",
         type=report_folder,

@@ -97,7 +97,7 @@ def claims_rest_on_capabilities(backend: Backend) -> Iterator[Finding]:
                 yield found(CLAIMS_REST, instead, f"{kind} '{claim}' without {', '.join(missing)}")
     for promise, gauge in _COUNTED.items():
         if promise in said.promises and gauge not in said.gauges:
-            instead = f"describe and read the gauge '{gauge}', or leave '{promise}' out: nobody could hold you to it"
+            instead = f"describe and read the gauge '{gauge}', which counts it, or leave '{promise}' out"
             yield found(CLAIMS_REST, instead, f"promise '{promise}' without the gauge '{gauge}'")
 
 

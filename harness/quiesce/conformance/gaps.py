@@ -23,7 +23,7 @@ def claims_not_exercised(
     tested = frozenset(promise for case in ran for promise in case.promises)
     for capability in sorted(description.capabilities - needed):
         if not served.get(capability):
-            yield Gap(f"capability '{capability}'", "nothing that it is about was served or seen")
+            yield Gap(f"capability '{capability}'", "no request that needs it was served")
     for promise in sorted(description.promises - tested):
         named = sum(promise in case.promises for case in cases)
         why = "no case tests it" if not named else f"none of {counted(named, 'case')} that test it was executed"
@@ -44,4 +44,4 @@ def results_not_exercised(results: Sequence[Result]) -> Iterator[Gap]:
 def sequences_not_exercised(campaign: CampaignResult) -> Iterator[Gap]:
     """Yield why sequences ended early, most often first."""
     for why, count in Counter(campaign.unsupported).most_common():
-        yield Gap(f"{count} of {campaign.sequences} generated sequences", why)
+        yield Gap(f"{count:,} of {counted(campaign.sequences, 'generated sequence')}", why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Capability, Description
 from quiesce.conformance.notebook import Notebook
 from quiesce.contract import LEDGER_FITS, LEDGER_TOLD, OWN_NAMES
@@ -68,11 +69,13 @@ class Book:
         notebook.looked[LEDGER_FITS] += 1
         if seen.size_bytes < 0 or (seen.size_bytes and seen.address <= 0):
             instead = "a BackingAllocated with the address and size that the backing allocator gave"
-            observed = f"a backing allocation of {seen.size_bytes} bytes{'' if seen.address else ' at null'}"
+            observed = f"a backing allocation of {bytes_in_words(seen.size_bytes)}{'' if seen.address else ' at null'}"
             notebook.note(LEDGER_FITS, "figures", instead, observed, operation)
         if key in self._held:
             instead = "a BackingFreed for every backing free, in the order of the calls: it is missing, or told twice"
-            observed = f"{seen.size_bytes} bytes allocated where {self._held[key]} are held already"
+            observed = (
+                f"{bytes_in_words(seen.size_bytes)} allocated where {bytes_in_words(self._held[key])} are held already"
+            )
             notebook.note(LEDGER_FITS, "twice", instead, observed, operation)
         self._held_bytes[seen.kind] += seen.size_bytes - self._held.get(key, 0)
         self._held[key] = seen.size_bytes
@@ -86,14 +89,16 @@ class Book:
         if size is None:
             if key in self._freed or self._began_empty:
                 instead = "one BackingFreed for each BackingAllocated, with its address, kind and device"
-                what = "twice" if key in self._freed else "that it never told of"
+                what = "twice" if key in self._freed else "whose allocation was not reported"
                 notebook.note(LEDGER_FITS, "unknown", instead, f"a free of backing memory {what}", operation)
             return
         self._freed.add(key)
         self._held_bytes[seen.kind] -= size
         if size != seen.size_bytes:
             instead = "a BackingFreed with the size that was allocated there"
-            observed = f"a free of {seen.size_bytes} backing bytes where {size} were allocated"
+            observed = (
+                f"a backing free of {bytes_in_words(seen.size_bytes)} where {bytes_in_words(size)} were allocated"
+            )
             notebook.note(LEDGER_FITS, "size", instead, observed, operation)
 
     def _name(self, seen: Observation, operation: Operation | None) -> None:

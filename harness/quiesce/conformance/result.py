@@ -127,8 +127,8 @@ def _account(conformance: Conformance) -> str:
         kind = "hostile" if campaign.hostile else "valid"
         reached = len(campaign.coverage.pairs)
         lines.append(
-            f"  generated:  {campaign.operations:,} operation{'' if campaign.operations == 1 else 's'} in "
-            f"{campaign.sequences:,} {kind} sequence{'' if campaign.sequences == 1 else 's'}, "
+            f"  generated:  {counted(campaign.operations, 'operation')} in "
+            f"{counted(campaign.sequences, f'{kind} sequence')}, "
             f"{counted(len(campaign.coverage.actions()), 'kind')} of request in {counted(reached, 'situation')}"
         )
     if conformance.not_exercised:

@@ -150,7 +150,7 @@ class _Run:
         self._name = self._asked or description.name
         contract = [self._keep(result) for result in self._check_contract(description)]
         if _is_hopeless(contract):
-            why = "the contract is broken, so that what follows would say nothing"
+            why = "the contract is broken, so other results would say nothing"
             rest = tuple(Gap(part, why) for part in ("the corpus", "the sweep", "generated sequences"))
             return Conformance(self._name, self._seed, description, tuple(contract), not_exercised=rest)
         corpus = tuple(self._keep(result) for result in self._run_cases(cases))
@@ -281,7 +281,7 @@ class _Run:
         for hostile in (False, True):
             kind = "hostile sequences" if hostile else "valid sequences"
             if campaigns and campaigns[-1].discovery is not None:
-                gaps.append(Gap(kind, "the valid ones found something already"))
+                gaps.append(Gap(kind, "the valid sequences found something already"))
                 break
             self._notebook.place = kind
             try:
@@ -316,7 +316,7 @@ class _Run:
             verdict, reason = Verdict.UNSUPPORTED, "nothing could be performed"
         return Result(
             case=f"generated/{kind.replace(' ', '_')}",
-            title=f"{kind.capitalize()} that nobody wrote find nothing",
+            title=f"{kind.capitalize()} that were generated find nothing",
             path="",
             backend=self._name,
             verdict=verdict,

@@ -98,7 +98,10 @@ _GONE: Final = "it was given back before"
 
 def the_longest_line_is_one(driver: CommandBackend) -> Iterator[Finding]:
     """Send a request as long as a line may be, and another, whose answer shows whether the first was several."""
-    line, expected = UNKNOWN.ljust(LINE_BYTES_MAX - 1, "x"), f"one answer to {LINE_BYTES_MAX} bytes, line feed included"
+    line, expected = (
+        UNKNOWN.ljust(LINE_BYTES_MAX - 1, "x"),
+        f"one answer to {LINE_BYTES_MAX:,} bytes, line feed included",
+    )
     can = driver.describe().capabilities
     claimed = [(make, end) for capability, make, end in _MAKING if capability in can]
     if not claimed:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, get_args
 
 from quiesce import operations as ops
+from quiesce.amounts import counted
 from quiesce.backend import Backend, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.gauges import Readings
 from quiesce.generation.state import State
@@ -65,7 +66,8 @@ class Coverage:
             counts = (f"  {self.pairs[action, state] or '.':>{size}}" for state, size in columns.items())
             lines.append(f"{action:<{width}}{''.join(counts)}")
         reached, possible = len(self.pairs), len(self.actions()) * len(STATES)
-        lines.append(f"{reached} of {possible} pairs of {len(self.actions())} actions and {len(STATES)} states reached")
+        actions = counted(len(self.actions()), "action")
+        lines.append(f"{reached} of {counted(possible, 'pair')} of {actions} and {len(STATES)} states reached")
         return "\n".join(lines) + "\n"
 
     def _largest(self, state: str) -> int:

@@ -138,10 +138,10 @@ class Causes:
         said = []
         if self._with_it:
             per_round = sum(site.bytes_per_round for site in self._with_it)
-            introduction = f"at the same time, Python's memory grows by {per_round:.0f} bytes per round:"
+            introduction = f"at the same time, Python's memory grows by {per_round:,.0f} bytes per round:"
             said = [introduction, sites_text(self._with_it)]
         heaps = [quantity for quantity in self._left if quantity.family == C_HEAP]
         return said + [
-            f"at the same time, {quantity.name} grows by {self._readings.growth(quantity):.0f} bytes per round"
+            f"at the same time, {quantity.name} grows by {self._readings.growth(quantity):,.0f} bytes per round"
             for quantity in heaps
         ]

@@ -56,7 +56,7 @@ class DriverMemoryMeter:
 
     def _quantity(self, device: int) -> Quantity:
         if device not in self._quantities:
-            name = f"memory in use on device {device} (the driver's figure)"
+            name = f"memory in use on device {device} (the GPU driver's figure)"
             self._quantities[device] = Quantity(FREE_MEMORY, name, floor=FLOOR_BYTES)
         return self._quantities[device]
 
@@ -76,11 +76,11 @@ class DriverMemoryMeter:
 
     def origin(self, quantity: Quantity) -> str:
         """Say who knows the place."""
-        return "the driver does not know; run the tests under quiesce exec to see the line"
+        return "the GPU driver does not say where; run the tests under quiesce exec to see the line"
 
     def evidence(self, quantity: Quantity) -> str:
         """Say what the figure is worth."""
-        return "the driver counts the whole device, with other processes and its own pools, in steps of about 2 MiB"
+        return "the GPU driver counts the whole device, with other processes and its own pools, in steps of about 2 MiB"
 
 
 class _Library:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from quiesce.kinds import Kind
+
 PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"
 DESCRIPTORS: Final = "descriptors"
@@ -46,6 +48,28 @@ IN_LEDGER: Final = (
 
 FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
+
+_MEMORY: Final[Mapping[str, str]] = {
+    PYTHON: "Python",
+    C_HEAP: "C heap",
+    CUPY: "CuPy's pools",
+    DEVICE: "device",
+    MANAGED: "managed",
+    PINNED: "pinned",
+    REGISTERED: "registered",
+    RESERVATIONS: "address space",
+    FREE_MEMORY: "device, by the GPU driver's figure",
+}
+_HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
+
+
+def kind_of_leak(family: str) -> str:
+    """Return the kind of a finding about a family, in the words of :mod:`quiesce.kinds`."""
+    if family in _MEMORY:
+        return f"{Kind.MEMORY_LEAK} ({_MEMORY[family]})"
+    if family in _HANDLES:
+        return f"{Kind.HANDLE_LEAK} ({family.replace('-', ' ')})"
+    return {DESCRIPTORS: "file descriptor leak", THREADS: "thread leak"}.get(family, f"leak ({family})")
 
 
 @dataclass(frozen=True, slots=True)

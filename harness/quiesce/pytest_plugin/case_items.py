@@ -102,7 +102,7 @@ class ResultItem(pytest.Item):
         if not is_in_protocol(result) or (first := told.setdefault(result.backend, self.nodeid)) == self.nodeid:
             return failure_text(result)
         shown = clean_line(first.partition("::")[0])
-        return f"{place(result)}: the driver's error in the wire protocol again, which is shown for {shown}"
+        return f"{place(result)}: the same error of the driver program in the wire protocol as in {shown}"
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Say where the item is, and what heads its failure."""

@@ -120,7 +120,7 @@ def leak_check(request: pytest.FixtureRequest) -> LeakTest:
         return test
     if LEAK_FIXTURE not in getattr(request.node, "fixturenames", ()):
         pytest.fail(
-            f"'{LEAK_FIXTURE}' was requested while the test runs; a leak check has to know of it before. "
+            f"'{LEAK_FIXTURE}' was requested while the test runs, which is too late for a leak check; "
             f"make it an argument of the test or of a fixture, or mark the test with @pytest.mark.{LEAK_MARKER}",
             pytrace=False,
         )

@@ -34,7 +34,7 @@ def reject_unknown_keys(config: pytest.Config) -> None:
             import difflib
 
             (nearest,) = difflib.get_close_matches(key, INI_KEYS, n=1, cutoff=0)
-            raise pytest.UsageError(f"ini key {key}: quiesce has none of that name; write {nearest}")
+            raise pytest.UsageError(f"ini key {key}: quiesce has no key of that name; write {nearest}")
 
 
 def _keys_of(path: Path | None) -> Iterator[str]:

@@ -12,7 +12,7 @@ from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, Quantity
+from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, Quantity, kind_of_leak
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
@@ -75,7 +75,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Findi
         f"{quantity.name} {grows} by {_rate(quantity, readings)}",
         line=line,
         allocated_by=_below(growth.origin, folder),
-        kind=f"leak of {quantity.family}",
+        kind=kind_of_leak(quantity.family),
         grade=Grade.GROWTH,
         evidence=_below(growth.evidence, folder),
         readings=readings,

@@ -97,7 +97,7 @@ def read_settings(config: pytest.Config) -> Settings:
 def _shares_devices(config: pytest.Config) -> bool:
     value = _ini(config, "quiesce_worker_devices", "one or all")
     if value not in ("one", "all"):
-        raise pytest.UsageError(f"ini key quiesce_worker_devices: '{value}' is no choice; write one or all")
+        raise pytest.UsageError(f"ini key quiesce_worker_devices: '{value}' is not a choice; write one or all")
     return value == "all"
 
 
@@ -140,7 +140,7 @@ def _seed(text: str | None, from_option: bool) -> int:
         return 0
     if not _SEED.match(text) or int(text) > SEED_MAX:
         source = _source("seed", from_option)
-        raise pytest.UsageError(f"{source}: '{text}' is no seed; write a whole number from 0 to {SEED_MAX}")
+        raise pytest.UsageError(f"{source}: '{text}' is not a seed; write a whole number from 0 to {SEED_MAX}")
     return int(text)
 
 

@@ -209,7 +209,7 @@ class RunRecord:
         for line in (*left_out_lines(unavailable), *not_run_lines(self._asked_in_vain)):
             terminalreporter.line(line)
         for path in sorted(self._foreign):
-            terminalreporter.line(f"left out {clean_line(path)}: no line of it is a case's header, such as 'title: …'")
+            terminalreporter.line(f"left out {clean_line(path)}: it has no line of a case's header, such as 'title: …'")
         for name, device in sorted(self._devices.items()):
             terminalreporter.line(f"worker {name} kept to {device}")
         for line in empty_warnings(counts, self._results):

@@ -158,7 +158,7 @@ def _asked(marker: pytest.Mark) -> dict[str, Any]:
     asked = {**({"flavour": marker.args[0]} if marker.args else {}), **marker.kwargs}
     unknown = sorted(set(asked) - set(_WORDS))
     if unknown or len(marker.args) > 1:
-        wrong = f"'{unknown[0]}' is not known" if unknown else "only the flavour goes without a name"
+        wrong = f"'{unknown[0]}' is not known" if unknown else "only the flavour can be given without its name"
         raise ConfigurationError(f"{wrong}; write {', '.join(_WORDS)}")
     if "flavour" in asked:
         parse_flavour(str(asked["flavour"]))
@@ -231,7 +231,7 @@ def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], tex
         if name != "left" and given.get(name) != str(value):
             pytest.skip(
                 f"the test wants a device with {name}={value}, and 'quiesce exec' gave this process one with "
-                f"{name}={given.get(name, 'what is usual')}; run it without 'quiesce exec', or change its options"
+                f"{name}={given.get(name, 'the default')}; run it without 'quiesce exec', or change its options"
             )
     library = ctypes.CDLL(simulated.libraries[0])
     prefix = "hip" if simulated.flavour is Flavour.HIP else "cuda"

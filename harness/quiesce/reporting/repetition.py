@@ -29,7 +29,7 @@ class Failure:
             return text
         names = ", ".join(clean_line(each.case) for each in self.alike[:NAMES_MAX])
         more = f" and {len(self.alike) - NAMES_MAX} more" if len(self.alike) > NAMES_MAX else ""
-        also = f"  also in:   {counted(len(self.alike), 'other case')} of this driver: {names}{more}"
+        also = f"  also in:   {counted(len(self.alike), 'other case')} of this driver program: {names}{more}"
         return f"{text}\n{also}"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce import operations as ops
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.cases.case import (
     Case,
@@ -135,7 +136,7 @@ def starve(backend: Backend, operations: Sequence[Operation], device: DeviceProf
             driver.perform(ops.SynchronizeDevice())
         driver.perform(first, ExpectedKind.ALLOCATED)
         driver.perform(ops.Free(first.slot))
-    return driver.finish(f"the device has {device.capacity_bytes} bytes")
+    return driver.finish(f"the device has {bytes_in_words(device.capacity_bytes)}")
 
 
 class _Driver:

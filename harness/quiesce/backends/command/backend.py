@@ -41,7 +41,9 @@ class CommandBackend:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         if isinstance(command, str) or not command or not command[0]:
-            raise ConfigurationError("the command backend got no command; write command:PATH, the path of a driver")
+            raise ConfigurationError(
+                "the command backend got no command; write command:PATH, the path of a driver program"
+            )
         if any("\0" in word for word in command):
             raise ConfigurationError(f"the command {preview(list(command))} holds a NUL character; leave it out")
         if not 0 < watchdog_seconds <= WATCHDOG_SECONDS_MAX:
@@ -107,13 +109,15 @@ class CommandBackend:
         refusal = ""
         try:
             if is_fresh and self._ask_hello(program) != introduced:
-                raise program.fault(IN_PROTOCOL, f"the driver answered '{wire.HELLO}' otherwise than the first time")
+                raise program.fault(
+                    IN_PROTOCOL, f"the driver program answered '{wire.HELLO}' otherwise than the first time"
+                )
             refusal = context.open(wire.open_request(profile))
         except BackendFault:
             return context
         if refusal:
             program.end()
-            reason = f"the driver answered '{wire.open_request(profile)}' with {refusal}"
+            reason = f"the driver program answered '{wire.open_request(profile)}' with {refusal}"
             raise BackendUnavailable(self.name, reason, "choose another device profile")
         return context
 
@@ -162,7 +166,7 @@ def serve(name: str, *, watchdog_seconds: float = WATCHDOG_SECONDS) -> CommandBa
 
 def _remedy(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "build the driver first, and give its path with a directory (./driver), or a program on the PATH"
+        return "build the driver program first, and give its path with a directory (./driver), or a program on the PATH"
     if isinstance(error, PermissionError) or error.errno == errno.ENOEXEC:
         return "make it executable, or name its interpreter too, as in command:'python3 driver.py'"
     return "give the path of a program that runs on this machine"

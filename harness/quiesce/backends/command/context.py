@@ -103,7 +103,9 @@ class CommandContext:
             seen = self._exchange(wire.MORE, wire.read_more)
             observations += seen.observations
             if len(observations) > OBSERVATIONS_MAX:
-                observed = f"the driver reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
+                observed = (
+                    f"the driver program reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
+                )
                 raise self._program.fault(IN_PROTOCOL, observed)
         beyond = [device for seen in observations if (device := getattr(seen, "device", 0)) >= self._devices]
         if beyond:
@@ -136,7 +138,9 @@ class CommandContext:
 
     def _expect_done(self, request: str, reply: Reply) -> None:
         if not isinstance(reply.outcome, Done):
-            observed = f"the driver answered '{shorten(request)}' with {describe(reply.outcome)} instead of done"
+            observed = (
+                f"the driver program answered '{shorten(request)}' with {describe(reply.outcome)} instead of done"
+            )
             raise self._program.fault(IN_PROTOCOL, observed)
 
     def _exchange(self, request: str, read: Callable[[bytes], _Read]) -> _Read:

@@ -57,7 +57,7 @@ class TailReader:
         kept, total = self._tail.kept, self._tail.total_bytes
         if not total:
             return ""
-        cut = f" (the last {len(kept)} of {total} bytes)" if total > len(kept) else ""
+        cut = f" (the last {len(kept):,} of {total:,} bytes)" if total > len(kept) else ""
         return f"standard error{cut}:\n{kept.decode('utf-8', 'replace')}"
 
 

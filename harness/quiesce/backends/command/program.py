@@ -80,11 +80,13 @@ class Program:
         if output is None:
             raise self._hung(QUIT)
         if not output.ended or output.rest:
-            raise self.fault(IN_PROTOCOL, f"the driver answered '{QUIT}', which has no reply, with {_written(output)}")
+            raise self.fault(
+                IN_PROTOCOL, f"the driver program answered '{QUIT}', which has no reply, with {_written(output)}"
+            )
         if (code := self._exit_code(max(0.0, deadline - time.monotonic()))) is None:
             raise self._hung(QUIT)
         if code != 0:
-            raise self.fault(SURVIVES, f"the driver {_exited(code)} after '{QUIT}' instead of with code 0")
+            raise self.fault(SURVIVES, f"the driver program {_exited(code)} after '{QUIT}' instead of with code 0")
         self._finalizer()
 
     def leave(self) -> None:
@@ -98,7 +100,7 @@ class Program:
         while output is not None and not output.ended:
             output = self._await_output(deadline)
         if output is None or self._exit_code(max(0.0, deadline - time.monotonic())) is None:
-            observed = f"the driver was still there {self._watchdog_seconds:g} s after its input had ended"
+            observed = f"the driver program was still there {self._watchdog_seconds:g} s after its input had ended"
             raise self.fault(ENDS_WITH_INPUT, observed)
         self._finalizer()
 
@@ -119,10 +121,11 @@ class Program:
         if output.ended:
             raise self._gone(request, output.rest)
         if output.overflow:
-            raise self.fault(IN_PROTOCOL, f"the driver answered '{shorten(request)}' with {_written(output)}")
+            raise self.fault(IN_PROTOCOL, f"the driver program answered '{shorten(request)}' with {_written(output)}")
         if len(output.lines) > 1 or output.rest:
             raise self.fault(
-                IN_PROTOCOL, f"the driver answered '{shorten(request)}' with more than a line: {_written(output)}"
+                IN_PROTOCOL,
+                f"the driver program answered '{shorten(request)}' with more than a line: {_written(output)}",
             )
         return output.lines[0]
 
@@ -148,18 +151,24 @@ class Program:
     def _unasked(self, output: Output, request: str) -> BackendFault:
         if output.ended and not output.rest:
             return self._gone(request, b"")
-        return self.fault(IN_PROTOCOL, f"the driver wrote {_written(output)} before it was asked '{shorten(request)}'")
+        return self.fault(
+            IN_PROTOCOL, f"the driver program wrote {_written(output)} before it was asked '{shorten(request)}'"
+        )
 
     def _gone(self, request: str, rest: bytes) -> BackendFault:
         code = self._exit_code(EXIT_SECONDS)
         begun = f", having written {preview(rest)} of its reply" if rest else ""
         if code is None:
-            observed = f"the driver closed its standard output instead of answering '{shorten(request)}'{begun}"
+            observed = f"the driver program closed its standard output instead of answering '{shorten(request)}'{begun}"
             return self.fault(IN_PROTOCOL, observed)
-        return self.fault(SURVIVES, f"the driver {_exited(code)} instead of answering '{shorten(request)}'{begun}")
+        return self.fault(
+            SURVIVES, f"the driver program {_exited(code)} instead of answering '{shorten(request)}'{begun}"
+        )
 
     def _hung(self, request: str) -> BackendFault:
-        observed = f"the driver did not answer '{shorten(request)}' within {self._watchdog_seconds:g} s and was killed"
+        observed = (
+            f"the driver program did not answer '{shorten(request)}' within {self._watchdog_seconds:g} s and was killed"
+        )
         return self.fault(IN_TIME, observed)
 
 
@@ -216,5 +225,5 @@ def _exited(code: int) -> str:
 
 def _written(output: Output) -> str:
     if output.overflow:
-        return f"more than {LINE_BYTES_MAX} bytes in a line or a flood of lines"
+        return f"more than {LINE_BYTES_MAX:,} bytes in a line, or a flood of lines"
     return preview(b"\n".join((*output.lines, output.rest)))

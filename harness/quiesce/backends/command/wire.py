@@ -81,7 +81,9 @@ def operation_request(operation: Operation) -> str:
         if not is_slot(slot):
             raise UnsendableRequest(f"the slot {preview(slot)} is none of the wire protocol")
     if (length := len(line.encode()) + 1) > LINE_BYTES_MAX:
-        raise UnsendableRequest(f"the request takes {length} bytes; a line of the wire protocol has {LINE_BYTES_MAX}")
+        raise UnsendableRequest(
+            f"the request takes {length:,} bytes; a line of the wire protocol has at most {LINE_BYTES_MAX:,}"
+        )
     return line
 
 
@@ -90,7 +92,7 @@ def read_hello(line: bytes, name: str) -> Hello:
     fields = read_object(line)
     protocol = fields.whole("protocol")
     if protocol != PROTOCOL:
-        raise WireError(f"the driver speaks protocol {protocol}, not {PROTOCOL}")
+        raise WireError(f"the driver program speaks protocol {protocol}, not {PROTOCOL}")
     described = Description(
         name=name,
         version=f"{_title(fields, 'name')} {_title(fields, 'version')}",

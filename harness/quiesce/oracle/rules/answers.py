@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce import operations as ops
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
@@ -68,7 +69,8 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
     if need <= room:
-        yield found(FITS, f"allocated: it takes at most {need} bytes and {room} are certainly free", "out of memory")
+        expected = f"allocated: it takes at most {bytes_in_words(need)}, and {bytes_in_words(room)} are certainly free"
+        yield found(FITS, expected, "out of memory")
 
 
 def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
@@ -80,18 +82,19 @@ def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
     if model.promises(Promise.CAPACITY_LIMIT) and model.memory.live_bytes > capacity:
         live = sum(block.size_bytes for block in model.blocks.values() if block.kind is MemoryKind.DEVICE)
         if live > capacity:
-            yield found(ENFORCED, f"at most {capacity} bytes handed out", f"{live} bytes are")
+            yield found(ENFORCED, f"at most {bytes_in_words(capacity)} handed out", bytes_in_words(live))
     limit = model.pools.get(made.pool) if made.pool is not None else None
     if limit is not None:
         live = sum(block.size_bytes for block in model.blocks.values() if block.pool == made.pool)
         if live > limit:
-            yield found(ENFORCED, f"at most {limit} bytes handed out by pool '{made.pool}'", f"{live} bytes are")
+            expected = f"at most {bytes_in_words(limit)} handed out by pool '{made.pool}'"
+            yield found(ENFORCED, expected, bytes_in_words(live))
 
 
 def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[Finding]:
     """A call below that fails with anything else than out of memory fails the request: nothing was there to reclaim."""
     if change.swallowed:
-        yield found(REFUSED, "the error of the call below", describe(change.outcome))
+        yield found(REFUSED, "the error of the call to the backing allocator", describe(change.outcome))
 
 
 RULES: Final = (
@@ -104,7 +107,7 @@ RULES: Final = (
     ),
     Rule(
         ENFORCED,
-        "No more is handed out than a device has or a pool's limit allows.",
+        "An allocator hands out no more memory than the device has or the limit of a pool allows.",
         Kind.LIMIT,
         capacity_is_enforced,
         MAKING_BLOCKS,
@@ -112,7 +115,7 @@ RULES: Final = (
     ),
     Rule(
         REFUSED,
-        "A request in which a call below fails with a foreign error is refused.",
+        "A request is refused if the backing allocator reports a foreign error during it.",
         Kind.SWALLOWED_ERROR,
         foreign_errors_are_not_swallowed,
         about="swallowed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
 from quiesce.oracle.model import Model
@@ -27,12 +28,12 @@ def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
         for gauge in gauges:
             left = best_reading(readings, gauge)
             if left:
-                yield found(name, f"{gauge} of 0", f"{left}", grade=Grade.LIVE_LEAK)
+                yield found(name, f"{gauge} of 0", f"{left:,}", grade=Grade.LIVE_LEAK)
     left_backing = sum(end - start for start, end, _ in model.memory.backing)
     if left_backing and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
         yield found(
             NOTHING_LEFT,
-            "every backing allocation given back",
-            f"{left_backing} bytes were not",
+            "every backing allocation released",
+            f"{bytes_in_words(left_backing)} were not",
             grade=Grade.LIVE_LEAK,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
@@ -25,10 +26,11 @@ def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding
     for other in change.overlapped:
         address = change.outcome.address if isinstance(change.outcome, Allocated) else other.address
         size = change.made.size_bytes if change.made else 0
+        begin = "begins" if size == 1 else "begin"
         yield found(
             "live_blocks_do_not_overlap",
-            f"memory outside the {_bytes(other.size_bytes)} of '{other.slot}'",
-            f"{_bytes(size)} that {'begins' if size == 1 else 'begin'} {_distance(address - other.address)} its first",
+            f"memory outside the {bytes_in_words(other.size_bytes)} of '{other.slot}'",
+            f"{bytes_in_words(size)} that {begin} {_distance(address - other.address)} its first",
             other.made_by,
         )
 
@@ -37,11 +39,7 @@ def _distance(offset: int) -> str:
     """Say where a byte lies beside another without its address, which differs from run to run."""
     if offset == 0:
         return "at"
-    return f"{_bytes(abs(offset))} {'behind' if offset > 0 else 'before'}"
-
-
-def _bytes(count: int) -> str:
-    return "1 byte" if count == 1 else f"{count} bytes"
+    return f"{bytes_in_words(abs(offset))} {'after' if offset > 0 else 'before'}"
 
 
 def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Finding]:
@@ -49,10 +47,12 @@ def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Fi
     made = change.made
     if made is None or (made.address > 0 and made.end <= ADDRESS_SPACE_END):
         return ()
-    beyond = f"a block that ends {_bytes(made.end - ADDRESS_SPACE_END)} beyond it"
+    beyond = f"a block that ends {bytes_in_words(made.end - ADDRESS_SPACE_END)} beyond it"
     below = "a block at null" if made.address == 0 else f"a block at the negative address {made.address}"
     observed = below if made.address <= 0 else beyond
-    return [found("blocks_lie_in_the_address_space", f"{_bytes(made.size_bytes)} above 0 and below 2^64", observed)]
+    return [
+        found("blocks_lie_in_the_address_space", f"{bytes_in_words(made.size_bytes)} above 0 and below 2^64", observed)
+    ]
 
 
 def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
@@ -63,7 +63,13 @@ def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
     beyond = change.made.address % alignment
     if not beyond:
         return ()
-    return [found("addresses_are_aligned", f"a multiple of {alignment}", f"an address {beyond} beyond one")]
+    return [
+        found(
+            "addresses_are_aligned",
+            f"an address that is a multiple of {alignment:,}",
+            f"an address {bytes_in_words(beyond)} beyond one",
+        )
+    ]
 
 
 def blocks_lie_within_backing_memory(model: Model, change: Change) -> Iterable[Finding]:
@@ -77,9 +83,9 @@ def blocks_lie_within_backing_memory(model: Model, change: Change) -> Iterable[F
     holding = model.memory.holding(made)
     reached = holding[-1].address + holding[-1].size_bytes if holding else made.address
     if reached < made.end:
-        where = f"{reached - made.address} of them" if holding else "none of them"
-        expected = f"{_bytes(made.size_bytes)} inside backing memory"
-        return [found("blocks_lie_within_backing_memory", expected, f"{where} are inside")]
+        where = f"only {bytes_in_words(reached - made.address)}" if holding else "none"
+        expected = f"{bytes_in_words(made.size_bytes)} inside backing memory"
+        return [found("blocks_lie_within_backing_memory", expected, f"{where} of them inside")]
     for held in holding:
         if not _may_carry(held, made):
             expected = f"{made.kind} memory of device {made.device}"
@@ -104,7 +110,7 @@ def owned_memory_is_not_released(model: Model, change: Change) -> Iterator[Findi
             yield found(
                 "owned_memory_is_not_released",
                 f"'{returned.block.slot}' keeps its memory until it is freed",
-                f"{returned.freed.size_bytes} backing bytes were given back under it",
+                f"{bytes_in_words(returned.freed.size_bytes)} with it were released to the backing allocator",
                 returned.block.made_by,
             )
 
@@ -115,7 +121,7 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
         made = change.made
         yield found(
             "graph_memory_is_kept",
-            f"the memory that '{kept.block.slot}' had in a capture stays its graph's while that is there",
+            f"the graph keeps the memory that '{kept.block.slot}' had in its capture until the graph is destroyed",
             f"it was handed out as '{made.slot}'" if made is not None else "it was released",
             kept.block.made_by,
         )
@@ -157,14 +163,14 @@ RULES: Final = (
     ),
     Rule(
         "owned_memory_is_not_released",
-        "Memory in which a block or a graph lives is not released.",
+        "Memory is not released while a block or a graph uses it.",
         Kind.EARLY_RELEASE,
         owned_memory_is_not_released,
         about="returned",
     ),
     Rule(
         "graph_memory_is_kept",
-        "What a graph runs on serves nobody else and is not released before the graph is destroyed.",
+        "The memory of a graph is not handed out or released before the graph is destroyed.",
         Kind.EARLY_RELEASE,
         graph_memory_is_kept,
         about="taken_from_graphs",

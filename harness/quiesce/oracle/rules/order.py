@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.oracle.change import Change
@@ -14,12 +15,16 @@ from quiesce.outcomes import Done
 
 
 def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> Iterator[Finding]:
-    """Whoever uses memory again is ordered behind all work that its earlier owner left on it."""
+    """Whoever uses memory again is ordered after all work that its earlier owner left on it."""
     for conflict in change.conflicts:
-        pending = f", certainly pending on stalled stream '{conflict.stalled.name}'" if conflict.stalled else ""
+        earlier = conflict.earlier.slot
+        stalled = conflict.stalled
+        pending = (
+            f"; stream '{stalled.name}' is stalled, so the work on '{earlier}' is certainly pending" if stalled else ""
+        )
         yield found(
             "memory_is_reused_only_after_its_last_use",
-            f"work on '{conflict.user.slot}' ordered behind the work on '{conflict.earlier.slot}' that had its memory",
+            f"work on '{conflict.user.slot}' ordered after the work on '{earlier}', which had this memory before",
             f"no order between them{pending}",
             conflict.earlier.made_by,
         )
@@ -32,8 +37,8 @@ def memory_in_flight_is_not_released(model: Model, change: Change) -> Iterator[F
         if returned.guard is not None:
             yield found(
                 "memory_in_flight_is_not_released",
-                f"the work on freed '{returned.block.slot}' is complete before its memory goes back",
-                f"{returned.freed.size_bytes} backing bytes were given back without waiting for it",
+                f"the work on freed '{returned.block.slot}' is complete before its memory is released",
+                f"{bytes_in_words(returned.freed.size_bytes)} were released without waiting for it",
                 returned.block.made_by,
             )
             return
@@ -48,7 +53,7 @@ def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]:
         waiter = "the host" if wait.waiter is None else f"stream '{wait.waiter}'"
         yield found(
             "waits_name_live_streams",
-            "a wait for an event of a stream that exists",
+            "only waits for events of streams that exist",
             f"{waiter} waited for event '{wait.event}', last recorded on a destroyed stream",
         )
 
@@ -66,34 +71,34 @@ def completion_is_not_reported_early(model: Model, change: Change) -> Iterator[F
 def known_completion_is_reported(model: Model, change: Change) -> Iterator[Finding]:
     """A query does not answer no once the host has waited for all that it asks about."""
     if change.certain_completion and not isinstance(change.outcome, Done):
-        yield found("known_completion_is_reported", "done: the host waited for it", "not ready")
+        yield found("known_completion_is_reported", "done: the host waited for the work", "not ready")
 
 
 RULES: Final = (
     Rule(
         "memory_is_reused_only_after_its_last_use",
-        "Memory serves again only for work that is ordered behind all work on its earlier block.",
+        "Memory is used again only by work that is ordered after all work on the block that had it before.",
         Kind.RACE,
         memory_is_reused_only_after_its_last_use,
         about="conflicts",
     ),
     Rule(
         "memory_in_flight_is_not_released",
-        "Memory is released only when the work on it is done.",
+        "Memory is released only after the work on it is complete.",
         Kind.EARLY_RELEASE,
         memory_in_flight_is_not_released,
         about="returned",
     ),
     Rule(
         "waits_name_live_streams",
-        "Nobody waits for an event of a stream that was destroyed (HIP).",
+        "Nobody waits for an event of a destroyed stream (HIP).",
         Kind.DEAD_STREAM,
         waits_name_live_streams,
         about="needless",
     ),
     Rule(
         "completion_is_not_reported_early",
-        "A query does not call work done that is pending.",
+        "A query does not report pending work as complete.",
         Kind.EARLY_COMPLETION,
         completion_is_not_reported_early,
         ASKING,
@@ -101,7 +106,7 @@ RULES: Final = (
     ),
     Rule(
         "known_completion_is_reported",
-        "A query calls work done that somebody has waited for.",
+        "A query reports work as complete once somebody has waited for it.",
         Kind.MISSED_COMPLETION,
         known_completion_is_reported,
         ASKING,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce import operations as ops
+from quiesce.amounts import bytes_in_words
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
@@ -50,8 +51,8 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     if observed:
         yield found(
             "trim_returns_what_nobody_uses",
-            "0 bytes that nobody owns and no work uses",
-            f"{observed} bytes are still held",
+            "no memory that nobody owns and no work uses",
+            f"{bytes_in_words(observed)} still held",
             grade=Grade.CACHED,
         )
 
@@ -109,8 +110,8 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         if seen.size_bytes > most:
             yield found(
                 "growth_starts_over_after_squeeze",
-                f"a chunk of at most {most} bytes, as for the first such request",
-                f"{seen.size_bytes} bytes asked of the backing allocator with nothing held",
+                f"a chunk of at most {bytes_in_words(most)}, as for the first such request",
+                f"a request to the backing allocator for {bytes_in_words(seen.size_bytes)}, with nothing held",
             )
             return
 
@@ -126,7 +127,7 @@ def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Findin
     if freed is not None:
         yield found(
             "freed_block_serves_its_size",
-            f"allocated: '{freed.slot}' had as much on that stream, and nothing is in its place",
+            f"allocated: '{freed.slot}' had as much memory on that stream, and its place is free",
             "out of memory",
         )
 
@@ -157,8 +158,8 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     if min(sizes) > largest:
         yield found(
             "pool_falls_back_to_a_smaller_chunk",
-            f"a last attempt of at most {largest} bytes",
-            f"gave up after asking for {min(sizes)}",
+            f"a last attempt with at most {bytes_in_words(largest)}",
+            f"it gave up after it asked for {bytes_in_words(min(sizes))}",
         )
 
 
@@ -184,7 +185,7 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
     before, after = (best_reading(readings, Gauge.PINNED) for readings in (change.before, change.after))
     grew = (after or 0) - (before or 0)
     if through or grew > 0:
-        observed = f"pinned memory grew by {grew} bytes" if grew > 0 else "the copy reads another buffer"
+        observed = f"pinned memory grew by {bytes_in_words(grew)}" if grew > 0 else "the copy reads another buffer"
         yield found("pinned_source_is_copied_directly", f"a copy from '{source.slot}' itself", observed, source.made_by)
 
 
@@ -202,8 +203,8 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
     if holding[0].size_bytes != expected:
         yield found(
             "pinned_sizes_are_powers_of_two",
-            f"{expected} bytes held for a pinned block of {made.size_bytes}",
-            f"{holding[0].size_bytes} bytes held",
+            f"{bytes_in_words(expected)} held for a pinned block of {bytes_in_words(made.size_bytes)}",
+            f"{bytes_in_words(holding[0].size_bytes)} held",
             made.made_by,
         )
 
@@ -222,7 +223,9 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
         if held.pool == operation.slot and not held.is_shared and not is_in_use(model, start, end, held)
     )
     if held:
-        yield found("destroyed_pools_own_nothing", "0 bytes held", f"{held} bytes held", grade=Grade.LIVE_LEAK)
+        yield found(
+            "destroyed_pools_own_nothing", "no memory held", f"{bytes_in_words(held)} held", grade=Grade.LIVE_LEAK
+        )
 
 
 RULES: Final = (
@@ -242,7 +245,7 @@ RULES: Final = (
     ),
     Rule(
         "growth_starts_over_after_squeeze",
-        "Once everything was released, a pool grows from its first chunk size again.",
+        "After everything was released, a pool grows from its first chunk size again.",
         Kind.NOT_REUSED,
         growth_starts_over_after_squeeze,
         (ops.Allocate,),
@@ -258,14 +261,14 @@ RULES: Final = (
     ),
     Rule(
         "trim_returns_what_nobody_uses",
-        "When a trim answers, nothing is held but what is owned or in flight.",
+        "After a trim, a pool holds only memory that is owned or in flight.",
         Kind.NOT_RELEASED,
         trim_returns_what_nobody_uses,
         (ops.Trim,),
     ),
     Rule(
         "pinned_source_is_copied_directly",
-        "A source that is pinned already is staged without another pinned buffer.",
+        "A pinned source is staged without another pinned buffer.",
         Kind.NEEDLESS_COPY,
         pinned_source_is_copied_directly,
         (ops.Stage,),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce import operations as ops
+from quiesce.amounts import counted
 from quiesce.backend import Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
@@ -23,7 +24,12 @@ def finalized_runtime_owns_nothing(model: Model, change: Change) -> Iterator[Fin
     kept = best_reading(change.after, Gauge.INSTANCES)
     owned = len(model.instances)
     if kept is not None and kept > owned:
-        yield found("finalized_runtime_owns_nothing", f"{owned} instances", f"{kept} instances", grade=Grade.LIVE_LEAK)
+        yield found(
+            "finalized_runtime_owns_nothing",
+            counted(owned, "instance"),
+            counted(kept, "instance"),
+            grade=Grade.LIVE_LEAK,
+        )
 
 
 def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Finding]:
@@ -37,8 +43,8 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
     if kept > reachable:
         yield found(
             "unreachable_nodes_are_collected",
-            f"at most {reachable} nodes",
-            f"{kept} nodes",
+            f"at most {counted(reachable, 'node')}",
+            counted(kept, "node"),
             grade=Grade.LIVE_LEAK,
         )
 
@@ -46,7 +52,7 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
 RULES: Final = (
     Rule(
         "finalized_runtime_owns_nothing",
-        "A finalized runtime holds no instances but those that the sequence made.",
+        "A finalized runtime holds only the instances that the sequence made.",
         Kind.HANDLE_LEAK,
         finalized_runtime_owns_nothing,
         (ops.Finalize,),

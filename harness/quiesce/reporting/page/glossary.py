@@ -14,27 +14,27 @@ from quiesce.results import Verdict
 VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.PASSED: "The operations ran and broke no rule.",
     Verdict.FAILED: "The operations ran and broke a rule; the finding says which, where and how.",
-    Verdict.BROKEN_CASE: "The case does not prove itself: it is not red on its fault, or not green without it.",
+    Verdict.BROKEN_CASE: "The case can't be used: it passes with its fault switched on, or fails without it.",
     Verdict.UNSUPPORTED: "The backend lacks something that the case needs: neither pass nor failure.",
     Verdict.NOT_PROMISED: "The case tests a promise that the backend does not make: neither pass nor failure.",
-    Verdict.KNOWN_UPSTREAM: "It broke a rule as this release is known to do; the case names the number.",
-    Verdict.INCONCLUSIVE: "The operations ran, but what was seen has another explanation.",
+    Verdict.KNOWN_UPSTREAM: "It broke a rule, and a `known:` line of the case says that this release does.",
+    Verdict.INCONCLUSIVE: "The operations ran, but the result shows nothing; the reason says why.",
 }
 
 RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "Allocators, with each operation": {
         **{rule.name: rule.sentence for rule in EVERY_STEP},
         SERVED: "A request that is valid and fits is served.",
-        REFUSED: "A request is refused that is invalid, or in which a call below failed with a foreign error.",
+        REFUSED: "A request is refused if it is invalid, or if the backing allocator reports a foreign error.",
         DOCUMENTED: "An error is one of those that the runtime documents for it.",
-        "block_contents_survive": "What was written to a block is still there when it is read or freed.",
-        "frees_match_allocations": "What is freed was allocated and is freed once.",
+        "block_contents_survive": "The bytes that were written to a block are still there when it is read or freed.",
+        "frees_match_allocations": "Only memory that was allocated is freed, and only once.",
     },
     "Allocators, at the end": {
         NOTHING_LEFT: "After quiescence, memory that nobody owns is gone.",
         HANDLES_GONE: "After quiescence, streams, events, graphs and instances are gone.",
         GAUGE: "A gauge has the value that the case states.",
-        GROWTH: "What is retained does not grow with the number of iterations.",
+        GROWTH: "The gauge `retained` does not grow with the number of iterations.",
         COST: "The cost of an iteration does not grow with the number of iterations.",
         "known_defect_is_still_there": "A release that a case says is known to fail still fails.",
     },
@@ -42,9 +42,9 @@ RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "What runs": {
         **contract.DRIVER_RULES,
         "device_survives_every_request": "A device answers after every request.",
-        "process_survives_every_request": "The process that runs the case outlives it.",
+        "process_survives_every_request": "The process that runs the case survives it.",
         "program_exits_with_success": "A subject's program ends with success.",
-        "program_ends_in_time": "A subject's program ends before the time is out.",
+        "program_ends_in_time": "A subject's program ends in time.",
     },
     "Programs on the simulated runtime, and reports of native checkers": program_rules.RULES,
     "Leak checks": {
