@@ -67,6 +67,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.registry": VALUES | _rooms("backend backends.command backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry cases"),
     "simulator": VALUES,
+    "kernels": VALUES,
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
@@ -94,6 +95,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
+    "kernels": _rooms("llvmlite"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }

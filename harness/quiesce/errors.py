@@ -5,6 +5,7 @@
     ├── ConfigurationError       an option, an ini key or an argument is wrong
     ├── BackendUnavailable       a backend cannot work on this machine; says what to install
     ├── UnreadableObject         a program or library is no ELF file that could run here
+    ├── RefusedKernel            a kernel can't be executed: why, which instruction, at which line of its PTX
     └── SubjectNotBuilt          a release under test could not be fetched or built; its output is kept
 
 A misbehaving backend is never an exception: it is a finding.
@@ -51,6 +52,18 @@ class UnreadableObject(QuiesceError):
         super().__init__(f"{path}: not a readable ELF file for x86-64: {what}; name a program or a shared library")
         self.path = path
         self.what = what
+
+
+class RefusedKernel(QuiesceError):
+    """A kernel can't be executed. ``reason`` says why, ``instruction`` and ``line`` say where in its PTX, if known."""
+
+    def __init__(self, reason: str, instruction: str = "", line: int = 0) -> None:
+        where = f"line {line} of its PTX: " if line else ""
+        shown = " ".join(instruction.split())[:200]
+        super().__init__(f"{where}{reason}" + (f": {shown}" if shown else ""))
+        self.reason = reason
+        self.instruction = shown
+        self.line = line
 
 
 class SubjectNotBuilt(QuiesceError):

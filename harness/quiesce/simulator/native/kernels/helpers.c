@@ -227,6 +227,17 @@ FROM_INTEGER(rz, WORD_TO_ZERO)
 FROM_INTEGER(rm, WORD_DOWN)
 FROM_INTEGER(rp, WORD_UP)
 
+// -- bits ------------------------------------------------------------------------------------------------------------
+
+// PTX's fns: the place of the n-th bit that is set, up or down from a base. All ones: there is none.
+static uint32_t quiesce_kernel_fns(uint32_t mask, uint32_t base, int32_t n) {
+    int64_t left = n < 0 ? -(int64_t)n : n;
+    if (!n) return base < 32 && mask >> base & 1 ? base : UINT32_MAX;
+    for (int64_t at = base; at >= 0 && at < 32; at += n > 0 ? 1 : -1)
+        if (mask >> at & 1 && !--left) return (uint32_t)at;
+    return UINT32_MAX;
+}
+
 // -- clocks ----------------------------------------------------------------------------------------------------------
 
 // Not time, but a number that grows with each question: a kernel that prints it prints the same in every run.
@@ -251,7 +262,7 @@ static const struct {
     HELPER(quiesce_kernel_narrow_f32) HELPER(quiesce_kernel_widen_f16)
     HELPER(quiesce_kernel_fma_f16) HELPER(quiesce_kernel_fma_bf16)
     HELPER(quiesce_kernel_odd_s64) HELPER(quiesce_kernel_odd_u64)
-    HELPER(quiesce_kernel_clock)
+    HELPER(quiesce_kernel_fns) HELPER(quiesce_kernel_clock)
     HELPER(memcpy) HELPER(memmove) HELPER(memset)
 };
 

@@ -1,0 +1,49 @@
+"""A kernel's text to machine code: a relocatable object for this processor, which the runtime loads by itself."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.translation.kernel import translate_kernel
+
+_OPTIMISATION = 2
+
+
+def compile_kernel(module: Module, entry: str) -> bytes:
+    """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed."""
+    return compile_text(translate_kernel(module, entry))
+
+
+def compile_text(text: str) -> bytes:
+    """Return the object of a text in LLVM's language, optimised without changing any result."""
+    import llvmlite.binding as llvm
+
+    machine = _machine()
+    try:
+        parsed = llvm.parse_assembly(text)
+        parsed.verify()
+    except RuntimeError as error:  # the translation was wrong: that is no reason to run something else
+        raise RefusedKernel(f"it was not translated to anything valid ({str(error)[:300]})") from None
+    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPTIMISATION)
+    tuning.loop_vectorization = True
+    tuning.slp_vectorization = False
+    llvm.create_pass_builder(machine, tuning).getModulePassManager().run(
+        parsed, llvm.create_pass_builder(machine, tuning)
+    )
+    return bytes(machine.emit_object(parsed))
+
+
+@functools.cache
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=_OPTIMISATION, reloc="pic", codemodel="small"
+    )

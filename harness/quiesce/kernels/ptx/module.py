@@ -1,0 +1,175 @@
+"""A module of PTX, split at its top level. Bodies are parsed when they are wanted: some modules have 25 MB of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.ptx.declarations import LINKAGE, Parameter, Variable, parse_parameters, parse_variables
+from quiesce.kernels.ptx.tokens import END, Lines, Tokens
+
+_TOP: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{;]', re.DOTALL)
+_BRACES: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{}]', re.DOTALL)
+_FUNCTION: Final = re.compile(r"\.(?:entry|func)\b")
+_VARIABLE: Final = re.compile(r"\.(?:global|const|shared|tex)\b")
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_NAME: Final = re.compile(r"\.(entry|func)\b\s*(?:\([^)]*\)\s*)?(?:\.\w+\s+)*([\w$%]+)")
+_VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
+_TARGET: Final = re.compile(r"\.target\s+(?:sm|compute)_(\d+)")
+_LINE_DIRECTIVES: Final = frozenset({".version", ".target", ".address_size"})
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """Where a function is in the text. ``body`` is None where it is declared only."""
+
+    name: str
+    is_entry: bool
+    header: tuple[int, int]
+    body: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and returns."""
+
+    returned: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]
+
+
+class Module:
+    """The functions and variables of a text, by name. Raises RefusedKernel where it can't be split."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.rstrip("\0")
+        self.lines = Lines(self.text)
+        self.functions: dict[str, FunctionText] = {}
+        self._variable_texts: list[tuple[int, int]] = []
+        self._variables: dict[str, Variable] | None = None
+        for start, end, body in self._statements():
+            self._add(start, end, body)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Return the version of PTX that the text is written in; (0, 0) where it does not say."""
+        found = _VERSION.search(self.text)
+        return (int(found[1]), int(found[2])) if found else (0, 0)
+
+    @property
+    def architecture(self) -> int:
+        """Return the number of the virtual architecture: 80 for ``sm_80``; 0 where the text does not say."""
+        found = _TARGET.search(self.text)
+        return int(found[1]) if found else 0
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Return the names of the kernels."""
+        return tuple(name for name, each in self.functions.items() if each.is_entry)
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """Return the variables of the module by name."""
+        if self._variables is None:
+            self._variables = {}
+            for start, end in self._variable_texts:
+                for each in _parse_variable_statement(Tokens(self.text, start, end, self.lines)):
+                    known = self._variables.get(each.name)
+                    if known is None or known.is_external:
+                        self._variables[each.name] = each
+        return self._variables
+
+    def find(self, name: str) -> FunctionText:
+        """Return a function by name. Raises RefusedKernel where there is none."""
+        try:
+            return self.functions[name]
+        except KeyError:
+            raise RefusedKernel(f"there is no function '{name}' in the module") from None
+
+    def signature(self, function: FunctionText) -> Signature:
+        """Parse what a function takes and returns."""
+        tokens = Tokens(self.text, *function.header, self.lines)
+        while tokens.peek() not in (".entry", ".func"):
+            if tokens.next() == END:
+                raise tokens.refuse("a function has no name")
+        tokens.next()
+        returned = parse_parameters(tokens)
+        while tokens.peek().startswith("."):  # .noreturn, .attribute
+            tokens.next()
+        tokens.next()
+        return Signature(returned, parse_parameters(tokens))
+
+    def body_tokens(self, function: FunctionText) -> Tokens:
+        """Return the words between the braces of a function. Raises RefusedKernel where it has none."""
+        if function.body is None:
+            raise RefusedKernel(f"function '{function.name}' is declared, but not in this module")
+        return Tokens(self.text, *function.body, self.lines)
+
+    def _statements(self) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
+        """Yield the start and the end of each header, and the inside of the braces that follow it."""
+        text = self.text
+        start = at = 0
+        while found := _TOP.search(text, at):
+            at = found.end()
+            mark = found[0]
+            if mark == ";":
+                yield start, at, None
+                start = at
+            elif mark == "{":
+                end = self._closing_brace(at)
+                if _FUNCTION.search(text, start, found.start()):
+                    yield start, found.start(), (at, end)
+                    start = end + 1
+                elif _is_section(text[start : found.start()]):
+                    start = end + 1
+                at = end + 1
+
+    def _closing_brace(self, at: int) -> int:
+        depth = 1
+        opened = at
+        while found := _BRACES.search(self.text, at):
+            at = found.end()
+            depth += (found[0] == "{") - (found[0] == "}")
+            if not depth:
+                return found.start()
+        raise RefusedKernel("a brace is not closed", line=self.lines.line_of(opened))
+
+    def _add(self, start: int, end: int, body: tuple[int, int] | None) -> None:
+        text = self.text
+        function = _FUNCTION.search(text, start, end)
+        if function is None:
+            if _VARIABLE.search(text, start, end):
+                self._variable_texts.append((start, end))
+            return
+        head = _COMMENT.sub(" ", text[start:end])
+        found = _NAME.search(head)
+        if found is None:
+            if _VARIABLE.search(head):
+                self._variable_texts.append((start, end))
+            return
+        known = self.functions.get(found[2])
+        if known is None or known.body is None:
+            self.functions[found[2]] = FunctionText(found[2], found[1] == "entry", (start, end), body)
+
+
+def _is_section(header: str) -> bool:
+    return ".section" in header
+
+
+def _parse_variable_statement(tokens: Tokens) -> tuple[Variable, ...]:
+    """Read the variables of one statement, after directives without a semicolon; textures have no memory."""
+    is_external = False
+    while (word := tokens.peek()) not in (".global", ".const", ".shared"):
+        if word in LINKAGE:
+            is_external = is_external or word in (".extern", ".common")
+        elif word == END or (
+            word.startswith(".") and word not in _LINE_DIRECTIVES and word[:5] not in (".loc ", ".file")
+        ):
+            return ()
+        tokens.next()
+    after = tokens.words[tokens.at + 1 : tokens.at + 5]
+    if any(each in (".texref", ".samplerref", ".surfref") for each in after):
+        return ()
+    return parse_variables(tokens, is_external)

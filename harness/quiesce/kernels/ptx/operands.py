@@ -1,0 +1,155 @@
+"""What an instruction works on: registers, literals, names, addresses, and groups of them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.kernels.ptx.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register that its function declares. The name is unique in the function."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A literal without a fraction."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A literal with a fraction: the bits of a float or of a double."""
+
+    bits: int
+    width: int
+
+    def bits_as(self, width: int) -> int:
+        """Return the bits of the same number as a float or as a double, by the width that is asked for."""
+        if width == self.width or width not in (32, 64):
+            return self.bits
+        if width == 64:
+            return _repack("<I", "<f", "<d", "<Q", self.bits)
+        return _repack("<Q", "<d", "<f", "<I", self.bits)
+
+
+def _repack(bits: str, own: str, other: str, other_bits: str, value: int) -> int:
+    (number,) = struct.unpack(own, struct.pack(bits, value))
+    try:
+        packed = struct.pack(other, number)
+    except OverflowError:
+        packed = struct.pack(other, float("inf") if number > 0 else float("-inf"))
+    return int(struct.unpack(other_bits, packed)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A register that the hardware fills, such as ``%tid.x``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, a parameter, a function or a label, and bytes past it."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The destination that drops a result: ``_``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """The opposite of a predicate: ``!%p1``."""
+
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place in memory: ``[%rd1+8]``."""
+
+    base: Register | Symbol | Integer
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Several side by side: ``{%f1, %f2}``."""
+
+    elements: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations: ``%p1|%p2``."""
+
+    first: Register | Sink
+    second: Register | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What a call passes or gets: ``(param0, param1)``."""
+
+    elements: tuple[Operand, ...]
+
+
+Operand = Register | Integer | Float | Special | Symbol | Sink | Negated | Address | Vector | Pair | Group
+
+_FLOAT32: Final = re.compile(r"0[fF]([0-9a-fA-F]{8})\Z")
+_FLOAT64: Final = re.compile(r"0[dD]([0-9a-fA-F]{16})\Z")
+_INTEGER: Final = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?\Z")
+_DECIMAL: Final = re.compile(r"\d+\.\d+(?:[eE][+-]?\d+)?\Z")
+WARP_SIZE: Final = 32
+
+
+def parse_literal(word: str) -> Integer | Float | None:
+    """Return a literal without its sign; None for anything else."""
+    if found := _FLOAT32.match(word):
+        return Float(int(found[1], 16), 32)
+    if found := _FLOAT64.match(word):
+        return Float(int(found[1], 16), 64)
+    if _INTEGER.match(word):
+        digits = word.rstrip("U")
+        is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+        return Integer(int(digits, 8 if is_octal else 0))
+    if _DECIMAL.match(word):
+        return Float(int(struct.unpack("<Q", struct.pack("<d", float(word)))[0]), 64)
+    return Integer(WARP_SIZE) if word == "WARP_SZ" else None
+
+
+def negative(literal: Integer | Float) -> Integer | Float:
+    """Return the literal with the opposite sign."""
+    if isinstance(literal, Integer):
+        return Integer(-literal.value)
+    return Float(literal.bits ^ 1 << (literal.width - 1), literal.width)
+
+
+def registers_in(operand: Operand | None) -> tuple[Register, ...]:
+    """Return every register that an operand names."""
+    match operand:
+        case Register():
+            return (operand,)
+        case Negated(register=register):
+            return (register,)
+        case Address(base=Register() as base):
+            return (base,)
+        case Vector(elements=elements) | Group(elements=elements):
+            return tuple(each for element in elements for each in registers_in(element))
+        case Pair(first=first, second=second):
+            return (*registers_in(first), *registers_in(second))
+        case _:
+            return ()

@@ -1,0 +1,309 @@
+"""The parser of a function's body: text to :class:`quiesce.kernels.ptx.function.Function`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.ptx.declarations import parse_parameters, parse_variables
+from quiesce.kernels.ptx.function import Function, Guard, Instruction, Label, Prototype
+from quiesce.kernels.ptx.module import FunctionText, Module
+from quiesce.kernels.ptx.operands import (
+    Address,
+    Group,
+    Integer,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+    negative,
+    parse_literal,
+)
+from quiesce.kernels.ptx.scopes import Scopes
+from quiesce.kernels.ptx.special_registers import SPECIAL_REGISTERS
+from quiesce.kernels.ptx.tokens import END, Tokens
+from quiesce.kernels.ptx.types import TYPES
+
+_BRANCHES = frozenset({"bra", "brx"})
+
+
+def parse_function(module: Module, text: FunctionText) -> Function:
+    """Parse a function of a module. Raises RefusedKernel for anything that is no PTX."""
+    signature = module.signature(text)
+    parser = _Parser(module.body_tokens(text))
+    if not text.is_entry:
+        for each in (*signature.returned, *signature.parameters):
+            if each.is_register:
+                parser.scopes.declare_register(each.name, TYPES[f"b{max(8, each.bits)}"])
+    parser.parse()
+    return Function(
+        name=text.name,
+        is_entry=text.is_entry,
+        returned=signature.returned,
+        parameters=signature.parameters,
+        items=tuple(parser.resolved_items()),
+        variables=parser.scopes.variables,
+        branch_targets=parser.resolved_targets(),
+        prototypes=parser.prototypes,
+    )
+
+
+class _Parser:
+    """Reads statements one after another. What they declare goes to the scopes."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.scopes = Scopes()
+        self.items: list[Instruction | Label] = []
+        self.prototypes: dict[str, Prototype] = {}
+        self._item_scopes: dict[int, int] = {}
+        self._targets: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._location = (0, 0)
+
+    def parse(self) -> None:
+        """Read the whole body."""
+        tokens = self.tokens
+        while (word := tokens.peek()) != END:
+            if word == "{":
+                tokens.next()
+                self.scopes.open()
+            elif word == "}":
+                tokens.next()
+                if not self.scopes.close():
+                    raise tokens.refuse("a brace closes nothing")
+            elif word == ";":
+                tokens.next()
+            elif word[0] == ".":
+                self._parse_directive()
+            elif tokens.words[min(tokens.at + 1, len(tokens.words) - 1)] == ":":
+                self._parse_label()
+            else:
+                self._parse_instruction()
+
+    def _parse_directive(self) -> None:
+        tokens = self.tokens
+        word = tokens.peek()
+        fields = word.split()
+        if fields[0] == ".loc":
+            tokens.next()
+            if len(fields) > 2 and fields[1].isdigit() and fields[2].isdigit():
+                self._location = (int(fields[1]), int(fields[2]))
+        elif fields[0] == ".file":
+            tokens.next()
+        elif word == ".pragma":
+            while tokens.next() not in (";", END):
+                pass
+        elif word == ".reg":
+            self._parse_registers()
+        elif word in (".local", ".shared", ".param"):
+            for each in parse_variables(tokens, is_external=False):
+                self.scopes.declare_variable(each)
+        else:
+            raise tokens.refuse(f"directive '{word[:40]}' is not executed")
+
+    def _parse_registers(self) -> None:
+        tokens = self.tokens
+        tokens.next()
+        word = tokens.next()
+        if word[1:] not in TYPES or word[0] != ".":
+            raise tokens.refuse(f"registers of type '{word[:40]}' are not executed")
+        declared = TYPES[word[1:]]
+        while True:
+            name = tokens.next()
+            if tokens.skip("<"):
+                count = parse_literal(tokens.next())
+                if not isinstance(count, Integer):
+                    raise tokens.refuse("a number of registers is missing")
+                tokens.expect(">")
+                self.scopes.declare_range(name, count.value, declared)
+            else:
+                self.scopes.declare_register(name, declared)
+            if not tokens.skip(","):
+                break
+        tokens.expect(";")
+
+    def _parse_label(self) -> None:
+        tokens = self.tokens
+        name = tokens.next()
+        tokens.next()
+        directive = tokens.peek()
+        if directive == ".branchtargets":
+            tokens.next()
+            listed = []
+            while tokens.peek() not in (";", END):
+                listed.append(tokens.next())
+                tokens.skip(",")
+            self._targets[name] = (self.scopes.current, tuple(listed))
+        elif directive == ".callprototype":
+            tokens.next()
+            returned = parse_parameters(tokens)
+            tokens.next()
+            self.prototypes[name] = Prototype(returned, parse_parameters(tokens))
+            while tokens.peek() not in (";", END):  # .noreturn, .abi_preserve
+                tokens.next()
+        elif directive == ".calltargets":
+            while tokens.peek() not in (";", END):
+                tokens.next()
+        else:
+            label = self.scopes.declare_label(name)
+            if label is None:
+                raise tokens.refuse(f"label '{name}' is there twice")
+            self.items.append(Label(label))
+
+    def _parse_instruction(self) -> None:
+        tokens = self.tokens
+        start, line = tokens.places[tokens.at], tokens.line()
+        guard = self._parse_guard()
+        opcode, *words = tokens.next().replace("::", "\0").split(".")
+        operands: list[Operand] = []
+        while tokens.peek() not in (";", END):
+            operands.append(self._parse_operand())
+            if not tokens.skip(",") and tokens.peek() != ";":
+                if isinstance(operands[-1], Group | Symbol) and opcode == "call":
+                    continue
+                raise tokens.refuse("an operand is not understood")
+        text = tokens.text[start : tokens.places[tokens.at]]
+        tokens.expect(";")
+        instruction = Instruction(
+            opcode=opcode,
+            modifiers=tuple(word.replace("\0", "::") for word in words if word not in TYPES),
+            types=tuple(TYPES[word] for word in words if word in TYPES),
+            operands=tuple(operands),
+            guard=guard,
+            text=text,
+            line=line,
+            location=self._location,
+        )
+        if opcode in _BRANCHES:
+            self._item_scopes[len(self.items)] = self.scopes.current
+        self.items.append(instruction)
+
+    def _parse_guard(self) -> Guard | None:
+        tokens = self.tokens
+        if not tokens.skip("@"):
+            return None
+        negated = tokens.skip("!")
+        register = self.scopes.find_register(tokens.peek())
+        if register is None or register.type.kind != "predicate":
+            raise tokens.refuse("a guard is no predicate")
+        tokens.next()
+        return Guard(register, negated)
+
+    def _parse_operand(self) -> Operand:
+        tokens = self.tokens
+        word = tokens.peek()
+        if word == "[":
+            return self._parse_address()
+        if word == "{":
+            return Vector(self._parse_elements("{", "}"))
+        if word == "(":
+            return Group(self._parse_elements("(", ")"))
+        first = self._parse_simple()
+        if tokens.skip("|"):
+            second = self._parse_simple()
+            if not isinstance(first, Register | Sink) or not isinstance(second, Register | Sink):
+                raise tokens.refuse("two destinations are no registers")
+            return Pair(first, second)
+        return first
+
+    def _parse_elements(self, opening: str, closing: str) -> tuple[Operand, ...]:
+        tokens = self.tokens
+        tokens.expect(opening)
+        elements: list[Operand] = []
+        while not tokens.skip(closing):
+            elements.append(self._parse_simple())
+            if not tokens.skip(",") and tokens.peek() != closing:
+                raise tokens.refuse(f"'{closing}' is missing")
+        return tuple(elements)
+
+    def _parse_address(self) -> Address:
+        tokens = self.tokens
+        tokens.expect("[")
+        base = self._parse_simple()
+        offset = self._parse_offset()
+        if isinstance(base, Symbol):
+            base, offset = Symbol(base.name), base.offset
+        if not isinstance(base, Register | Symbol | Integer):
+            raise tokens.refuse("an address is neither a register nor a name")
+        tokens.expect("]")
+        return Address(base, offset)
+
+    def _parse_simple(self) -> Operand:
+        tokens = self.tokens
+        word = tokens.peek()
+        if word == "!":
+            tokens.next()
+            register = self.scopes.find_register(tokens.next())
+            if register is None or register.type.kind != "predicate":
+                raise tokens.refuse("'!' stands before something that is no predicate")
+            return Negated(register)
+        if word in ("-", "+"):
+            tokens.next()
+            literal = parse_literal(tokens.next())
+            if literal is None:
+                raise tokens.refuse("a sign stands before something that is no number")
+            return negative(literal) if word == "-" else literal
+        return self._parse_word()
+
+    def _parse_word(self) -> Operand:
+        tokens = self.tokens
+        word = tokens.next()
+        register = self.scopes.find_register(word)
+        if register is not None:
+            return register
+        literal = parse_literal(word)
+        if literal is not None:
+            return literal
+        if word == "_":
+            return Sink()
+        if word in SPECIAL_REGISTERS:
+            return Special(word)
+        if not word or not (word[0].isalpha() or word[0] in "_$%"):
+            tokens.at -= 1
+            raise tokens.refuse("an operand is not understood")
+        return Symbol(self.scopes.find_variable(word), self._parse_offset())
+
+    def _parse_offset(self) -> int:
+        tokens = self.tokens
+        offset = 0
+        while tokens.peek() in ("+", "-"):
+            negated = tokens.next() == "-"
+            negated ^= tokens.skip("-")
+            literal = parse_literal(tokens.next())
+            if not isinstance(literal, Integer):
+                raise tokens.refuse("an offset is no number")
+            offset += -literal.value if negated else literal.value
+        return offset
+
+    def resolved_items(self) -> list[Instruction | Label]:
+        """Return the items, each branch with the unique name of its label."""
+        items = list(self.items)
+        for place, scope in self._item_scopes.items():
+            branch = items[place]
+            assert isinstance(branch, Instruction)
+            if branch.opcode == "bra":
+                (target,) = branch.operands if len(branch.operands) == 1 else (None,)
+                if not isinstance(target, Symbol):
+                    raise RefusedKernel("a branch has no label", branch.text, branch.line)
+                label = self._label(target.name, scope, branch)
+                items[place] = replace(branch, operands=(Symbol(label),))
+        return items
+
+    def resolved_targets(self) -> dict[str, tuple[str, ...]]:
+        """Return the lists of labels for branches with an index."""
+        return {
+            name: tuple(self._label(label, scope, None) for label in listed)
+            for name, (scope, listed) in self._targets.items()
+        }
+
+    def _label(self, name: str, scope: int, branch: Instruction | None) -> str:
+        label = self.scopes.find_label(name, scope)
+        if label is None:
+            raise RefusedKernel(
+                f"there is no label '{name}'", branch.text if branch else "", branch.line if branch else 0
+            )
+        return label

@@ -1,0 +1,113 @@
+"""Reading, changing and writing memory at once: ``atom`` and ``red``; and fences, which order accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from quiesce.kernels.ptx.function import Instruction
+from quiesce.kernels.ptx.operands import Address, Operand, Sink
+from quiesce.kernels.ptx.types import Type, lane_of
+from quiesce.kernels.translation.emitter import Emitter
+from quiesce.kernels.translation.forms import choose, refuse, require
+from quiesce.kernels.translation.halves import narrow, widen
+from quiesce.kernels.translation.memory import HINT, SCOPES, SPACES, access, space_of
+
+_TYPES: Final = {
+    "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
+    "exch": ("b32", "b64", "u32", "s32", "u64", "s64", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64", "u32", "s32", "u64", "s64")),
+    "cas": ("b16", "b32", "b64", "u32", "s32", "u64", "s64"),
+}
+_NAMES: Final = {"exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
+_ORDERS: Final = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
+
+
+def atomic(e: Emitter, i: Instruction) -> None:
+    """Translate ``atom``, which gives the old value, and ``red``, which does not."""
+    operation = choose(i, _TYPES)
+    returns = i.opcode == "atom"
+    operands = 1 + returns + (2 if operation == "cas" else 1) + (HINT in i.modifiers)
+    require(i, (*_TYPES, *SPACES, *SCOPES, *_ORDERS, "noftz", HINT), operands=operands)
+    type_ = i.types[0]
+    if type_.name not in _TYPES[operation]:
+        raise refuse(i, f"'{i.name}' is not executed")
+    target: Operand = i.operands[0] if returns else Sink()
+    address, *sources = i.operands[int(returns) :]
+    if not isinstance(address, Address):
+        raise refuse(i, "there is no address")
+    values = [e.read(source, type_) for source in sources[: 2 if operation == "cas" else 1]]
+    pointer = access(e, i, address, space_of(i), type_.bytes, "atomic")
+    order = _ORDERS[choose(i, _ORDERS, "relaxed")]
+    if operation == "cas":
+        old = _compare_and_swap(e, pointer, values, type_, order)
+    elif type_.bits == 16 or type_.lanes == 2:
+        old = _loop(e, pointer, type_, lambda before: _add_halves(e, type_, before, values[0]))
+    else:
+        old = _read_modify_write(e, operation, pointer, values[0], type_, order)
+    e.write(target, old, type_)
+
+
+def _compare_and_swap(e: Emitter, pointer: str, values: list[str], type_: Type, order: str) -> str:
+    expected, wanted = (f"{type_.integer} {value}" for value in values)
+    failed = {"acq_rel": "acquire", "release": "monotonic"}.get(order, order)
+    both = e.define(f"cmpxchg ptr {pointer}, {expected}, {wanted} {order} {failed}, align {type_.bytes}")
+    return e.define(f"extractvalue {{{type_.integer}, i1}} {both}, 0")
+
+
+def _read_modify_write(e: Emitter, operation: str, pointer: str, value: str, type_: Type, order: str) -> str:
+    name = _NAMES.get(operation, operation)
+    if operation in ("min", "max") and not type_.is_signed:
+        name = f"u{name}"
+    if type_.is_float and operation == "add":
+        number = e.as_float(value, type_)
+        old = e.define(f"atomicrmw fadd ptr {pointer}, {type_.floating} {number} {order}, align {type_.bytes}")
+        return e.define(f"bitcast {type_.floating} {old} to {type_.integer}")
+    return e.define(f"atomicrmw {name} ptr {pointer}, {type_.integer} {value} {order}, align {type_.bytes}")
+
+
+def _loop(e: Emitter, pointer: str, type_: Type, compute: Callable[[str], str]) -> str:
+    """Return the old value after a change that no instruction of the processor makes."""
+    before, again, done = e.new_label(), e.new_label(), e.new_label()
+    first = e.define(f"load atomic {type_.integer}, ptr {pointer} monotonic, align {type_.bytes}")
+    e.emit(f"br label %{before}")
+    e.place(before)
+    e.emit(f"br label %{again}")
+    e.place(again)
+    old, seen = f"%old.{again}", f"%seen.{again}"
+    e.emit(f"{old} = phi {type_.integer} [{first}, %{before}], [{seen}, %{again}]")
+    new = compute(old)
+    integer = type_.integer
+    both = e.define(f"cmpxchg ptr {pointer}, {integer} {old}, {integer} {new} acq_rel acquire, align {type_.bytes}")
+    e.emit(f"{seen} = extractvalue {{{integer}, i1}} {both}, 0")
+    e.emit(f"br i1 {e.define(f'extractvalue {{{integer}, i1}} {both}, 1')}, label %{done}, label %{again}")
+    e.place(done)
+    return old
+
+
+def _add_halves(e: Emitter, type_: Type, before: str, value: str) -> str:
+    if type_.lanes == 1:
+        total = e.define(f"fadd float {widen(e, before, type_)}, {widen(e, value, type_)}")
+        return narrow(e, total, type_)
+    lane = lane_of(type_)
+    whole = "0"
+    for number in range(2):
+        parts = [e.cast(e.define(f"lshr i32 {each}, {16 * number}"), 32, 16) for each in (before, value)]
+        moved = e.define(f"shl i32 {e.cast(_add_halves(e, lane, *parts), 16, 32)}, {16 * number}")
+        whole = e.define(f"or i32 {whole}, {moved}")
+    return whole
+
+
+_FENCES: Final = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
+
+
+def fence(e: Emitter, i: Instruction) -> None:
+    """Translate ``fence`` and ``membar``."""
+    require(i, (*_FENCES, *SCOPES, "gl"), operands=0, types=0)
+    order = _FENCES[choose(i, _FENCES, "acq_rel" if i.opcode == "fence" else "sc")]
+    e.emit(f"fence {order}")
+
+
+HANDLERS = {"atom": atomic, "red": atomic, "fence": fence, "membar": fence}

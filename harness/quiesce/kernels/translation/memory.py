@@ -1,0 +1,171 @@
+"""Loads and stores in every state space. Each access is written by :func:`access`, so that checks have one place."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from quiesce.kernels.ptx.function import Instruction
+from quiesce.kernels.ptx.operands import Address, Operand, Register, Symbol, Vector
+from quiesce.kernels.ptx.types import TYPES, Type
+from quiesce.kernels.translation.emitter import Emitter
+from quiesce.kernels.translation.forms import choose, refuse, require
+from quiesce.kernels.translation.shapes import SHARED_BASE
+
+Access = Literal["load", "store", "atomic"]
+
+_SPACES: Final = {
+    **{name: name for name in ("global", "shared", "local", "param", "const")},
+    **{"shared::cta": "shared", "param::entry": "param", "param::func": "param"},
+}
+_CACHES: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified"])
+_PRIORITIES: Final = (
+    *("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"),
+    *("L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"),
+)
+SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
+_ORDERS: Final = ("weak", "relaxed", "acquire", "release", "volatile", "mmio")
+_KNOWN: Final = frozenset({*_SPACES, *_CACHES, *_PRIORITIES, *SCOPES, *_VECTORS, *_ORDERS})
+SPACES: Final = frozenset(_SPACES)
+HINT: Final = "L2::cache_hint"
+
+
+def space_of(i: Instruction) -> str:
+    """Return the state space of an access; ``generic`` where the instruction names none."""
+    return _SPACES.get(choose(i, _SPACES, "generic"), "generic")
+
+
+def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: Access) -> str:
+    """Return a pointer for an access to memory, and note where it is in the text."""
+    del bytes_, kind
+    if space not in ("param", "local"):
+        e.program.add_site(i)
+    base = address.base
+    if space == "shared":
+        shared = e.shape.context(e, SHARED_BASE, "ptr")
+        pointer = e.byte_offset(shared, _number(e, base))
+    elif isinstance(base, Register):
+        pointer = _pointer_of(e, base)
+    elif isinstance(base, Symbol):
+        found = e.pointer_to(base)
+        if found is None:
+            raise refuse(i, f"'{base.name.partition('@')[0]}' is not in .{space} memory")
+        pointer = found
+    else:
+        pointer = e.define(f"inttoptr i64 {base.value & (1 << 64) - 1} to ptr")
+    return e.byte_offset(pointer, address.offset)
+
+
+def _number(e: Emitter, base: Operand) -> str:
+    if isinstance(base, Register) and base.type.bits == 32:
+        return e.cast(e.read(base, TYPES["u32"]), 32, 64)
+    return e.read(base, TYPES["u64"])
+
+
+def _pointer_of(e: Emitter, register: Register) -> str:
+    if e.has_pointer(register):
+        return e.define(f"load ptr, ptr {e.pointer_slot(register)}")
+    return e.define(f"inttoptr i64 {_number(e, register)} to ptr")
+
+
+def _elements(i: Instruction, operand: Operand) -> tuple[Operand, ...]:
+    count = _VECTORS.get(choose(i, _VECTORS, "one"), 1)
+    elements = operand.elements if isinstance(operand, Vector) else (operand,)
+    if len(elements) != count:
+        raise refuse(i, f"'{i.name}' names {len(elements)} registers")
+    return elements
+
+
+def _memory_type(i: Instruction) -> Type:
+    if len(i.types) != 1 or i.types[0].kind == "predicate" or i.types[0].lanes != 1:
+        raise refuse(i, f"'{i.name}' has a type that is not in memory")
+    return i.types[0]
+
+
+def _require(i: Instruction, operands: int) -> None:
+    require(i, _KNOWN, operands=operands + (HINT in i.modifiers))
+
+
+def _order(i: Instruction, type_: Type, kind: Access, alone: bool) -> tuple[str, str]:
+    """Return what LLVM writes for the order of an access: before its type, and after its pointer."""
+    order = choose(i, _ORDERS, "weak")
+    if order == "weak":
+        return "", ""
+    if order == "volatile" or not alone or type_.bits > 64:
+        return "volatile ", ""
+    if order in ("relaxed", "mmio"):
+        return "atomic ", " monotonic"
+    if order != ("acquire" if kind == "load" else "release"):
+        raise refuse(i, f"'.{order}' does not go with '{i.opcode}'")
+    return "atomic ", f" {order}"
+
+
+def load(e: Emitter, i: Instruction) -> None:
+    """Translate ``ld`` and ``ldu``."""
+    _require(i, 2)
+    type_ = _memory_type(i)
+    space = space_of(i)
+    address = i.operands[1]
+    if not isinstance(address, Address):
+        raise refuse(i, "there is no address")
+    targets = _elements(i, i.operands[0])
+    if space == "param" and isinstance(address.base, Symbol) and _load_parameters(e, address, type_, targets):
+        return
+    pointer = access(e, i, address, space, type_.bytes * len(targets), "load")
+    before, after = _order(i, type_, "load", len(targets) == 1)
+    for number, target in enumerate(targets):
+        place = e.byte_offset(pointer, type_.bytes * number)
+        value = e.define(f"load {before}{type_.integer}, ptr {place}{after}, align {min(type_.bytes, 8)}")
+        e.write(target, value, type_, wider=True)
+
+
+def _load_parameters(e: Emitter, address: Address, type_: Type, targets: tuple[Operand, ...]) -> bool:
+    """Take a kernel's parameters from before the loop over its threads; say whether that can be."""
+    assert isinstance(address.base, Symbol)
+    offsets = [address.offset + type_.bytes * number for number in range(len(targets))]
+    values = [e.entry_parameter(address.base, offset, type_.bits) for offset in offsets]
+    for target, value in zip(targets, values, strict=True):
+        if value is None:
+            return False
+        e.write(target, value, type_, wider=True)
+    return True
+
+
+def store(e: Emitter, i: Instruction) -> None:
+    """Translate ``st``."""
+    _require(i, 2)
+    type_ = _memory_type(i)
+    space = space_of(i)
+    address = i.operands[0]
+    if not isinstance(address, Address) or space == "const":
+        raise refuse(i, "there is no address that can be written to")
+    sources = _elements(i, i.operands[1])
+    values = [e.read(source, type_, wider=True) for source in sources]
+    pointer = access(e, i, address, space, type_.bytes * len(sources), "store")
+    before, after = _order(i, type_, "store", len(sources) == 1)
+    for number, value in enumerate(values):
+        place = e.byte_offset(pointer, type_.bytes * number)
+        e.emit(f"store {before}{type_.integer} {value}, ptr {place}{after}, align {min(type_.bytes, 8)}")
+
+
+def ignore_hint(e: Emitter, i: Instruction) -> None:
+    """Translate what only makes accesses faster on a device: nothing is done."""
+    allowed = {*_SPACES, *_PRIORITIES, "L1", "L2", "tensormap"}
+    if any(each not in allowed for each in i.modifiers) or "tensormap" in i.modifiers:
+        raise refuse(i, f"'{i.name}' is not executed")
+
+
+def create_policy(e: Emitter, i: Instruction) -> None:
+    """Translate ``createpolicy``: a number that nothing here looks at."""
+    e.write(i.operands[0], "0", TYPES["b64"])
+
+
+HANDLERS = {
+    "ld": load,
+    "ldu": load,
+    "st": store,
+    "prefetch": ignore_hint,
+    "prefetchu": ignore_hint,
+    "applypriority": ignore_hint,
+    "createpolicy": create_policy,
+}

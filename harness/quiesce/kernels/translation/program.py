@@ -1,0 +1,92 @@
+"""One kernel as a whole: what all its functions share, and what the object tells the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.ptx.declarations import Variable, require_memory
+from quiesce.kernels.ptx.function import Function, Instruction
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.ptx.parsing import parse_function
+
+SHARED_BYTES_MAX: Final = 232_448
+LOCAL_BYTES_MAX: Final = 524_288
+DYNAMIC_ALIGNMENT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the text where memory is touched."""
+
+    line: int
+    file: int
+    source_line: int
+
+
+@dataclass(slots=True)
+class Program:
+    """What the functions of a kernel declare and ask for while they are translated."""
+
+    module: Module
+    functions: dict[str, Function] = field(default_factory=dict)
+    declarations: set[str] = field(default_factory=set)
+    variables: list[str] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Each function that is called or whose address is taken, by the number that its name in LLVM has."""
+    local_bytes: int = 0
+    shared_bytes: int = 0
+    _shared: dict[str, int] = field(default_factory=dict)
+    _dynamic: dict[str, int] = field(default_factory=dict)
+
+    def parse(self, name: str) -> Function:
+        """Return a function of the module, parsed once."""
+        if name not in self.functions:
+            self.functions[name] = parse_function(self.module, self.module.find(name))
+        return self.functions[name]
+
+    def declare(self, declaration: str) -> None:
+        """Note that a function from outside is called."""
+        self.declarations.add(declaration)
+
+    def number_of(self, name: str) -> int:
+        """Return the number of a function, which will be translated too."""
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def variable_slot(self, variable: Variable, instruction: Instruction) -> str:
+        """Return the place that the loader writes the address of a variable to."""
+        if variable.holds_addresses:
+            raise RefusedKernel(f"variable '{variable.name}' begins with addresses", instruction.text, instruction.line)
+        if variable.name not in self.variables:
+            self.variables.append(variable.name)
+        return f"@slot{self.variables.index(variable.name)}"
+
+    def shared_offset(self, variable: Variable, owner: str = "") -> int | None:
+        """Return where a shared variable lies in the block's memory; None for one that begins after all others."""
+        key = f"{owner}/{variable.name}"
+        if not variable.bytes:
+            self._dynamic[key] = variable.alignment
+            return None
+        if key not in self._shared:
+            require_memory(variable, SHARED_BYTES_MAX)
+            self._shared[key] = -(-self.shared_bytes // variable.alignment) * variable.alignment
+            self.shared_bytes = self._shared[key] + variable.bytes
+        return self._shared[key]
+
+    @property
+    def dynamic_offset(self) -> int:
+        """Return where shared memory begins whose size only the launch knows."""
+        alignment = max([DYNAMIC_ALIGNMENT, *self._dynamic.values()])
+        return -(-self.shared_bytes // alignment) * alignment
+
+    def add_local(self, variable: Variable) -> None:
+        """Count memory that every thread has."""
+        require_memory(variable, LOCAL_BYTES_MAX)
+        self.local_bytes += variable.bytes
+
+    def add_site(self, instruction: Instruction) -> int:
+        """Note an access to memory and return its number."""
+        self.sites.append(Site(instruction.line, *instruction.location))
+        return len(self.sites) - 1

@@ -1,0 +1,90 @@
+"""Atomic operations and fences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+from tests.kernels.executor import Kernel
+from tests.kernels.programs import bits
+from tests.kernels.test_memory import kernel
+
+OPERATIONS: Final = [
+    ("add.u32", 5, 7, 12),
+    ("add.u32", 0xFFFFFFFF, 2, 1),
+    ("add.u64", 1 << 40, 1, (1 << 40) + 1),
+    ("add.f32", bits("f32", 1.5), bits("f32", 2.0), bits("f32", 3.5)),
+    ("add.f64", bits("f64", 1.5), bits("f64", 2.0), bits("f64", 3.5)),
+    ("add.noftz.f16", 0x3C00, 0x4000, 0x4200),
+    ("add.noftz.f16x2", 0x3C004000, 0x3C003C00, 0x40004200),
+    ("add.noftz.bf16", 0x3F80, 0x4000, 0x4040),
+    ("exch.b32", 5, 7, 7),
+    ("exch.b64", 5, 7, 7),
+    ("min.u32", 5, 0xFFFFFFFF, 5),
+    ("min.s32", 5, 0xFFFFFFFF, 0xFFFFFFFF),
+    ("max.s64", 5, (1 << 64) - 1, 5),
+    ("max.u64", 5, (1 << 64) - 1, (1 << 64) - 1),
+    ("inc.u32", 5, 7, 6),
+    ("inc.u32", 7, 7, 0),
+    ("dec.u32", 0, 7, 7),
+    ("dec.u32", 9, 7, 7),
+    ("dec.u32", 3, 7, 2),
+    ("and.b32", 6, 3, 2),
+    ("or.b64", 6, 3, 7),
+    ("xor.b32", 6, 3, 5),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "value", "after"), OPERATIONS)
+def test_old_and_new_values(name: str, before: int, value: int, after: int) -> None:
+    width = 16 if name.endswith("f16") else 64 if name.endswith("64") else 32
+    register = {16: "%h1", 32: "%r1", 64: "%rd3"}[width]
+    other = {16: "%h2", 32: "%r2", 64: "%rd4"}[width]
+    text = kernel(
+        f"ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [old];\nld.global.b{width} {other}, [%rd1+{width // 8}];\n"
+        f"atom.relaxed.gpu.global.{name} {register}, [%rd1], {other};\nst.global.b{width} [%rd2], {register};\n"
+        f"red.global.{name} [%rd1+{width // 4}], {other};",
+        ".param .u64 out, .param .u64 old",
+    )
+    memory, old = np.array([before, value, before], f"u{width // 8}"), np.zeros(1, f"u{width // 8}")
+    Kernel(text, "k").launch(1, 1, memory, old)
+    assert [int(each) for each in memory] == [after, value, after]
+    assert int(old[0]) == before
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_comparing_and_swapping(width: int) -> None:
+    register = {16: "%h1", 32: "%r1", 64: "%rd3"}[width]
+    text = kernel(
+        "ld.param.u64 %rd1, [out];\n"
+        f"atom.global.acq_rel.sys.cas.b{width} {register}, [%rd1], 5, 9;\n"
+        f"st.global.b{width} [%rd1+{width // 4}], {register};\n"
+        f"atom.cas.b{width} {register}, [%rd1+{width // 8}], 5, 9;\n"
+        f"st.global.b{width} [%rd1+{3 * width // 8}], {register};"
+    )
+    memory = np.array([5, 6, 0, 0], f"u{width // 8}")
+    Kernel(text, "k").launch(1, 1, memory)
+    assert memory.tolist() == [9, 6, 5, 6]
+
+
+def test_all_threads_of_all_blocks_count() -> None:
+    text = kernel(
+        "ld.param.u64 %rd1, [out];\natom.global.add.u32 %r1, [%rd1], 1;\nred.shared.add.u32 [0], 1;\n"
+        "fence.acq_rel.gpu;\nmembar.gl;"
+    )
+    text = text.replace(".reg .b32", ".shared .b32 s;\n.reg .b32", 1).replace("[0]", "[s]")
+    out = np.zeros(1, "u4")
+    Kernel(text, "k").launch((3, 2), (8, 4), out)
+    assert out.tolist() == [3 * 2 * 8 * 4]
+
+
+@pytest.mark.parametrize("order", ["volatile", "relaxed.gpu", "acquire.sys", "weak"])
+def test_ordered_accesses(order: str) -> None:
+    stored = order.replace("acquire", "release")
+    text = kernel(
+        f"ld.param.u64 %rd1, [out];\nld.{order}.global.u32 %r1, [%rd1];\nst.{stored}.global.u32 [%rd1+4], %r1;"
+    )
+    out = np.array([7, 0], "u4")
+    Kernel(text, "k").launch(1, 1, out)
+    assert out.tolist() == [7, 7]

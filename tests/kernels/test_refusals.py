@@ -1,0 +1,126 @@
+"""What is not executed is refused by the name of the instruction and its line: it never silently succeeds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.kernels.programs import kernel_around
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.compiler import compile_kernel
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.translation.kernel import translate_kernel
+
+
+def translate(lines: str, before: str = "") -> str:
+    return translate_kernel(Module(kernel_around(lines, ["u32"], ["u32"], before)), "k")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("cp.async.ca.shared.global [%rd1], [%rd2], 4;", "'cp.async.ca.shared.global' is not executed"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd1}, {%rd2}, {%rd3}, {%rd4};", "'mma.sync.aligned"),
+        ("tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r4}];", "is missing"),
+        ("wgmma.fence.sync.aligned;", "'wgmma.fence.sync.aligned' is not executed"),
+        ("mbarrier.init.shared.b64 [%rd1], 4;", "'mbarrier.init.shared.b64' is not executed"),
+        ("add.cool.u32 %x, %a, 1;", "'.cool' of 'add' is not executed"),
+        ("add.u32 %x, %a;", "'add' has 2 operands"),
+        ("add.u32 %x, %a, %rd1;", "register '%rd1' has 64 bits, not 32"),
+        ("add.u8 %x, %a, 1;", "has a type that is not executed"),
+        ("add %x, %a, 1;", "'add' is not executed"),
+        ("add.sat.u32 %x, %a, 1;", "has a type that is not executed"),
+        ("setp.lt.b32 %p1, %a, 1;", "'.lt' does not compare this type"),
+        ("mov.u32 %x, %envreg1;", "'%envreg1' is not executed"),
+        ("mov.u64 %rd1, nothing;", "there is no 'nothing'"),
+        ("ld.global.u32 %x, [nothing];", "'nothing' is not in .global memory"),
+        ("st.const.u32 [%rd1], %x;", "no address that can be written to"),
+        ("call nothing;", "there is no function 'nothing'"),
+        ("call outside, (%a);", "function 'outside' is not executed"),
+        ("brkpt;", "'brkpt' is not executed"),
+        ("mov.u32 5, %a;", "a destination is no register"),
+        ("mov.f32 %x, 5;", "a number without a fraction"),
+        ("ld.acquire.release.u32 %x, [%rd1];", "has no form that is executed"),
+        ("ld.release.gpu.u32 %x, [%rd1];", "'.release' does not go with 'ld'"),
+        ("mov.u64 %rd1, table;", "variable 'table' begins with addresses"),
+        (".shared .b8 large[300000];\nmov.u32 %x, large;", "more than .shared memory has"),
+        (".local .b8 large[600000];", "more than .local memory has"),
+        ("lop3.b32 %x, %a, %a, %a, %a;", "the table of 'lop3' is no literal"),
+    ],
+)
+def test_by_name_and_line(lines: str, reason: str) -> None:
+    before = ".extern .func outside(.param .b32 a);\n.global .u64 table[1] = {outside};"
+    text = kernel_around(lines, ["u32"], ["u32"], before)
+    with pytest.raises(RefusedKernel) as caught:
+        translate_kernel(Module(text), "k")
+    assert reason in caught.value.reason
+    wanted = next((n for n, line in enumerate(text.split("\n"), 1) if line == lines.rsplit("\n", maxsplit=1)[-1]), 0)
+    assert caught.value.line in (wanted, 0)
+    if wanted and caught.value.line:
+        assert caught.value.instruction
+        assert f"line {wanted} of its PTX: " in str(caught.value)
+
+
+def test_barriers_in_functions() -> None:
+    with pytest.raises(RefusedKernel, match="threads wait for each other in a function"):
+        translate("call waits;", ".func waits() { bar.sync 0; ret; }")
+
+
+def test_a_kernel_that_is_not_there() -> None:
+    module = Module(kernel_around("", [], [], ".func f() { ret; }"))
+    with pytest.raises(RefusedKernel, match="there is no function 'other'"):
+        translate_kernel(module, "other")
+    with pytest.raises(RefusedKernel, match="'f' is no kernel"):
+        translate_kernel(module, "f")
+
+
+MUTATED = """
+{ .reg .b64 t<3>; .param .b32 in; .shared .align 4 .b8 s[64]; st.param.b32 [in], %a;
+shl.b32 %x, %a, 3; mad.lo.s32 %x, %x, %a, -7; setp.lt.and.u32 %p1|%p2, %x, 9, !%p3; @!%p1 bra over;
+cvt.rn.f32.s32 %r1, %x; fma.rn.ftz.f32 %r2, %r1, 0f3F000000, %r1; shfl.sync.down.b32 %r3|%p2, %r2, 4, 31, -1;
+over: atom.global.add.u32 %r4, [%address+4], %x; ld.shared.v2.u32 {%r5, %r6}, [s+8]; bar.sync 0;
+prmt.b32 %x, %r5, %r6, 0x3210; bfe.u32 %x, %x, 3, 9; mov.b64 t1, {%x, %r6}; cvta.to.shared.u64 t2, t1; }
+"""
+
+
+def mutated(text: str, generator: random.Random) -> str:
+    """Return a text with a few changes: characters and words that are gone, doubled, or exchanged."""
+    for _ in range(generator.randint(1, 4)):
+        start = generator.randrange(len(text))
+        end = min(len(text), start + generator.choice((1, 1, 2, 5, 12)))
+        other = generator.randrange(len(text) - 12)
+        new = generator.choice(
+            ("", text[start:end] * 2, text[other : other + end - start], generator.choice(";{}[]().,%@!0-"))
+        )
+        text = text[:start] + new + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hostile_text_is_refused(seed: int) -> None:
+    """Whatever comes is translated to something valid, or refused: nothing else is raised."""
+    generator = random.Random(seed)
+    original = kernel_around(MUTATED, ["u32"], ["u32"])
+    refused = 0
+    for _ in range(250):
+        try:
+            translate_kernel(Module(mutated(original, generator)), "k")
+        except RefusedKernel:
+            refused += 1
+    assert 50 < refused < 250
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hostile_text_that_is_translated_is_valid(seed: int) -> None:
+    generator = random.Random(1000 + seed)
+    original = kernel_around(MUTATED, ["u32"], ["u32"])
+    compiled = 0
+    while compiled < 3:
+        try:
+            module = Module(mutated(original, generator))
+            translate_kernel(module, "k")
+        except RefusedKernel:
+            continue
+        assert compile_kernel(module, "k").startswith(b"\x7fELF")
+        compiled += 1
