@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.kernels import executor
-from tests.kernels.executor import Trapped, np
+from tests.kernels.executor import Trapped
 from tests.kernels.programs import evaluate
 from tests.kernels.test_memory import kernel, run
 

@@ -116,7 +116,7 @@ def test_insertion_of_a_field(bits: int) -> None:
     rows: list[tuple[int, int, tuple[int, int]]] = list(
         itertools.product((0x12345678, (1 << bits) - 1), (0, (1 << bits) - 1), FIELDS)
     )
-    words: list[Source] = [(f"b{bits}", [row[n] for row in rows]) for n in range(2)]
+    words: list[Source] = [(f"b{bits}", [row[0] for row in rows]), (f"b{bits}", [row[1] for row in rows])]
     places: list[Source] = [("u32", [row[2][n] for row in rows]) for n in range(2)]
     found = evaluate(f"bfi.b{bits} %x, %a, %b, %c, %d;", *words, *places, result=f"b{bits}")
     for (field, base, (start, length)), result in zip(rows, found, strict=True):
