@@ -91,6 +91,13 @@ class Ran:
             f"held {AMOUNT} in 1 block; its leaks could not be checked",
         ),
         (USED + "return 3;", [], "the program ended with status 3"),
+        (
+            STUB + USED + "return 3;",
+            [],
+            "the program ended with status 3; cudaMallocMipmappedArray (called by client) is not simulated. Leave that",
+        ),
+        ("return 3;", [], "the program ended with status 3; nothing was tested: it had not used the GPU"),
+        (ASKED + "return 3;", [], "the program ended with status 3; nothing was tested: it had not used the GPU"),
         (TABLE + "return 3;", [], "the program ended with status 3; nothing was tested: CUDA's runtime"),
     ],
 )

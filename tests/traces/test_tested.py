@@ -12,7 +12,7 @@ from quiesce.simulator.ledger import Flag, Record, Seen, Thing
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
-from quiesce.traces.tested import Use, never_called, untested, untested_beside
+from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside
 
 CUDA = parse_flavour("cuda:12")
 TABLE = Refusal(RefusalKind.NOT_SIMULATED, "cuGetExportTable", 801, "/s/xgboost/lib/libxgboost.so")
@@ -67,6 +67,49 @@ def test_questions_and_waits_are_no_use(seen: tuple[Seen, ...]) -> None:
     assert "the program used no device memory, stream or kernel: it only asked for devices" in why.reason
     assert "tell it to use the GPU" in why.reason
     assert "--flavour (one of hip:5, " in why.reason
+
+
+@pytest.mark.parametrize("seen", [(), (Seen.DEVICE_WAITED_FOR,)])
+def test_a_program_that_failed_before_is_told_nothing_of_flavours(seen: tuple[Seen, ...]) -> None:
+    for why in (untested(use(*seen), CUDA, owner, failed=True), never_called([STARTED], CUDA, owner, failed=True)):
+        assert why is not None
+        assert why.reason == "it had not used the GPU"
+
+
+def test_a_program_that_failed_and_needs_another_runtime_is_told_which() -> None:
+    needs = [STARTED, Load(Loaded.OTHER, 7, Path("libcudart.so.13"), Path("/s/program"))]
+    assert "--flavour cuda:13" in never_called(needs, CUDA, owner, failed=True).reason
+
+
+def nvrtc(function: str) -> Refusal:
+    return Refusal(RefusalKind.NOT_SIMULATED, function, 11, "/s/client.so")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "flavour", "said"),
+    [
+        ((), "cuda:12", ""),
+        ((FAILED,), "cuda:12", ""),
+        (
+            (STUB,),
+            "cuda:12",
+            "cublasCreate_v2 (called by client.so) is not simulated. Leave that part out, or run it on",
+        ),
+        ((TABLE,), "cuda:12", "CUDA's runtime is linked statically into libxgboost.so"),
+        ((nvrtc("nvrtcVersion"),), "cuda:11", "pip install nvidia-cuda-nvrtc-cu11."),
+        ((nvrtc("nvrtcVersion"),), "cuda:12", "nvrtcVersion (called by client.so) is not simulated. Install NVRTC"),
+        ((nvrtc("nvrtcVersion"), nvrtc("nvrtcGetErrorString")), "cuda:13", "pip install nvidia-cuda-nvrtc."),
+        ((nvrtc("nvrtcGetErrorString"), nvrtc("nvrtcVersion")), "cuda:12", "nvrtcVersion (called by client.so) is not"),
+        ((nvrtc("nvrtcVersion"), STUB), "cuda:12", "are not simulated. Leave that part out, or run it on a GPU"),
+    ],
+)
+def test_the_likely_cause_of_a_failure_is_named_with_one_remedy(
+    refusals: tuple[Refusal, ...], flavour: str, said: str
+) -> None:
+    causes = causes_of(use(Seen.ALLOCATED, refusals=refusals), parse_flavour(flavour), owner)
+    assert said in causes if said else causes == ""
+    assert "no device memory was used" not in causes
+    assert "nvrtcGetErrorString" not in causes
 
 
 def refused_memory(size_bytes: int, flags: int = 0, thing: Thing = Thing.DEVICE) -> Use:

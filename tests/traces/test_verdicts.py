@@ -53,6 +53,14 @@ def test_a_program_that_failed_has_no_verdict_and_says_both_reasons() -> None:
     assert refused.reason == "it ended with status 1; nothing was tested: it was refused"
 
 
+def test_what_a_program_that_failed_asked_for_in_vain_is_part_of_the_reason() -> None:
+    process = Process((), 5, None, causes="nvrtcVersion is not simulated")
+    (failed,) = results_of([process], CUDA, "client", "it ended with status 1")
+    assert failed.reason == "it ended with status 1; nvrtcVersion is not simulated"
+    (passed,) = results_of([process], CUDA, "client", "")
+    assert (passed.verdict, passed.reason) == (Verdict.PASSED, "")
+
+
 def test_what_one_of_several_processes_did_not_test_is_its_own() -> None:
     assert results_of([TESTED, REFUSED], CUDA, "client", "")[1].reason == "this process tested nothing: it was refused"
 

@@ -23,7 +23,7 @@ from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.program import describe_program, nothing_observed
-from quiesce.traces.tested import Use, never_called, untested, untested_beside, use_of
+from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
 from quiesce.traces.unchecked import leaks_unchecked
 from quiesce.traces.verdicts import Process, names_of, results_of
 
@@ -40,13 +40,17 @@ def judge_processes(
     command = shell.join(arguments.words)
     names = names_of(command, len(ended.ledgers) + len(ended.refused))
     processes = [
-        _judged(path, name, ended, arguments, console) for path, name in zip(ended.ledgers, names, strict=False)
+        _judged(path, name, ended, arguments, console, failed=bool(end))
+        for path, name in zip(ended.ledgers, names, strict=False)
     ]
     unobserved = nothing_observed(conditions_of(arguments)) if arguments.report else None
-    processes += [Process((), 0, untested(Use(read_refusals(path)), simulated), unobserved) for path in ended.refused]
+    refused = [untested(Use(read_refusals(path)), simulated, failed=bool(end)) for path in ended.refused]
+    processes += [Process((), 0, why, unobserved) for why in refused]
     if not processes:
-        console.complain("the program never called the simulated runtime: nothing was judged")
-        processes = [Process((), 0, never_called(ended.loads, simulated, outlived=bool(ended.running)), unobserved)]
+        if not end:
+            console.complain("the program never called the simulated runtime: nothing was judged")
+        why = never_called(ended.loads, simulated, outlived=bool(ended.running), failed=bool(end))
+        processes = [Process((), 0, why, unobserved)]
     end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments))))
     results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
     for result in results:
@@ -61,13 +65,15 @@ def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[st
     return never_happened(arguments.fail, processes) if processes else iter(())
 
 
-def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console) -> Process:
+def _judged(
+    path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console, *, failed: bool
+) -> Process:
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
         judgement = judge(ledger, arguments.at_exit, stacks, memory)
         use = use_of(ledger, path, ended.loads)
-        why = untested(use, simulated)
+        why = untested(use, simulated, failed=failed)
         if why is None:
             judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))
         console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
@@ -80,5 +86,12 @@ def _judged(path: Path, name: str, ended: Ended, arguments: argparse.Namespace, 
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
         unchecked = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
         return Process(
-            judgement.findings, ledger.observations, why, program, unchecked, judgement.not_checked, simulated
+            judgement.findings,
+            ledger.observations,
+            why,
+            program,
+            unchecked,
+            judgement.not_checked,
+            simulated,
+            causes_of(use, simulated),
         )

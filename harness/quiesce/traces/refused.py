@@ -27,6 +27,15 @@ _NUMBERED: Final = re.compile(r"lib(cudart|amdhip64).*\.so\.(\d+)")
 _GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
 """In the names of functions, CUDA's and HIP's, that are called at an end."""
 _UNKNOWN: Final = "its functions were not recognized"
+_COMPILER: Final = "nvrtc"
+_COMPILERS: Final = {
+    "cuda:11": "nvidia-cuda-nvrtc-cu11",
+    "cuda:12": "nvidia-cuda-nvrtc-cu12",
+    "cuda:13": "nvidia-cuda-nvrtc",
+}
+"""The packages of NVRTC, which compiles kernels without a GPU, by flavour."""
+_ASKS_WHY: Final = re.compile("GetError|GetLastError")
+"""In the names of functions that are called because another one failed."""
 _SHOWN_MAX: Final = 3
 _CAPACITY_MAX: Final = 1 << 50
 """What is more is no request for a larger device, but a wrong size, such as a negative number."""
@@ -45,7 +54,7 @@ def refused_text(
     with a runtime in them that was not redirected, and why.
     """
     of_runtimes = [*runtimes_refused(refusals, vendors, simulated, owner, left_alone)]
-    return "; ".join(of_runtimes or [*_others_refused(refusals, owner)])
+    return "; ".join(of_runtimes or [*_others_refused(refusals, simulated, owner)])
 
 
 def runtimes_refused(
@@ -112,12 +121,26 @@ def _is_runtimes(refusal: Refusal) -> bool:
     return refusal.kind is RefusalKind.NOT_SIMULATED and refusal.function == _OWN_TABLES
 
 
-def _others_refused(refusals: Sequence[Refusal], owner: Owner) -> Iterator[str]:
-    missing = [each for each in refusals if each.kind is RefusalKind.NOT_SIMULATED]
-    if missing:
-        names = _listed(f"{each.function}{_called_by(each.caller, owner)}" for each in missing)
-        is_not = "is not simulated" if len({each.function for each in missing}) == 1 else "are not simulated"
-        yield f"{names} {is_not}, and no device memory was used. Leave that part out, or run it on a GPU"
+def missing_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner, so: str = "") -> str:
+    """Return which functions were called that are not simulated, ``so`` what follows, and what to do; empty if none."""
+    called = [each for each in refusals if each.kind is RefusalKind.NOT_SIMULATED and not _is_runtimes(each)]
+    missing = [each for each in called if not _ASKS_WHY.search(each.function)] or called
+    if not missing:
+        return ""
+    names = _listed(f"{each.function}{_called_by(each.caller, owner)}" for each in missing)
+    is_not = "is not simulated" if len({each.function for each in missing}) == 1 else "are not simulated"
+    package = _COMPILERS.get(str(simulated), "")
+    if package and all(each.function.startswith(_COMPILER) for each in missing):
+        return (
+            f"{names} {is_not}{so}. Install NVRTC, which needs no GPU: pip install {package}. If the program does not "
+            "find it, add the folder of its libnvrtc.so to LD_LIBRARY_PATH"
+        )
+    return f"{names} {is_not}{so}. Leave that part out, or run it on a GPU"
+
+
+def _others_refused(refusals: Sequence[Refusal], simulated: Simulated, owner: Owner) -> Iterator[str]:
+    if missing := missing_text(refusals, simulated, owner, ", and no device memory was used"):
+        yield missing
     forked = [each for each in refusals if each.kind is RefusalKind.FORKED]
     if forked:
         asked = [each for each in forked if not is_clean_up(each)]

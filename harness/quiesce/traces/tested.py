@@ -24,6 +24,7 @@ from quiesce.traces.refused import (
     is_clean_up,
     linked_text,
     memory_refused_text,
+    missing_text,
     refused_text,
     runtimes_refused,
 )
@@ -132,8 +133,10 @@ class Untested:
     refused: bool
 
 
-def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Untested | None:
+def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed: bool = False) -> Untested | None:
     """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller.
+
+    ``failed`` says that the program failed, which is reason enough for one that had used no device.
 
     What was done through another runtime than the flavour's alone was judged by the wrong layouts and rules.
     """
@@ -154,7 +157,7 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of) -> Unteste
     what = (
         "used no device memory, stream or kernel: it only asked for devices, versions or properties, or made a context"
     )
-    return Untested(_nothing_used(simulated, what, use.others), refused=False)
+    return Untested(_nothing_used(simulated, what, use.others, failed=failed), refused=False)
 
 
 def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
@@ -166,8 +169,19 @@ def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> 
     return tuple(told)
 
 
+def causes_of(use: Use, simulated: Simulated, owner: Owner = owner_of) -> str:
+    """Return what a process asked for in vain, which may be why its program failed; empty where there is nothing."""
+    refused = runtimes_refused(use.refusals, use.vendors, simulated, owner, use.left_alone)
+    return "; ".join(filter(None, (*refused, missing_text(use.refusals, simulated, owner))))
+
+
 def never_called(
-    loads: Sequence[Load], simulated: Simulated, owner: Owner = owner_of, *, outlived: bool = False
+    loads: Sequence[Load],
+    simulated: Simulated,
+    owner: Owner = owner_of,
+    *,
+    outlived: bool = False,
+    failed: bool = False,
 ) -> Untested:
     """Return why nothing of a program was tested that never called the simulated runtime.
 
@@ -195,7 +209,7 @@ def never_called(
             refused=False,
         )
     what = "never called the simulated runtime"
-    return Untested(_nothing_used(simulated, what, _paths(loads, Loaded.OTHER)), refused=False)
+    return Untested(_nothing_used(simulated, what, _paths(loads, Loaded.OTHER), failed=failed), refused=False)
 
 
 def _paths(loads: Iterable[Load], kind: Loaded) -> tuple[Path, ...]:
@@ -207,10 +221,12 @@ def _other_runtimes(others: Sequence[Path]) -> str:
     return f"{', '.join(each.name for each in others)}. {advice}"
 
 
-def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path]) -> str:
+def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path], *, failed: bool) -> str:
     """Return what to say of a program that was refused nothing; ``what`` says what it did."""
     if others:
         return f"the program {what}, and it needs {_other_runtimes(others)}"
+    if failed:
+        return "it had not used the GPU"
     return (
         f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
         f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))})"

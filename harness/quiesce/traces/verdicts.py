@@ -29,6 +29,8 @@ class Process:
     """What a pass of it does not cover."""
     simulated: Simulated | None = None
     """What it ran on; None where that is not known."""
+    causes: str = ""
+    """What it asked for in vain, which may be why the program failed; empty where there is nothing."""
 
 
 def names_of(command: str, count: int) -> list[str]:
@@ -57,7 +59,8 @@ def results_of(
 def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
     what = "this process tested nothing" if is_tested else "nothing was tested"
     why = "" if process.untested is None else f"{what}: {process.untested.reason}"
-    reasons = [*filter(None, (end, why, process.unchecked))]
+    causes = process.causes if end and process.untested is None else ""
+    reasons = [*filter(None, (end, causes, why, process.unchecked))]
     verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if reasons else Verdict.PASSED
     matters = process.untested is not None and (process.untested.refused or not is_tested)
     return Result(
