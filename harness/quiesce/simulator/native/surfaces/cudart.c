@@ -222,6 +222,14 @@ EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *
     ANSWER(OK);
 }
 
+// The forms of CUDA 3, which were said to be of a thread. CUDA 13 has them no more.
+EXPORT int cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
+EXPORT int cudaThreadExit(void) { return cudaDeviceReset(); }
+EXPORT int cudaThreadGetLimit(size_t *bytes, int limit) { return cudaDeviceGetLimit(bytes, limit); }
+EXPORT int cudaThreadSetLimit(int limit, size_t bytes) { return cudaDeviceSetLimit(limit, bytes); }
+EXPORT int cudaThreadGetCacheConfig(int *configuration) { return cudaDeviceGetCacheConfig(configuration); }
+EXPORT int cudaThreadSetCacheConfig(int configuration) { return cudaDeviceSetCacheConfig(configuration); }
+
 // Profilers are told where to look; none looks.
 EXPORT int cudaProfilerStart(void) {
     CALL("cudaProfilerStart");
