@@ -98,10 +98,10 @@ _CALLBACKS: Final = {
 
 
 @cache
-def _helpers() -> ctypes.CDLL:
+def _arithmetic() -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp(prefix="quiesce-kernels-"))
-    source = SOURCES / "kernels" / "helpers.c"
-    library = folder / "helpers.so"
+    source = SOURCES / "kernels" / "arithmetic.c"
+    library = folder / "arithmetic.so"
     command = [
         *find_compiler(),
         "-std=gnu11",
@@ -115,7 +115,7 @@ def _helpers() -> ctypes.CDLL:
     ]
     subprocess.run([*command, f"-I{SOURCES}", str(source), "-o", str(library)], check=True)
     loaded = ctypes.CDLL(str(library))
-    loaded.kernel_helper_find.restype = ctypes.c_void_p
+    loaded.kernel_arithmetic_find.restype = ctypes.c_void_p
     shutil.rmtree(folder)
     return loaded
 
@@ -127,7 +127,7 @@ def _runtime_functions() -> dict[str, int]:
 
 def find_helper(name: str) -> int | None:
     """Return the address of a function that compiled kernels may call."""
-    found = _helpers().kernel_helper_find(name.encode())
+    found = _arithmetic().kernel_arithmetic_find(name.encode())
     return _runtime_functions().get(name) or found
 
 

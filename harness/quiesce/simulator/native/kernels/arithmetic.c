@@ -1,4 +1,4 @@
-#include "kernels/helpers.h"
+#include "kernels/arithmetic.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -248,22 +248,22 @@ static uint64_t quiesce_kernel_clock(void) {
 
 // -- the table -------------------------------------------------------------------------------------------------------
 
-#define HELPER(name) {#name, (void (*)(void))name},
-#define MODES(name, suffix) HELPER(name##_rz_##suffix) HELPER(name##_rm_##suffix) HELPER(name##_rp_##suffix)
+#define FUNCTION(name) {#name, (void (*)(void))name},
+#define MODES(name, suffix) FUNCTION(name##_rz_##suffix) FUNCTION(name##_rm_##suffix) FUNCTION(name##_rp_##suffix)
 #define BOTH(name) MODES(name, f32) MODES(name, f64)
 static const struct {
     const char *name;
     void (*address)(void);
-} kernel_helpers[] = {
+} functions[] = {
     BOTH(quiesce_kernel_add) BOTH(quiesce_kernel_sub) BOTH(quiesce_kernel_mul) BOTH(quiesce_kernel_div)
     BOTH(quiesce_kernel_fma) BOTH(quiesce_kernel_sqrt) BOTH(quiesce_kernel_rcp)
     MODES(quiesce_kernel_cvt, f64_s64) MODES(quiesce_kernel_cvt, f64_u64)
-    HELPER(quiesce_kernel_narrow_f16) HELPER(quiesce_kernel_narrow_bf16) HELPER(quiesce_kernel_narrow_tf32)
-    HELPER(quiesce_kernel_narrow_f32) HELPER(quiesce_kernel_widen_f16)
-    HELPER(quiesce_kernel_fma_f16) HELPER(quiesce_kernel_fma_bf16)
-    HELPER(quiesce_kernel_odd_s64) HELPER(quiesce_kernel_odd_u64)
-    HELPER(quiesce_kernel_fns) HELPER(quiesce_kernel_clock)
-    HELPER(memcpy) HELPER(memmove) HELPER(memset)
+    FUNCTION(quiesce_kernel_narrow_f16) FUNCTION(quiesce_kernel_narrow_bf16) FUNCTION(quiesce_kernel_narrow_tf32)
+    FUNCTION(quiesce_kernel_narrow_f32) FUNCTION(quiesce_kernel_widen_f16)
+    FUNCTION(quiesce_kernel_fma_f16) FUNCTION(quiesce_kernel_fma_bf16)
+    FUNCTION(quiesce_kernel_odd_s64) FUNCTION(quiesce_kernel_odd_u64)
+    FUNCTION(quiesce_kernel_fns) FUNCTION(quiesce_kernel_clock)
+    FUNCTION(memcpy) FUNCTION(memmove) FUNCTION(memset)
 };
 
 // Approximations, and what LLVM calls where the processor has no instruction for it.
@@ -280,14 +280,14 @@ static void (*find_mathematics(const char *name))(void) {
     return function;
 }
 
-void (*kernel_helper_find(const char *name))(void) {
+void (*kernel_arithmetic_find(const char *name))(void) {
     if (!strncmp(name, "quiesce_kernel_fma_", strlen("quiesce_kernel_fma_"))) {
         fma_f32 = (float (*)(float, float, float))find_mathematics("fmaf");
         fma_f64 = (double (*)(double, double, double))find_mathematics("fma");
         if (!fma_f32 || !fma_f64) return NULL;
     }
-    for (size_t i = 0; i < sizeof kernel_helpers / sizeof *kernel_helpers; i++)
-        if (!strcmp(kernel_helpers[i].name, name)) return kernel_helpers[i].address;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(functions[i].name, name)) return functions[i].address;
     for (size_t i = 0; i < sizeof mathematics / sizeof *mathematics; i++)
         if (!strcmp(mathematics[i], name)) return find_mathematics(name);
     return NULL;

@@ -6,4 +6,4 @@
 enum kernel_rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO, ROUND_DOWN, ROUND_UP, ROUND_NEAREST_AWAY };
 
 // The function of a name. NULL: there is none, and a kernel that calls it can't be loaded.
-void (*kernel_helper_find(const char *name))(void);
+void (*kernel_arithmetic_find(const char *name))(void);
