@@ -77,6 +77,36 @@ int read_{value}() {{
 }}
 """
 MAIN: Final = "int {functions};\nint main() {{ return {checks} ? 0 : 3; }}\n"
+LIBRARY: Final = """
+__device__ int counter = 41;
+__managed__ int shared = 1;
+static __global__ void work() { counter++; }
+extern "C" int *exchange(int value, int *before) {
+    int *block = nullptr;
+    if (cudaMemcpyFromSymbol(before, counter, sizeof *before)) return nullptr;
+    cudaMemcpyToSymbol(counter, &value, sizeof value);
+    shared += value;
+    work<<<1, 1>>>();
+    cudaMalloc(&block, 4);
+    return block;
+}
+extern "C" int take(int *block, int value) {
+    int now = 0;
+    return cudaFree(block) || cudaMemcpyFromSymbol(&now, counter, sizeof now) || now != value || shared != 1 + value;
+}
+"""
+LOAD: Final = """
+import ctypes, sys
+libraries = [ctypes.CDLL(path) for path in sys.argv[1:]]
+blocks, before = [], ctypes.c_int()
+for number, library in enumerate(libraries):
+    library.exchange.restype = ctypes.c_void_p
+    blocks.append(library.exchange(number, ctypes.byref(before)))
+    assert before.value == 41
+assert len(set(blocks)) == len(libraries)
+for number, library in enumerate(libraries):
+    assert library.take(ctypes.c_void_p(blocks[number - 1]), number) == 0, number
+"""
 PER_THREAD: Final = """
 #include <thread>
 __global__ void work(char *to) { *to = 1; }
@@ -116,33 +146,34 @@ int main() {
 """
 
 
-def build(folder: Path, sources: dict[str, str], *flags: str) -> Path:
-    """Compile sources for devices of compute capability 8.0, and link them with the shared runtime."""
+def build(folder: Path, sources: dict[str, str], *flags: str, runtime: str = "shared") -> Path:
+    """Compile sources for devices of compute capability 8.0, and link them with that runtime, shared or static."""
     assert TOOLKIT is not None
     for name, text in sources.items():
         (folder / name).write_text(text)
     (folder / "libcudart.so").symlink_to(next((TOOLKIT / "lib").glob("libcudart.so.*")))
     program = folder / "program"
-    libraries = ("-cudart", "shared", f"-L{folder}", f"-L{TOOLKIT / 'lib'}")
+    libraries = ("-cudart", runtime, f"-L{folder}", f"-L{TOOLKIT / 'lib'}")
     command = [str(TOOLKIT / "bin" / "nvcc"), "-arch=sm_80", "-g", *flags, *libraries, "-o", str(program), *sources]
     subprocess.run(command, check=True, cwd=folder)
     return program
 
 
-def run(program: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--", str(program)]
+def run(*program: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--", *map(str, program)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
 
 
-def assert_passes(program: Path) -> None:
-    done = run(program)
+def assert_passes(*program: object) -> None:
+    done = run(*program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not simulated" not in done.stderr
 
 
+@pytest.mark.parametrize("runtime", ["shared", "static"])
 @pytest.mark.parametrize("flags", [(), ("-rdc=true",)], ids=["whole program", "relocatable device code"])
-def test_variables_have_the_values_of_their_source(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    assert_passes(build(tmp_path, {"variables.cu": VARIABLES}, *flags))
+def test_variables_have_the_values_of_their_source(tmp_path: Path, flags: tuple[str, ...], runtime: str) -> None:
+    assert_passes(build(tmp_path, {"variables.cu": VARIABLES}, *flags, runtime=runtime))
 
 
 def test_objects_with_equal_names_keep_their_variables_apart(tmp_path: Path) -> None:
@@ -153,12 +184,23 @@ def test_objects_with_equal_names_keep_their_variables_apart(tmp_path: Path) -> 
     assert_passes(build(tmp_path, objects | {"main.cu": MAIN.format(functions=functions, checks=checks)}))
 
 
-def test_threads_have_default_streams_of_their_own(tmp_path: Path) -> None:
-    assert_passes(build(tmp_path, {"threads.cu": PER_THREAD}, "--default-stream", "per-thread"))
+@pytest.mark.parametrize("runtimes", [2, 5, 10])
+def test_runtimes_in_one_process_share_a_device_and_no_variable(tmp_path: Path, runtimes: int) -> None:
+    library = build(tmp_path, {"library.cu": LIBRARY}, "-shared", "-Xcompiler", "-fPIC", runtime="static")
+    copies = [tmp_path / f"library_{number}.so" for number in range(runtimes)]
+    for copy in copies:
+        copy.write_bytes(library.read_bytes())
+    assert_passes(sys.executable, "-c", LOAD, *copies)
 
 
-def test_faults_are_found_at_their_lines(tmp_path: Path) -> None:
-    done = run(build(tmp_path, {"faulty.cu": FAULTY}))
+@pytest.mark.parametrize("runtime", ["shared", "static"])
+def test_threads_have_default_streams_of_their_own(tmp_path: Path, runtime: str) -> None:
+    assert_passes(build(tmp_path, {"threads.cu": PER_THREAD}, "--default-stream", "per-thread", runtime=runtime))
+
+
+@pytest.mark.parametrize("runtime", ["shared", "static"])
+def test_faults_are_found_at_their_lines(tmp_path: Path, runtime: str) -> None:
+    done = run(build(tmp_path, {"faulty.cu": FAULTY}, runtime=runtime))
     assert done.returncode == 1, done.stdout + done.stderr
     rules = set(re.findall(r"rule: +(\w+)", done.stdout))
     assert rules == {"conflicting_uses_are_ordered", "freed_memory_is_not_used"}, done.stdout
