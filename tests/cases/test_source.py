@@ -61,7 +61,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path, monkeypatch: 
         raise AssertionError("the file was opened")
 
     monkeypatch.setattr(Path, "open", no_open)
-    with pytest.raises(CaseError, match=rf"{100 << 20} bytes.*at most {FILE_BYTES_MAX}"):
+    with pytest.raises(CaseError, match=rf"{100 << 20:,} bytes.*at most {FILE_BYTES_MAX:,}"):
         read_source(path)
 
 

@@ -25,7 +25,8 @@ free b
 GOLDEN = """\
 cases/pool/squeeze.case:11: operation 2 on 'reference:pool.no_squeeze': b = allocate 100663296
   rule:      request_fits_but_out_of_memory (violation)
-  expected:  allocated: it takes at most 100663296 bytes and 134217728 are certainly free
+  expected:  allocated: it takes at most 100,663,296 bytes (96 MiB), and 134,217,728 bytes (128 MiB) are \
+certainly free
   observed:  out of memory
   kind:      missing retry
   reproduce: pytest 'cases/pool/squeeze.case' --quiesce-backend=reference:pool.no_squeeze
@@ -60,7 +61,7 @@ def test_an_error_in_the_wire_protocol_is_told_whole_once(project: Project) -> N
     result.assert_outcomes(failed=3)
     output = result.stdout.str()
     assert output.count("  rule:      driver_answers_in_protocol") == 1
-    assert output.count("error in the wire protocol again, which is shown for cases/pool/case_0.case\n") == 2
+    assert output.count("the same error of the driver program in the wire protocol as in cases/pool/case_0.case\n") == 2
 
 
 CONTROL = "title: Blocks come and go, number {number}\nkind: control\n\na = allocate 64\nfree a\n"

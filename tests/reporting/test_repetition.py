@@ -19,7 +19,7 @@ def test_twelve_cases_are_one_failure_with_a_count() -> None:
     assert failure.result == failing(0)
     assert failure.text().count(IN_PROTOCOL) == 1
     assert failure.text().endswith(
-        "\n  also in:   11 other cases of this driver: pool/case_01, pool/case_02, pool/case_03, pool/case_04, "
+        "\n  also in:   11 other cases of this driver program: pool/case_01, pool/case_02, pool/case_03, pool/case_04, "
         "pool/case_05 and 6 more"
     )
 
@@ -28,7 +28,7 @@ def test_one_case_has_no_others() -> None:
     (failure,) = told_once([failing(1)])
     assert "also in" not in failure.text()
     (first,) = told_once([failing(1), failing(2)])
-    assert first.text().endswith("1 other case of this driver: pool/case_02")
+    assert first.text().endswith("1 other case of this driver program: pool/case_02")
 
 
 def test_each_driver_is_told_of() -> None:

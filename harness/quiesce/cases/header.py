@@ -121,7 +121,7 @@ _NAMED: Final[Mapping[CaseKind, frozenset[str]]] = {
 def _check_kind(kind: CaseKind, single: Mapping[str, _Entry]) -> None:
     for key in ("fault", "finds"):
         if key in single and key not in _NAMED[kind]:
-            why = "a control stays green under everything"
+            why = "a control passes with every fault"
             if kind is CaseKind.FOUND:
                 why = "a found case failed on a backend, not on a fault"
             raise single[key].error(

@@ -69,9 +69,9 @@ def read_manifest(path: Path) -> Subject:
     )
     table.finish()
     if subject.run is None and not subject.programs:
-        table.refuse("nothing is run", "[run] with the command of a driver, or [[programs]]")
+        table.refuse("nothing is run", "[run] with the command of a driver program, or [[programs]]")
     if subject.run is not None and not subject.cases:
-        table.refuse("missing", 'cases = ["pool/*", "sizes/*"], what the driver is driven by', "cases")
+        table.refuse("missing", 'cases = ["pool/*", "sizes/*"], the cases that the driver program runs', "cases")
     return subject
 
 
