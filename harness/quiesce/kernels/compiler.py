@@ -9,7 +9,8 @@ from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.translation.kernel import translate_kernel
 
-_OPTIMISATION = 2
+_OPTIMISATION = 1
+"""More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 
 
 def compile_kernel(module: Module, entry: str) -> bytes:
@@ -29,10 +30,9 @@ def compile_text(text: str) -> bytes:
         raise RefusedKernel(f"it was not translated to anything valid ({str(error)[:300]})") from None
     tuning = llvm.create_pipeline_tuning_options(speed_level=_OPTIMISATION)
     tuning.loop_vectorization = True
-    tuning.slp_vectorization = False
-    llvm.create_pass_builder(machine, tuning).getModulePassManager().run(
-        parsed, llvm.create_pass_builder(machine, tuning)
-    )
+    tuning.slp_vectorization = tuning.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(parsed, builder)
     return bytes(machine.emit_object(parsed))
 
 

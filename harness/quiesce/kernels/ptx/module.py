@@ -13,6 +13,7 @@ from quiesce.kernels.ptx.tokens import END, Lines, Tokens
 
 _TOP: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{;]', re.DOTALL)
 _BRACES: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{}]', re.DOTALL)
+_HIDDEN_BRACE: Final = re.compile(r'//[^{}\n]*[{}]|/\*|"[^"{}\n]*[{}]')
 _FUNCTION: Final = re.compile(r"\.(?:entry|func)\b")
 _VARIABLE: Final = re.compile(r"\.(?:global|const|shared|tex)\b")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -127,6 +128,19 @@ class Module:
                 at = end + 1
 
     def _closing_brace(self, at: int) -> int:
+        """Return where a brace closes; comments and strings are looked at only if one has a brace in it."""
+        end, depth = at, 1
+        while depth:
+            closing = self.text.find("}", end)
+            if closing < 0:
+                break
+            depth += self.text.count("{", end, closing) - 1
+            end = closing + 1
+        if not depth and not _HIDDEN_BRACE.search(self.text, at, end):
+            return end - 1
+        return self._closing_brace_by_words(at)
+
+    def _closing_brace_by_words(self, at: int) -> int:
         depth = 1
         opened = at
         while found := _BRACES.search(self.text, at):

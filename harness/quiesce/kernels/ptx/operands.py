@@ -17,6 +17,9 @@ class Register:
     name: str
     type: Type
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Integer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from quiesce.errors import RefusedKernel
@@ -26,7 +27,7 @@ from quiesce.kernels.ptx.operands import (
 from quiesce.kernels.ptx.scopes import Scopes
 from quiesce.kernels.ptx.special_registers import SPECIAL_REGISTERS
 from quiesce.kernels.ptx.tokens import END, Tokens
-from quiesce.kernels.ptx.types import TYPES
+from quiesce.kernels.ptx.types import TYPES, Type
 
 _BRANCHES = frozenset({"bra", "brx"})
 
@@ -52,6 +53,14 @@ def parse_function(module: Module, text: FunctionText) -> Function:
     )
 
 
+@functools.lru_cache(4096)
+def _parse_opcode(text: str) -> tuple[str, tuple[str, ...], tuple[Type, ...]]:
+    """Split ``ld.shared::cta.u32`` into its opcode, its modifiers and its types."""
+    opcode, *words = text.replace("::", "\0").split(".")
+    modifiers = tuple(word.replace("\0", "::") for word in words if word not in TYPES)
+    return opcode, modifiers, tuple(TYPES[word] for word in words if word in TYPES)
+
+
 class _Parser:
     """Reads statements one after another. What they declare goes to the scopes."""
 
@@ -63,6 +72,8 @@ class _Parser:
         self._item_scopes: dict[int, int] = {}
         self._targets: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._location = (0, 0)
+        self._words: dict[str, Operand] = {}
+        """What single words mean here, until another block or declaration changes it."""
 
     def parse(self) -> None:
         """Read the whole body."""
@@ -70,9 +81,11 @@ class _Parser:
         while (word := tokens.peek()) != END:
             if word == "{":
                 tokens.next()
+                self._words = {}
                 self.scopes.open()
             elif word == "}":
                 tokens.next()
+                self._words = {}
                 if not self.scopes.close():
                     raise tokens.refuse("a brace closes nothing")
             elif word == ";":
@@ -98,8 +111,10 @@ class _Parser:
             while tokens.next() not in (";", END):
                 pass
         elif word == ".reg":
+            self._words = {}
             self._parse_registers()
         elif word in (".local", ".shared", ".param"):
+            self._words = {}
             for each in parse_variables(tokens, is_external=False):
                 self.scopes.declare_variable(each)
         else:
@@ -158,7 +173,7 @@ class _Parser:
         tokens = self.tokens
         start, line = tokens.places[tokens.at], tokens.line()
         guard = self._parse_guard()
-        opcode, *words = tokens.next().replace("::", "\0").split(".")
+        opcode, modifiers, types = _parse_opcode(tokens.next())
         operands: list[Operand] = []
         while tokens.peek() not in (";", END):
             operands.append(self._parse_operand())
@@ -170,8 +185,8 @@ class _Parser:
         tokens.expect(";")
         instruction = Instruction(
             opcode=opcode,
-            modifiers=tuple(word.replace("\0", "::") for word in words if word not in TYPES),
-            types=tuple(TYPES[word] for word in words if word in TYPES),
+            modifiers=modifiers,
+            types=types,
             operands=tuple(operands),
             guard=guard,
             text=text,
@@ -196,6 +211,10 @@ class _Parser:
     def _parse_operand(self) -> Operand:
         tokens = self.tokens
         word = tokens.peek()
+        known = self._words.get(word)
+        if known is not None and tokens.words[tokens.at + 1] in (",", ";"):
+            tokens.at += 1
+            return known
         if word == "[":
             return self._parse_address()
         if word == "{":
@@ -203,6 +222,8 @@ class _Parser:
         if word == "(":
             return Group(self._parse_elements("(", ")"))
         first = self._parse_simple()
+        if tokens.words[tokens.at - 1] == word:
+            self._words[word] = first
         if tokens.skip("|"):
             second = self._parse_simple()
             if not isinstance(first, Register | Sink) or not isinstance(second, Register | Sink):

@@ -64,6 +64,8 @@ class Emitter(Code):
         self.suspension: Suspension | None = None
         """How the thread waits, in a kernel in which some do."""
         self._registers: dict[Register, str] = {}
+        self._known: dict[Register, str] = {}
+        """Values of registers that the lines since the last label wrote or read."""
         self._scratch: list[int] = []
         self._pointers: dict[str, str] = {}
         self.memory: dict[str, str] = {}
@@ -79,6 +81,11 @@ class Emitter(Code):
     def refuse(self, reason: str) -> RefusedKernel:
         """Return an error about the instruction that is translated."""
         return refuse(self.instruction, reason)
+
+    def place(self, label: str) -> None:
+        """Begin a block, in which registers may have other values than in the one before."""
+        super().place(label)
+        self._known.clear()
 
     # -- registers
 
@@ -136,7 +143,9 @@ class Emitter(Code):
         bits = register.type.bits
         if bits != type_.bits and not (wider and bits > type_.bits > 1):
             raise self.refuse(f"register '{register.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
-        value = self.define(f"load i{bits}, ptr {self.slot(register)}")
+        value = self._known.get(register)
+        if value is None:
+            value = self._known[register] = self.define(f"load i{bits}, ptr {self.slot(register)}")
         return self.cast(value, bits, type_.bits)
 
     def _read_integer(self, value: int, type_: Type) -> str:
@@ -178,9 +187,8 @@ class Emitter(Code):
                 bits = operand.type.bits
                 if bits != type_.bits and not (wider and bits > type_.bits > 1):
                     raise self.refuse(f"register '{operand.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
-                self.emit(
-                    f"store i{bits} {self.cast(value, type_.bits, bits, type_.is_signed)}, ptr {self.slot(operand)}"
-                )
+                whole = self._known[operand] = self.cast(value, type_.bits, bits, type_.is_signed)
+                self.emit(f"store i{bits} {whole}, ptr {self.slot(operand)}")
             case Vector(elements=elements) if elements and f"b{type_.bits // len(elements)}" in TYPES:
                 bits = type_.bits // len(elements)
                 for number, element in enumerate(elements):

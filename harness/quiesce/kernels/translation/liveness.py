@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Register
 from quiesce.kernels.translation.flow import Flow
-from quiesce.kernels.translation.roles import registers_read, registers_written
+from quiesce.kernels.translation.roles import effects_of
 
 _Effect = tuple[int, int]
 """The registers that an instruction reads, and those whose old values it ends, as sets of bits."""
@@ -64,10 +64,11 @@ def liveness_of(flow: Flow) -> Liveness:
 
 
 def _effect(instruction: Instruction, numbers: dict[Register, int]) -> _Effect:
+    registers_read, registers_written = effects_of(instruction)
     read = ended = 0
-    for register in registers_read(instruction):
+    for register in registers_read:
         read |= 1 << numbers.setdefault(register, len(numbers))
-    for register in registers_written(instruction):
+    for register in registers_written:
         bit = 1 << numbers.setdefault(register, len(numbers))
         ended |= 0 if instruction.guard else bit
     return read, ended

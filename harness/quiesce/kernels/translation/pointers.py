@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction
-from quiesce.kernels.ptx.operands import Address, Register, Symbol
+from quiesce.kernels.ptx.operands import Address, Register, Symbol, registers_in
 from quiesce.kernels.ptx.types import TYPES
 from quiesce.kernels.translation.emitter import Emitter
-from quiesce.kernels.translation.roles import registers_written
+from quiesce.kernels.translation.roles import written_operands
 
 _U64: Final = TYPES["u64"]
 _ACCESSES: Final = frozenset({"ld", "ldu", "st", "atom", "red"})
@@ -26,8 +26,8 @@ def find_pointers(function: Function) -> frozenset[Register]:
     definitions: dict[Register, list[Instruction]] = {}
     wanted: list[Register] = []
     for instruction in function.instructions():
-        for register in registers_written(instruction):
-            if register.type.bits == 64:
+        for operand in written_operands(instruction):
+            for register in registers_in(operand):
                 definitions.setdefault(register, []).append(instruction)
         if instruction.opcode in _ACCESSES and "shared" not in instruction.modifiers:
             wanted += [
@@ -89,7 +89,7 @@ def pointer_keeper(e: Emitter, i: Instruction) -> Callable[[], None]:
     Its sources are read at once, since the result may take the place of one of them.
     """
     target = i.operands[0] if i.operands else None
-    if not isinstance(target, Register) or not e.has_pointer(target) or target not in registers_written(i):
+    if not isinstance(target, Register) or not e.has_pointer(target) or not written_operands(i):
         return _nothing
     slot = e.pointer_slot(target)
     pointer = _moved_pointer(e, i)

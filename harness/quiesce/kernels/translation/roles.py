@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.kernels.ptx.function import Instruction
-from quiesce.kernels.ptx.operands import Address, Group, Operand, Register, registers_in
+from quiesce.kernels.ptx.operands import Address, Group, Integer, Operand, Register, registers_in
 from quiesce.kernels.ptx.types import PREDICATE
 
 CARRY: Final = Register("%carry@", PREDICATE)
@@ -51,21 +51,26 @@ def written_operands(instruction: Instruction) -> tuple[Operand, ...]:
     return operands[:1]
 
 
-def registers_written(instruction: Instruction) -> set[Register]:
-    """Return the registers that an instruction gives a value, if its guard lets it."""
-    written = {register for operand in written_operands(instruction) for register in registers_in(operand)}
-    if "cc" in instruction.modifiers:
-        written.add(CARRY)
-    return written
-
-
-def registers_read(instruction: Instruction) -> set[Register]:
-    """Return the registers whose values an instruction depends on."""
+def effects_of(instruction: Instruction) -> tuple[list[Register], list[Register]]:
+    """Return the registers whose values an instruction depends on, and those that it gives a value."""
+    operands = instruction.operands
     count = len(written_operands(instruction))
-    read = {register for operand in instruction.operands[count:] for register in registers_in(operand)}
-    if instruction.guard:
-        read.add(instruction.guard.register)
-        read |= registers_written(instruction)  # they keep their values where it does not run
+    written = _registers(operands[:count])
+    read = _registers(operands[count:])
+    if "cc" in instruction.modifiers:
+        written.append(CARRY)
     if instruction.opcode in _READS_CARRY:
-        read.add(CARRY)
-    return read
+        read.append(CARRY)
+    if instruction.guard:  # what is written keeps its value where the instruction does not run
+        read += [instruction.guard.register, *written]
+    return read, written
+
+
+def _registers(operands: tuple[Operand, ...]) -> list[Register]:
+    found = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand)
+        elif not isinstance(operand, Integer):
+            found += registers_in(operand)
+    return found
