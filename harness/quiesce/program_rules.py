@@ -20,7 +20,7 @@ RULES: Final[Mapping[str, str]] = {
     NOT_USED_FREED: "A block is not used after it was freed.",
     INSIDE: "A use of a block begins and ends within it.",
     AFTER_UNCHANGED: "Nothing is written to the bytes after a block.",
-    LIVE_HANDLES: "A stream, an event or a graph is not used after it was destroyed.",
+    LIVE_HANDLES: "A stream, an event, a graph or a handle of a library is not used after it was destroyed.",
     COPIED_DIRECTLY: "Pinned memory that the program asked about is copied directly, not through another pinned block.",
     ORDERED: "Two uses of the same bytes, one of them a write, are ordered by a stream, an event or a wait.",
 }

@@ -13,7 +13,7 @@ import pytest
 from tests.simulator.conftest import Compile, Run
 
 from quiesce.simulator.elf_reading import SymbolKind, read_dependencies, read_symbols
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 
 LIBRARY = StubLibrary(
     "librocblas.so.4",
@@ -127,6 +127,34 @@ print(all(library[f"f{number}"]() == number for number in range(0, 7000, 7)))
     )
     assert done.stdout == "True\n"
     assert done.stderr.splitlines()[-1].startswith("quiesce: f6993 (libmany.so) is not simulated: it returns 6993;")
+
+
+def test_a_function_goes_on_in_a_needed_library(
+    tmp_path: Path, library: Path, compile_c: Compile, run_python: Run
+) -> None:
+    target = compile_c("libtarget.so", "double sum(int a, double b) { return a + b; }", "-shared", "-fPIC")
+    forwards = tuple(Forward(f"renamed{number}", "sum") for number in range(3))
+    made = StubLibrary(
+        "libfront.so", (StubFunction("stub", 5),), (StubObject("table", 8),), (str(target),), (), forwards
+    )
+    front = tmp_path / made.soname
+    front.write_bytes(write_library(made))
+    names = {"stub", "table", *(forward.name for forward in forwards)}
+    assert {symbol.name for symbol in read_symbols(front) if symbol.defined} == names
+    done = run_python(CALL_FORWARDS, front)
+    assert (done.returncode, done.stdout) == (0, "3.5 3.5 3.5 5 0\n"), done.stderr
+    assert "renamed" not in done.stderr, "nothing is said of what is there"
+
+
+CALL_FORWARDS = """
+import ctypes, sys
+front = ctypes.CDLL(sys.argv[1])
+for number in range(3):
+    function = getattr(front, f"renamed{number}")
+    function.restype, function.argtypes = ctypes.c_double, (ctypes.c_int, ctypes.c_double)
+    print(function(1, 2.5), end=" ")
+print(front.stub(), ctypes.c_int64.in_dll(front, "table").value)
+"""
 
 
 def test_threads_that_call_at_once_print_one_line(library: Path, run_python: Run) -> None:

@@ -14,11 +14,13 @@ from quiesce.simulator.cache import cache_folder
 from quiesce.simulator.command_lines import Command
 from quiesce.simulator.elf_reading import read_dependencies
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.lookalikes import write_lookalikes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 
 LONG_AGO = 10**18
+SIMULATED = parse_flavour("hip:7")
 
 
 class Environment:
@@ -61,7 +63,7 @@ class Environment:
         folder = self._folder / f"run{len(list(self._folder.glob('run*')))}"
         folder.mkdir()
         os.utime(self._folder, ns=(LONG_AGO, LONG_AGO))
-        write_lookalikes(folder, self.runtime, ("libamdhip64.so.7",), self.command())
+        write_lookalikes(folder, self.runtime, SIMULATED, self.command())
         assert all(read_dependencies(path).soname == path.name.removeprefix("last-") for path in folder.iterdir())
         return {path.name for path in folder.iterdir()}
 
@@ -74,7 +76,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     return made
 
 
-NAMES = {"libamdhip64.so.7", "libhipblas.so.3"}
+NAMES = {*SIMULATED.libraries, "libhipblas.so.3"}
 
 
 def test_a_second_run_does_not_look_again(environment: Environment) -> None:
@@ -83,9 +85,9 @@ def test_a_second_run_does_not_look_again(environment: Environment) -> None:
 
 def test_what_was_changed_just_now_is_not_kept(environment: Environment) -> None:
     environment.install("module.so", "libhiprand.so.1")
-    assert environment.written() == {"libamdhip64.so.7", "libhiprand.so.1"}
+    assert environment.written() == {*SIMULATED.libraries, "libhiprand.so.1"}
     environment.settle()
-    assert environment.written() == {"libamdhip64.so.7", "libhiprand.so.1"}
+    assert environment.written() == {*SIMULATED.libraries, "libhiprand.so.1"}
     assert environment.looked == 2
 
 
@@ -110,7 +112,7 @@ def test_a_library_that_appears_where_one_was_looked_for_is_seen(environment: En
         if present:
             real.mkdir()
             (real / "librocblas.so.5").write_bytes(write_library(StubLibrary("librocblas.so.5")))
-        write_lookalikes(run, environment.runtime, ("libamdhip64.so.7",), environment.command(searched))
+        write_lookalikes(run, environment.runtime, SIMULATED, environment.command(searched))
         assert (run / "librocblas.so.5").exists() is not present
 
 

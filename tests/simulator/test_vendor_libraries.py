@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from quiesce.simulator.vendor_libraries import FAMILIES, NOT_SIMULATED, Family, answer, family_of, owns
+from quiesce.simulator.vendor_libraries import FAMILIES, NOT_SIMULATED, Family, answer, family_of, owns, simulated_name
 
 VENDORS = """
 libcudart.so.12 libcuda.so.1 libcublasLt.so.12 libcudnn_ops_infer.so.8 libnvrtc-builtins.so.12.4 libnccl.so.2
@@ -85,6 +85,25 @@ def test_no_family_answers_with_success(family: Family) -> None:
 )
 def test_a_function_belongs_to_the_library_whose_name_it_bears(soname: str, function: str, owned: bool) -> None:
     assert owns(soname, function) == owned
+
+
+@pytest.mark.parametrize(
+    ("soname", "target", "name"),
+    [
+        ("libcublas.so.12", "simulated_cublasCreate_v2", "cublasCreate_v2"),
+        ("libcublas-0a1b2c3d.so.12.4.5", "simulated_cublasCreate_v2", "cublasCreate_v2"),
+        ("libcufft.so.11", "simulated_cublasCreate_v2", None),
+        ("libcublas.so.12", "cublasCreate_v2", None),
+        ("libcudnn.so.8", "simulated_8_cudnnCreate", "cudnnCreate"),
+        ("libcudnn.so.8", "simulated_9_cudnnCreate", None),
+        ("libcudnn_ops.so.9.1.0", "simulated_9_cudnnCreate", "cudnnCreate"),
+        ("libcudnn.so", "simulated_9_cudnnCreate", "cudnnCreate"),
+        ("libcudnn.so", "simulated_8_cudnnCreate", None),
+        ("libcublas.so.12", "quiesce_open", None),
+    ],
+)
+def test_a_simulated_function_stands_for_one_of_its_library(soname: str, target: str, name: str | None) -> None:
+    assert simulated_name(soname, target) == name
 
 
 def test_no_library_belongs_to_two_families() -> None:

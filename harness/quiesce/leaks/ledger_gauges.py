@@ -16,6 +16,7 @@ from quiesce.leaks.quantities import (
     DEVICE,
     EVENTS,
     GRAPHS,
+    LIBRARY_HANDLES,
     LINKERS,
     MANAGED,
     MODULES,
@@ -29,7 +30,7 @@ from quiesce.leaks.quantities import (
     Quantity,
 )
 from quiesce.simulator.launch import SETTINGS_VARIABLE
-from quiesce.simulator.ledger import LiveThing, Thing
+from quiesce.simulator.ledger import OF_LIBRARIES, LiveThing, Thing
 from quiesce.simulator.own_machine import OwnMachine
 
 
@@ -57,6 +58,7 @@ KINDS: Final = (
     _Kind(RESERVATIONS, "reservations of addresses", (Thing.RESERVATION,), "reservations"),
     _Kind(LINKERS, "linkers", (Thing.LINKER,), "linkers"),
     _Kind(USER_OBJECTS, "user objects", (Thing.USER_OBJECT,), "objects"),
+    _Kind(LIBRARY_HANDLES, "handles of cuBLAS, cuFFT, NCCL and other libraries", OF_LIBRARIES, "handles"),
 )
 
 

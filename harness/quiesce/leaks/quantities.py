@@ -27,6 +27,7 @@ TEXTURES: Final = "textures"
 RESERVATIONS: Final = "reservations"
 LINKERS: Final = "linkers"
 USER_OBJECTS: Final = "user-objects"
+LIBRARY_HANDLES: Final = "library-handles"
 FREE_MEMORY: Final = "free-memory"
 
 IN_LEDGER: Final = (
@@ -43,6 +44,7 @@ IN_LEDGER: Final = (
     RESERVATIONS,
     LINKERS,
     USER_OBJECTS,
+    LIBRARY_HANDLES,
 )
 """What the ledger of ``quiesce exec`` counts."""
 

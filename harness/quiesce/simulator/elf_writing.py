@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.simulator import stub_code
+from quiesce.simulator.elf_names import C_LIBRARY, Names, elf_hash, version_wanted, versions_defined
 
 _PAGE_BYTES: Final = 4096
 _FILE_HEADER_BYTES: Final = 64
 _SEGMENT_BYTES: Final = 56
-_C_LIBRARY: Final = "libc.so.6"
-_C_LIBRARY_VERSION: Final = "GLIBC_2.2.5"  # the first of glibc on x86-64
+_OF_C_LIBRARY: Final = frozenset({"write", "abort"})
 _OBJECT_ALIGNMENT_BYTES: Final = 64
 _ALLOCATED: Final = 2
 _WRITABLE: Final = 1 | _ALLOCATED
@@ -42,6 +42,14 @@ class StubFunction:
 
     name: str
     answer: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A function to define that goes on in a function of a needed library, which has another name there."""
+
+    name: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class StubLibrary:
     """Names, or absolute paths, which the loader opens as they are."""
     versions: tuple[str, ...] = ()
     """The versions that clients name when they refer to it. They apply to the library as a whole."""
+    forwards: tuple[Forward, ...] = ()
 
 
 def write_library(library: StubLibrary) -> bytes:
@@ -78,7 +87,12 @@ def write_library(library: StubLibrary) -> bytes:
 
 
 def _defined_names(library: StubLibrary) -> list[str]:
-    return [function.name for function in library.functions] + [variable.name for variable in library.objects]
+    functions = [each.name for each in library.functions] + [each.name for each in library.forwards]
+    return functions + [each.name for each in library.objects]
+
+
+def _imported_names(library: StubLibrary) -> tuple[str, ...]:
+    return (*stub_code.IMPORTS, *(forward.target for forward in library.forwards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,43 +124,16 @@ def _fixed(
     )
 
 
-class _Names:
-    """A table of names that end with NUL."""
-
-    def __init__(self) -> None:
-        self._content = bytearray(b"\0")
-        self._offsets: dict[str, int] = {"": 0}
-
-    def add(self, name: str) -> int:
-        if name not in self._offsets:
-            self._offsets[name] = len(self._content)
-            self._content += name.encode("utf-8", "surrogateescape") + b"\0"
-        return self._offsets[name]
-
-    def content(self) -> bytes:
-        return bytes(self._content)
-
-
-def _hash(name: str) -> int:
-    """Return the hash of the System V ABI."""
-    value = 0
-    for byte in name.encode("utf-8", "surrogateescape"):
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ (high >> 24)) & ~high
-    return value
-
-
 def _sections(library: StubLibrary) -> list[_Section]:
-    names = _Names()
+    names = Names()
     symbols = _Symbols(library, names)
-    defined, defined_count = _versions_defined(names, tuple(dict.fromkeys((library.soname, *library.versions))))
-    wanted = _version_wanted(names, number=defined_count + 1)
-    needed = [(1, names.add(name)) for name in dict.fromkeys((*library.needed, _C_LIBRARY))]
+    defined, defined_count = versions_defined(names, tuple(dict.fromkeys((library.soname, *library.versions))))
+    wanted = version_wanted(names, number=defined_count + 1)
+    needed = [(1, names.add(name)) for name in dict.fromkeys((*library.needed, C_LIBRARY))]
     needed.append((14, names.add(library.soname)))
     records = _Records(library, names)
     own = names.content()
-    functions = len(library.functions)
+    functions, forwards, pointers = len(library.functions), len(library.forwards), len(_imported_names(library))
     read_only = [
         _fixed(".hash", 5, symbols.hash_table(), 8, 4, ".dynsym"),
         symbols.section(),
@@ -154,19 +141,20 @@ def _sections(library: StubLibrary) -> list[_Section]:
         _fixed(".gnu.version", 0x6FFFFFFF, symbols.versions(defined_count + 1), 2, 2, ".dynsym"),
         _fixed(".gnu.version_d", 0x6FFFFFFD, defined, 8, 0, ".dynstr", defined_count),
         _fixed(".gnu.version_r", 0x6FFFFFFE, wanted, 8, 0, ".dynstr", 1),
-        _Section(".rela.dyn", 4, _ALLOCATED, 24 * len(stub_code.IMPORTS), _relocations, 8, 24, ".dynsym"),
+        _Section(".rela.dyn", 4, _ALLOCATED, 24 * pointers, lambda at: _relocations(at, pointers), 8, 24, ".dynsym"),
         _Section(".rodata", 1, _ALLOCATED, records.size_bytes, records.content),
-        *_frame_sections(functions),
+        *_frame_sections(functions + forwards),
     ]
     ends = [function.answer is None for function in library.functions]
     code = _Section(
-        ".text", 1, _EXECUTABLE, stub_code.text_bytes(functions), lambda at: stub_code.text(_places(at), ends), 16
-    )
-    dynamic = _dynamic(needed, len(own), defined_count)
+        ".text", 1, _EXECUTABLE, stub_code.text_bytes(functions + forwards),
+        lambda at: stub_code.text(_places(at), ends, forwards), 16,
+    )  # fmt: skip
+    dynamic = _dynamic(needed, len(own), defined_count, pointers)
     objects_bytes = sum(_object_bytes(each) for each in library.objects)
     writable = [
         dynamic,
-        _Section(".got", 1, _WRITABLE, 8 * len(stub_code.IMPORTS), lambda _: bytes(8 * len(stub_code.IMPORTS)), 8, 8),
+        _Section(".got", 1, _WRITABLE, 8 * pointers, lambda _: bytes(8 * pointers), 8, 8),
         _Section(".bss", 8, _WRITABLE, _said_bytes(functions) + objects_bytes, lambda _: b"", _OBJECT_ALIGNMENT_BYTES),
     ]
     return [*read_only, code, *writable]
@@ -192,29 +180,32 @@ def _frame_sections(functions: int) -> Iterator[_Section]:
 
 def _places(at: Mapping[str, int]) -> stub_code.Places:
     pointers = {name: at[".got"] + 8 * index for index, name in enumerate(stub_code.IMPORTS)}
-    return stub_code.Places(at[".text"], at[".rodata"], at[".bss"], pointers)
+    return stub_code.Places(at[".text"], at[".rodata"], at[".bss"], pointers, at[".got"] + 8 * len(pointers))
 
 
 class _Symbols:
-    """The table of dynamic symbols: those imported first, then the functions, then the objects."""
+    """The table of dynamic symbols: those imported first, then the functions, forwards included, then the objects."""
 
-    def __init__(self, library: StubLibrary, names: _Names) -> None:
-        self._imports = [names.add(name) for name in stub_code.IMPORTS]
+    def __init__(self, library: StubLibrary, names: Names) -> None:
+        self._imported = _imported_names(library)
+        self._imports = [names.add(name) for name in self._imported]
+        self._stubs = len(library.functions)
         self._functions = [names.add(each.name) for each in library.functions]
+        self._functions += [names.add(each.name) for each in library.forwards]
         self._objects = [(names.add(each.name), each.size_bytes, _object_bytes(each)) for each in library.objects]
-        self._names = [*stub_code.IMPORTS, *_defined_names(library)]
+        self._names = [*self._imported, *_defined_names(library)]
 
     def hash_table(self) -> bytes:
         count = 1 + len(self._names)
         buckets, chain = [0] * count, [0] * count
         for index, name in enumerate(self._names, 1):
-            bucket = _hash(name) % count
+            bucket = elf_hash(name) % count
             chain[index], buckets[bucket] = buckets[bucket], index
         return struct.pack(f"<{2 + 2 * count}I", count, count, *buckets, *chain)
 
     def versions(self, of_c_library: int) -> bytes:
         # 1 is the base version: unversioned, and global
-        numbers = [0, *(1 if name == "quiesce_not_simulated" else of_c_library for name in stub_code.IMPORTS)]
+        numbers = [0, *(of_c_library if name in _OF_C_LIBRARY else 1 for name in self._imported)]
         numbers += [1] * (len(self._functions) + len(self._objects))
         return struct.pack(f"<{len(numbers)}H", *numbers)
 
@@ -224,45 +215,30 @@ class _Symbols:
     def _content(self, at: Mapping[str, int]) -> bytes:
         pack = struct.Struct("<IBBHQQ").pack
         made = [bytes(24)]
-        for name, offset in zip(stub_code.IMPORTS, self._imports, strict=True):
+        for name, offset in zip(self._imported, self._imports, strict=True):
             made.append(pack(offset, 0x20 if name == "quiesce_not_simulated" else 0x12, 0, 0, 0, 0))
         address = at[".text"] + stub_code.ENTRIES_OFFSET
         for offset in self._functions:
             made.append(pack(offset, 0x12, 0, at["index:.text"], address, 13))
             address += stub_code.ENTRY_BYTES
-        address = at[".bss"] + _said_bytes(len(self._functions))
+        address = at[".bss"] + _said_bytes(self._stubs)
         for offset, size_bytes, taken_bytes in self._objects:
             made.append(pack(offset, 0x11, 0, at["index:.bss"], address, size_bytes))
             address += taken_bytes
         return b"".join(made)
 
 
-def _relocations(at: Mapping[str, int]) -> bytes:
+def _relocations(at: Mapping[str, int], pointers: int) -> bytes:
     glob_dat = 6  # R_X86_64_GLOB_DAT: the symbol's address
     return b"".join(
-        struct.pack("<QQq", at[".got"] + 8 * index, (index + 1) << 32 | glob_dat, 0)
-        for index in range(len(stub_code.IMPORTS))
+        struct.pack("<QQq", at[".got"] + 8 * index, (index + 1) << 32 | glob_dat, 0) for index in range(pointers)
     )
-
-
-def _versions_defined(names: _Names, versions: Sequence[str]) -> tuple[bytes, int]:
-    made = b""
-    for number, name in enumerate(versions, 1):
-        following = 28 if number < len(versions) else 0
-        made += struct.pack("<HHHHIII", 1, int(number == 1), number, 1, _hash(name), 20, following)
-        made += struct.pack("<II", names.add(name), 0)
-    return made, len(versions)
-
-
-def _version_wanted(names: _Names, number: int) -> bytes:
-    version = struct.pack("<IHHII", _hash(_C_LIBRARY_VERSION), 0, number, names.add(_C_LIBRARY_VERSION), 0)
-    return struct.pack("<HHIII", 1, 1, names.add(_C_LIBRARY), 16, 0) + version
 
 
 class _Records:
     """What the code knows of each function, the messages, and the texts to return."""
 
-    def __init__(self, library: StubLibrary, names: _Names) -> None:
+    def __init__(self, library: StubLibrary, names: Names) -> None:
         self._rows: list[tuple[int, int, int, int, int]] = []
         self._texts = bytearray()
         start = stub_code.RECORD.size * len(library.functions)
@@ -304,8 +280,7 @@ def _message(function: StubFunction, soname: str) -> bytes:
     return line.encode("utf-8", "surrogateescape")
 
 
-def _dynamic(needed: Sequence[tuple[int, int]], strings_bytes: int, versions: int) -> _Section:
-    relocations = len(stub_code.IMPORTS)
+def _dynamic(needed: Sequence[tuple[int, int]], strings_bytes: int, versions: int, relocations: int) -> _Section:
     numbers = [*needed, (10, strings_bytes), (11, 24), (8, 24 * relocations), (9, 24)]
     numbers += [(0x6FFFFFFD, versions), (0x6FFFFFFF, 1)]
     places = [(4, ".hash"), (5, ".dynstr"), (6, ".dynsym"), (7, ".rela.dyn")]
@@ -375,7 +350,7 @@ def _program_header(segment: _Segment, at: Mapping[str, int], sizes: Mapping[str
 
 
 def _with_section_headers(made: bytearray, sections: Sequence[_Section], at: Mapping[str, int], segments: int) -> bytes:
-    names = _Names()
+    names = Names()
     rows = [bytes(64)]
     file_end = len(made)
     for section in sections:

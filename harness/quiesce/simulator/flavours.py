@@ -17,6 +17,22 @@ _LIBRARIES: Final[dict[tuple[Flavour, int], tuple[str, ...]]] = {
     (Flavour.CUDA, 13): ("libcudart.so.13", "libcuda.so.1", "libnvidia-ml.so.1"),
 }
 
+_OFFERED: Final[dict[tuple[Flavour, int], str]] = {
+    (Flavour.HIP, 5): "libhipblas.so.1 librocblas.so.3 libhipsparse.so.0 librocsparse.so.0 libhipsolver.so.0 "
+    "libhipfft.so.0 librocfft.so.0 libhiprand.so.1 librocrand.so.1 libMIOpen.so.1 librccl.so.1",
+    (Flavour.HIP, 6): "libhipblas.so.2 libhipblaslt.so.0 librocblas.so.4 libhipsparse.so.1 librocsparse.so.1 "
+    "libhipsolver.so.0 libhipfft.so.0 librocfft.so.0 libhiprand.so.1 librocrand.so.1 libMIOpen.so.1 librccl.so.1",
+    (Flavour.HIP, 7): "libhipblas.so.3 libhipblaslt.so.1 librocblas.so.5 libhipsparse.so.4 librocsparse.so.1 "
+    "libhipsolver.so.1 libhipfft.so.0 librocfft.so.0 libhiprand.so.1 librocrand.so.1 libMIOpen.so.1 librccl.so.1",
+    (Flavour.CUDA, 11): "libcublas.so.11 libcublasLt.so.11 libcusparse.so.11 libcusolver.so.11 libcufft.so.10 "
+    "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
+    (Flavour.CUDA, 12): "libcublas.so.12 libcublasLt.so.12 libcusparse.so.12 libcusolver.so.11 libcufft.so.11 "
+    "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
+    (Flavour.CUDA, 13): "libcublas.so.13 libcublasLt.so.13 libcusparse.so.12 libcusolver.so.12 libcufft.so.12 "
+    "libcurand.so.10 libcudnn.so.9 libnccl.so.2",
+}
+"""The libraries that vendors ship with a version of the runtime, as far as their handles are simulated."""
+
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
 """The number after ``.so`` in their files' names is the release of the kernel's driver, as in ``libcuda.so.550.54.15``,
@@ -39,6 +55,12 @@ class Simulated:
     def libraries(self) -> tuple[str, ...]:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
         return (*self.sonames, *(f"{name.partition('.so')[0]}.so" for name in self.sonames))
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The libraries whose handles are simulated, by the names under which programs ask for them."""
+        names = _OFFERED[self.flavour, self.version].split()
+        return (*names, *dict.fromkeys(f"{name.partition('.so')[0]}.so" for name in names))
 
     def served(self, *, redirects: bool = True) -> str:
         """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in.

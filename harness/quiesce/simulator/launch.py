@@ -136,7 +136,7 @@ def prepare(
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, simulated.libraries, command)
+        write_lookalikes(libraries, runtime, simulated, command)
         variables = loader_variables(folder, runtime, audit, simulated, environment, redirects=redirects)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:

@@ -19,7 +19,7 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 6
+LAYOUT: Final = 7
 HEADER: Final = struct.Struct("<Q6I15Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
@@ -61,11 +61,30 @@ class Thing(enum.IntEnum):
     RESERVATION = 13
     LINKER = 14
     USER_OBJECT = 15
+    BLAS_HANDLE = 16
+    SPARSE_HANDLE = 17
+    SOLVER_HANDLE = 18
+    FFT_PLAN = 19
+    GENERATOR = 20
+    DNN_HANDLE = 21
+    COMMUNICATOR = 22
 
     @property
     def is_memory(self) -> bool:
         """Whether it is memory, rather than a handle."""
         return Thing.DEVICE <= self <= Thing.REGISTERED or self is Thing.PHYSICAL
+
+
+OF_LIBRARIES: Final = (
+    Thing.BLAS_HANDLE,
+    Thing.SPARSE_HANDLE,
+    Thing.SOLVER_HANDLE,
+    Thing.FFT_PLAN,
+    Thing.GENERATOR,
+    Thing.DNN_HANDLE,
+    Thing.COMMUNICATOR,
+)
+"""Handles of cuBLAS, cuSPARSE, cuSOLVER, cuFFT, cuRAND, cuDNN, NCCL and ROCm's libraries."""
 
 
 class Seen(enum.IntEnum):

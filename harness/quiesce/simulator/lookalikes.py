@@ -20,6 +20,7 @@ from quiesce.errors import ConfigurationError, UnreadableObject
 from quiesce.simulator.cache import cache_folder, cache_folders
 from quiesce.simulator.clients import package_folders
 from quiesce.simulator.command_lines import Command, likely_interpreters
+from quiesce.simulator.flavours import Simulated
 
 if TYPE_CHECKING:
     from quiesce.simulator.stubs import Simulator
@@ -35,8 +36,8 @@ _State = tuple[int, int] | None
 """When a file or folder was changed, in nanoseconds, and its size in bytes; None where it does not exist."""
 
 
-def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], command: Command) -> None:
-    """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under its ``names``.
+def write_lookalikes(folder: Path, runtime: Path, simulated: Simulated, command: Command) -> None:
+    """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under the names of what is simulated.
 
     Raises :class:`quiesce.errors.UnreadableObject` for a program or module that is no readable ELF file.
     """
@@ -45,13 +46,15 @@ def write_lookalikes(folder: Path, runtime: Path, names: tuple[str, ...], comman
     if not interpreters:
         from quiesce.simulator.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
-        simulator = Simulator(runtime, names)
+        simulator = Simulator(runtime, simulated.libraries, simulated.offered)
         clients = _clients(programs, command.program, simulator, library_path)
         if clients:
             write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
             return
         interpreters, programs = likely_interpreters(command), ()
-    kept = _Kept(Command(command.program, programs, interpreters, command.environment), runtime, names, library_path)
+    kept = _Kept(
+        Command(command.program, programs, interpreters, command.environment), runtime, simulated, library_path
+    )
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -85,14 +88,14 @@ class _Kept:
         self,
         command: Command,
         runtime: Path,
-        names: tuple[str, ...],
+        simulated: Simulated,
         library_path: list[str],
     ) -> None:
         self._command = command
         self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
-        self._runtime, self._names, self._library_path = runtime, names, library_path
+        self._runtime, self._simulated, self._library_path = runtime, simulated, library_path
         own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
-        asked = repr((command.programs, self._packages, runtime, names, library_path, own))
+        asked = repr((command.programs, self._packages, runtime, simulated, library_path, own))
         self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
@@ -104,12 +107,14 @@ class _Kept:
         """Write the libraries into ``folder``, keep them, and return them."""
         from quiesce.simulator.stubs import Process, Simulator, gpu_modules, write_stubs
 
-        simulator = Simulator(self._runtime, self._names)
         command, paths = self._command, self._library_path
+        modules_of = {interpreter: gpu_modules(packages) for interpreter, packages in self._packages.items()}
+        installed = {path.name for modules in modules_of.values() for path in modules.looked_at}
+        offered = tuple(name for name in self._simulated.offered if name not in installed)
+        simulator = Simulator(self._runtime, self._simulated.libraries, offered)
         processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
         looked_at = frozenset(command.programs)
-        for interpreter, packages in self._packages.items():
-            modules = gpu_modules(packages)
+        for interpreter, modules in modules_of.items():
             processes.append(Process(modules.files, interpreter))
             looked_at |= modules.looked_at
         made = write_stubs(processes, folder, simulator, paths)

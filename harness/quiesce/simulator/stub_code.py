@@ -35,6 +35,9 @@ x86-64 code for the System V calling convention, assembled by hand so that no co
     a function:                    # calls, so that its name stands in stack traces
         push rax; mov edi, index; call report or report_and_end; pop rcx; ret
 
+    a function that goes on elsewhere:
+        jmp [target]
+
 The unwinding tables (DWARF call frame information, as the Linux Standard Base has it in ``.eh_frame``) let a debugger,
 ``backtrace`` and the simulator's own stack capture see through a stub to its caller.
 """
@@ -62,6 +65,8 @@ class Places:
     records: int
     said: int
     pointers: Mapping[str, int]
+    targets: int
+    """Where the pointers begin to the functions in which others go on."""
 
 
 class _Assembly:
@@ -129,13 +134,19 @@ def text_bytes(functions: int) -> int:
     return ENTRIES_OFFSET + ENTRY_BYTES * functions
 
 
-def text(places: Places, ends: Sequence[bool]) -> bytes:
-    """Return the code; `ends` says for each function whether a call of it ends the process."""
+def text(places: Places, ends: Sequence[bool], forwards: int = 0) -> bytes:
+    """Return the code; `ends` says for each function whether a call of it ends the process.
+
+    `forwards` is how many functions follow these that go on elsewhere.
+    """
     made = bytearray(_ROUTINES.placed(places))
     for index, function_ends in enumerate(ends):
         after_call = len(made) + 11
         distance = (_SECOND if function_ends else 0) - after_call
         made += struct.pack("<BBIBi5s", 0x50, 0xBF, index, 0xE8, distance, b"\x59\xc3\xcc\xcc\xcc")
+    for index in range(forwards):
+        distance = places.targets + 8 * index - (places.text + len(made) + 6)
+        made += struct.pack("<BBi10s", 0xFF, 0x25, distance, b"\xcc" * 10)
     return bytes(made)
 
 

@@ -28,10 +28,10 @@ from quiesce.simulator.elf_reading import (
     read_dependencies,
     read_undefined,
 )
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 from quiesce.simulator.known_functions import functions_of
 from quiesce.simulator.library_search import find_library, places_searched
-from quiesce.simulator.vendor_libraries import answer, family_of, interface_of, owns, plain_name
+from quiesce.simulator.vendor_libraries import answer, family_of, interface_of, owns, plain_name, simulated_name
 
 _OBJECT_BYTES: Final = 4096
 """The room for a variable: a reference does not say how large the variable is."""
@@ -48,6 +48,8 @@ class Simulator:
 
     library: Path
     answers_to: tuple[str, ...]
+    offered: tuple[str, ...] = ()
+    """Libraries whose handles it simulates: where there is none of such a name, there is one that leads to it."""
 
     def answers(self, name: str) -> bool:
         """Say whether it stands for a library of this name, a bundled copy's included, wherever its client has it."""
@@ -135,6 +137,7 @@ def write_stubs(
     plan = _Plan(simulator, _Closure(files, simulator, library_path))
     for process in processes:
         plan.add_files(process.files, None if process.program is None else process.program.resolve())
+    plan.offer_libraries()
     libraries = tuple(plan.libraries())
     for library in libraries:
         target = folder / library.soname
@@ -180,6 +183,14 @@ class _Closure:
         if file not in self._definitions:
             self._definitions[file] = [self._defined(path) for path in self.scope(file).real]
         return self._definitions[file]
+
+    def has(self, name: str) -> bool:
+        """Say whether a library of this name exists: in a client's place, among the files, or where all look."""
+        if name in self.left_real or name in self._by_name:
+            return True
+        nobody = Dependencies("", (), (), ())
+        self._searched.update(places_searched(Path("/"), nobody, self._paths))
+        return find_library(name, Path("/"), nobody, self._paths) is not None
 
     def _defined(self, path: Path) -> frozenset[str]:
         if path not in self._names:
@@ -302,11 +313,18 @@ class _Plan:
             return None
         return owner or scope.stubs[0]
 
+    def offer_libraries(self) -> None:
+        """Write libraries also for programs that open them by name while they run."""
+        for soname in self._simulator.offered:
+            if self._targets(soname, set()) and not self.closure.has(soname):
+                self._symbols.setdefault(soname, {})
+
     def libraries(self) -> Iterator[StubLibrary]:
         for soname, symbols in sorted(self._symbols.items()):
             family = family_of(soname)
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
-            functions = symbols.keys() - variables
+            targets = self._targets(soname, variables)
+            functions = symbols.keys() - variables - targets.keys()
             if self._simulator.answers(soname):
                 functions |= functions_of(plain_name(soname)) - self._simulated - variables
             yield StubLibrary(
@@ -315,4 +333,10 @@ class _Plan:
                 tuple(StubObject(name, _OBJECT_BYTES) for name in sorted(variables)),
                 (str(self._simulator.library.absolute()),),
                 tuple(self._versions.get(soname, ())) + (family.versions if family else ()),
+                tuple(Forward(name, target) for name, target in sorted(targets.items())),
             )
+
+    def _targets(self, soname: str, variables: set[str]) -> dict[str, str]:
+        """Return the functions of a library that are simulated under a name of their own."""
+        named = ((simulated_name(soname, target), target) for target in self._simulated)
+        return {name: target for name, target in named if name and name not in variables}

@@ -64,7 +64,7 @@ FAMILIES: Final = (
     Family("libhipfftw?", "hipfft|fftwf?_", 16, "HIPFFT_NOT_SUPPORTED"),
     Family("librocfft", "rocfft_", 1, "rocfft_status_failure"),
     Family("libhiprand", "hiprand", 1000, "HIPRAND_STATUS_NOT_IMPLEMENTED"),
-    Family("librocrand", "rocrand_", 999, "ROCRAND_STATUS_INTERNAL_ERROR"),
+    Family("librocrand", "rocrand_", 108, "ROCRAND_STATUS_INTERNAL_ERROR"),
     Family("libhipsparse(?:lt)?", "hipsparse", 10, "HIPSPARSE_STATUS_NOT_SUPPORTED"),
     Family("librocsparse", "rocsparse_", 2, "rocsparse_status_not_implemented"),
     Family("libhipsolver", "hipsolver", 7, "HIPSOLVER_STATUS_NOT_SUPPORTED"),
@@ -89,6 +89,12 @@ _PROPERTY: Final = re.compile(r"(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode
 """These return what a descriptor holds, where every number means something."""
 _CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
 
+
+_SIMULATED: Final = re.compile(r"simulated_(?:(?P<major>\d+)_)?(?P<name>.+)")
+"""What ``native/libraries/calls.h`` calls the functions of vendors' libraries: where a vendor's own library is
+installed, no function of its must be taken for one of these. A number is the one after ``.so`` of the library."""
+_NEWEST: Final = "9"
+"""That number where a program names none: it is cuDNN whose versions differ."""
 
 _TAKEN_IN: Final = {"libamdhip64": "libhiprtc.so"}
 """Libraries that hold another one's functions as well: HIP's runtime compiler was part of the runtime until ROCm 6."""
@@ -130,6 +136,15 @@ def _function_name(soname: str) -> re.Pattern[str]:
 def owns(soname: str, function: str) -> bool:
     """Say whether the library's family names its functions like this."""
     return _function_name(soname).match(function) is not None
+
+
+def simulated_name(soname: str, target: str) -> str | None:
+    """Return the function of a library that ``target``, a function of the simulator, stands for; None: it is none."""
+    named = _SIMULATED.fullmatch(target)
+    if named is None or not owns(soname, named["name"]):
+        return None
+    major = plain_name(soname).partition(".so.")[2].partition(".")[0]
+    return named["name"] if named["major"] in (None, major or _NEWEST) else None
 
 
 def answer(soname: str, function: str) -> int | str | None:

@@ -9,6 +9,7 @@ from quiesce.program_run import Holding, Holdings
 from quiesce.simulator.ledger import LiveThing, Reach
 from quiesce.traces.leftovers import by_place
 from quiesce.traces.origins import Origins
+from quiesce.traces.thing_names import thing_in_words
 
 HOLDINGS_MAX: Final = 200
 """So many places are kept, those with the most bytes; the totals cover all."""
@@ -40,7 +41,7 @@ def holdings_of(things: Iterable[LiveThing], origins: Origins, *, at_exit: bool)
 def _holding(state: str, group: list[LiveThing], origins: Origins) -> Holding:
     first = group[0]
     is_memory = first.thing.is_memory
-    name = first.thing.name.lower().replace("_", " ") + (" memory" if is_memory else "")
+    name = thing_in_words(first.thing) + (" memory" if is_memory else "")
     site = origins.site_with_stack("allocated by" if is_memory else "created by", first)
     return Holding(state, name, first.device, len(group), _bytes(group), site)
 

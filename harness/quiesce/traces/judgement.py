@@ -39,6 +39,7 @@ from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
 from quiesce.traces.out_of_memory import Exhaustion
 from quiesce.traces.races import Race, RaceDetector
+from quiesce.traces.thing_names import thing_in_words
 from quiesce.traces.unchecked import kernels_unchecked
 from quiesce.traces.wording import stream_in_words
 
@@ -250,7 +251,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         "address": record.address,
         "other": record.other,
         "size": bytes_in_words(record.size_bytes),
-        "thing": record.thing.name.lower(),
+        "thing": thing_in_words(record.thing),
     }
     yield Finding(
         rule.name,

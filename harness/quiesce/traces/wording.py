@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from quiesce.amounts import bytes_in_words
 from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.traces.thing_names import thing_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Sentences:
             case Seen.STAGED_AGAIN:
                 return f"copies {_size(record)} of {self._source(record)} through {self._at(record)}"
             case Seen.DEAD_HANDLE:
-                return f"uses a {record.thing.name.lower().replace('_', ' ')} that was destroyed"
+                return f"uses {_one(record.thing)} that was destroyed"
             case Seen.NOT_SIMULATED:
                 return "is not simulated"
             case Seen.CONTEXT_BROKEN:
@@ -149,4 +150,9 @@ def _memory(record: Record) -> str:
 
 
 def _handle(record: Record) -> str:
-    return f"{record.thing.name.lower().replace('_', ' ')} {record.object}"
+    return f"{thing_in_words(record.thing)} {record.object}"
+
+
+def _one(thing: Thing) -> str:
+    name = thing_in_words(thing)
+    return f"an {name}" if name[0] in "aeio" or thing is Thing.FFT_PLAN else f"a {name}"

@@ -32,7 +32,7 @@ RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Allocators, at the end": {
         NOTHING_LEFT: "After quiescence, memory that nobody owns is gone.",
-        HANDLES_GONE: "After quiescence, streams, events, graphs and instances are gone.",
+        HANDLES_GONE: "After quiescence, streams, events, graphs, instances and handles of libraries are gone.",
         GAUGE: "A gauge has the value that the case states.",
         GROWTH: "The gauge `retained` does not grow with the number of iterations.",
         COST: "The cost of an iteration does not grow with the number of iterations.",

@@ -113,6 +113,12 @@ uint64_t handle_next(uint64_t after, enum thing *thing) {
     return HANDLE_BASE + index * HANDLE_STEP;
 }
 
+uint32_t handle_integer(uint64_t handle) { return HANDLE_INTEGERS + handle_number(handle); }
+uint64_t handle_of_integer(uint32_t integer) {
+    uint32_t index = integer - HANDLE_INTEGERS - 1;
+    return index < count ? handle_numbered(index + 1) : 0;
+}
+
 void handles_close(void) {
     free(slots);
     slots = NULL;

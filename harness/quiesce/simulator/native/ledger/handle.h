@@ -32,4 +32,11 @@ uint64_t handle_numbered(uint32_t number);
 // The handles that exist: the first one above `after` (0: the first), or 0.
 uint64_t handle_next(uint64_t after, enum thing *thing);
 
+// A handle as the integer that a client holds instead (cufftHandle is an int), and back: 0 for an integer that is none.
+// It is no small number, so that the search of reach.h takes few others for it, and has less than 30 bits, as a digit
+// of Python's integers.
+#define HANDLE_INTEGERS 0x2c5f1000u
+uint32_t handle_integer(uint64_t handle);
+uint64_t handle_of_integer(uint32_t integer);
+
 void handles_close(void);

@@ -11,7 +11,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 6, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+enum { LEDGER_LAYOUT = 7, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -30,6 +30,13 @@ enum thing {
     THING_RESERVATION,  // of address space
     THING_LINKER,
     THING_USER_OBJECT,  // of which the client owns references
+    THING_BLAS_HANDLE,  // these are of libraries: cuBLAS, cuSPARSE, cuSOLVER, cuFFT, cuRAND, cuDNN, NCCL and ROCm's
+    THING_SPARSE_HANDLE,
+    THING_SOLVER_HANDLE,
+    THING_FFT_PLAN,
+    THING_GENERATOR,
+    THING_DNN_HANDLE,
+    THING_COMMUNICATOR,
     THINGS,
 };
 
@@ -85,7 +92,7 @@ struct live {
     uint16_t function; // index into the names: the call that made it
     uint8_t thing;
     uint8_t reachable; // at exit: whether somebody can still give it back, an enum reach
-    uint8_t part;      // of a module: it goes with that, and nobody else gives it back
+    uint8_t part;      // of a module or of a handle: it goes with that, and nobody else gives it back
     uint8_t reserved;
     uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
     uint8_t reserved_too[8];

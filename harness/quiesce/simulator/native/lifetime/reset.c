@@ -4,6 +4,7 @@
 #include "code/module.h"
 #include "code/symbol.h"
 #include "ledger/handle.h"
+#include "lifetime/library_object.h"
 #include "machine/device.h"
 #include "memory/array.h"
 #include "memory/memory.h"
@@ -27,6 +28,13 @@ void context_destroy(uint64_t handle, enum thing thing) {
         case THING_LINKER: link_destroy(handle); break;
         case THING_TEXTURE: texture_destroy(handle); break;
         case THING_POOL: pool_destroy(object); break;
+        case THING_BLAS_HANDLE:
+        case THING_SPARSE_HANDLE:
+        case THING_SOLVER_HANDLE:
+        case THING_FFT_PLAN:
+        case THING_GENERATOR:
+        case THING_DNN_HANDLE:
+        case THING_COMMUNICATOR: object_end(object); break;
         default: break;
     }
 }

@@ -72,6 +72,13 @@ static void look_between(uint64_t at, uint64_t end) {
     if (may_be_thing(word)) look_for_thing(word);
 }
 
+// A plan of a Fourier transform is an integer of half a word in its client.
+static void look_for_integer(uint32_t integer) {
+    uint64_t handle = handle_of_integer(integer);
+    uint32_t live = handle ? handle_live_at(handle) : 0;
+    if (live && ledger_live(live)->thing == THING_FFT_PLAN) find(live);
+}
+
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
 static void look_at_digits(uint64_t at, uint64_t word) {
     uint64_t low = word & UINT32_MAX, high = word >> 32, number = high << 30 | low;
@@ -85,6 +92,8 @@ __attribute__((no_sanitize("address"))) static void look_at_words(uint64_t start
     for (uint64_t at = (start + 7) & ~7ull; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
         uint64_t word = *(const uint64_t *)at;
         look_between(at + sizeof(uint32_t), end);
+        look_for_integer((uint32_t)word);
+        look_for_integer((uint32_t)(word >> 32));
         if (word < PAGE_BYTES) continue;
         if (may_be_thing(without_marks(word))) look_for_thing(without_marks(word));
         look_for_block(without_marks(word));

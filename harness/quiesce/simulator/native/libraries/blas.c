@@ -1,0 +1,95 @@
+// Handles of cuBLAS, cuBLASLt, hipBLAS, hipBLASLt and rocBLAS.
+//
+// Statuses and signatures are those of cublas_api.h and cublasLt.h (the wheels nvidia-cublas have them), hipblas.h,
+// hipblaslt.h and rocblas-auxiliary.h. A cuBLAS handle comes with the default workspace of devices before Hopper,
+// 4 MiB (cuBLAS, "cublasSetWorkspace"), and its end "implicitly calls cudaDeviceSynchronize()" (cublasDestroy).
+// rocBLAS allocates memory in "computational functions" (rocBLAS, "Device memory allocation"), which are not simulated.
+
+#include "libraries/calls.h"
+
+enum { POINTER_MODE, MATH_MODE, ATOMICS_MODE, SM_TARGET, EMULATION, LAYOUT };
+
+enum { MODE_MAX = 1, MATH_MAX = (1 << 16) - 1, SM_MAX = 1 << 16, EMULATION_MAX = 2 };
+
+// -- CUDA ------------------------------------------------------------------------------------------------------------
+
+static const struct library CUBLAS = {
+    THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14,
+    .workspace_bytes = 4 << 20, .waits = true};
+static const struct library CUBLAS_LT = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14};
+static const struct releases CUBLAS_RELEASES = {10000, 100, {{11, 11, 3}}, {{12, 9, 1}}, {{13, 0, 0}}};
+
+CREATE(CUBLAS, cublasCreate_v2)
+DESTROY(CUBLAS, cublasDestroy_v2)
+SET_STREAM(CUBLAS, cublasSetStream_v2)
+GET_STREAM(CUBLAS, cublasGetStream_v2)
+SET(CUBLAS, cublasSetPointerMode_v2, POINTER_MODE, MODE_MAX)
+GET(CUBLAS, cublasGetPointerMode_v2, POINTER_MODE)
+SET(CUBLAS, cublasSetAtomicsMode, ATOMICS_MODE, MODE_MAX)
+GET(CUBLAS, cublasGetAtomicsMode, ATOMICS_MODE)
+SET(CUBLAS, cublasSetMathMode, MATH_MODE, MATH_MAX)
+GET(CUBLAS, cublasGetMathMode, MATH_MODE)
+SET(CUBLAS, cublasSetSmCountTarget, SM_TARGET, SM_MAX)
+GET(CUBLAS, cublasGetSmCountTarget, SM_TARGET)
+SET(CUBLAS, cublasSetEmulationStrategy, EMULATION, EMULATION_MAX)
+GET(CUBLAS, cublasGetEmulationStrategy, EMULATION)
+SET_AREA(CUBLAS, cublasSetWorkspace_v2)
+VERSION_OF(CUBLAS, cublasGetVersion_v2, CUBLAS_RELEASES)
+PROPERTY(CUBLAS, cublasGetProperty, CUBLAS_RELEASES)
+
+CREATE(CUBLAS_LT, cublasLtCreate)
+DESTROY(CUBLAS_LT, cublasLtDestroy)
+VERSION_SIZE(cublasLtGetVersion, CUBLAS_RELEASES)
+PROPERTY(CUBLAS_LT, cublasLtGetProperty, CUBLAS_RELEASES)
+
+// -- ROCm ------------------------------------------------------------------------------------------------------------
+
+static const struct library HIPBLAS = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 6};
+static const struct library HIPBLAS_LT = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 6};
+static const struct library ROCBLAS = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 11, .no_memory = 5, .failed = 6};
+static const struct releases HIPBLASLT_RELEASES = {100000, 100, {{0, 3, 0}}, {{0, 10, 0}}, {{1, 0, 0}}};
+
+CREATE(HIPBLAS, hipblasCreate)
+DESTROY(HIPBLAS, hipblasDestroy)
+SET_STREAM(HIPBLAS, hipblasSetStream)
+GET_STREAM(HIPBLAS, hipblasGetStream)
+SET(HIPBLAS, hipblasSetPointerMode, POINTER_MODE, MODE_MAX)
+GET(HIPBLAS, hipblasGetPointerMode, POINTER_MODE)
+SET(HIPBLAS, hipblasSetAtomicsMode, ATOMICS_MODE, MODE_MAX)
+GET(HIPBLAS, hipblasGetAtomicsMode, ATOMICS_MODE)
+SET(HIPBLAS, hipblasSetMathMode, MATH_MODE, MATH_MAX)
+GET(HIPBLAS, hipblasGetMathMode, MATH_MODE)
+SET_AREA(HIPBLAS, hipblasSetWorkspace)
+
+CREATE(HIPBLAS_LT, hipblasLtCreate)
+DESTROY(HIPBLAS_LT, hipblasLtDestroy)
+VERSION_OF(HIPBLAS_LT, hipblasLtGetVersion, HIPBLASLT_RELEASES)
+
+CREATE(ROCBLAS, rocblas_create_handle)
+DESTROY(ROCBLAS, rocblas_destroy_handle)
+SET_STREAM(ROCBLAS, rocblas_set_stream)
+GET_STREAM(ROCBLAS, rocblas_get_stream)
+SET(ROCBLAS, rocblas_set_pointer_mode, POINTER_MODE, MODE_MAX)
+GET(ROCBLAS, rocblas_get_pointer_mode, POINTER_MODE)
+SET(ROCBLAS, rocblas_set_atomics_mode, ATOMICS_MODE, MODE_MAX)
+GET(ROCBLAS, rocblas_get_atomics_mode, ATOMICS_MODE)
+SET(ROCBLAS, rocblas_set_math_mode, MATH_MODE, MATH_MAX)
+GET(ROCBLAS, rocblas_get_math_mode, MATH_MODE)
+SET_AREA(ROCBLAS, rocblas_set_workspace)
+
+EXPORT void SIMULATED(rocblas_initialize)(void) {}
+
+// "If size > 0 sets the device memory size to the specified size", "if size == 0 frees the memory allocated so far".
+FUNCTION(rocblas_set_device_memory_size)(void *handle, size_t bytes) {
+    int answer;
+    struct object *object = object_of_call("rocblas_set_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
+    return object ? object_leave(&ROCBLAS, object_take_workspace(object, bytes)) : answer;
+}
+
+FUNCTION(rocblas_get_device_memory_size)(void *handle, size_t *bytes) {
+    int answer;
+    struct object *object = object_of_call("rocblas_get_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
+    if (!object) return answer;
+    if (bytes) *bytes = object->workspace_bytes;
+    return object_leave(&ROCBLAS, bytes ? OK : INVALID_VALUE);
+}

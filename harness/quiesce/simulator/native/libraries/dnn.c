@@ -1,0 +1,61 @@
+// Handles of cuDNN 8, cuDNN 9 and MIOpen.
+//
+// Statuses and signatures are those of cudnn_ops_infer.h (8) and cudnn_graph.h (9), which the wheels nvidia-cudnn have,
+// and miopen.h. cuDNN numbered its statuses and its releases anew with version 9; its functions are here twice, and
+// vendor_libraries.py says which of them a library leads to.
+
+#include "libraries/calls.h"
+#include "machine/device.h"
+
+static const struct library EIGHT = {THING_DNN_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 4};
+static const struct library NINE = {
+    THING_DNN_HANDLE, .no_object = 1001, .wrong = 2000, .no_memory = 4004, .failed = 4000};
+static const struct releases EIGHT_RELEASES = {1000, 100, {{8, 9, 7}}, {{8, 9, 7}}, {{8, 9, 7}}};
+static const struct releases NINE_RELEASES = {10000, 100, {{9, 5, 1}}, {{9, 10, 2}}, {{9, 12, 0}}};
+
+#undef SIMULATED
+#define SIMULATED(name) simulated_8_##name
+CREATE(EIGHT, cudnnCreate)
+DESTROY(EIGHT, cudnnDestroy)
+SET_STREAM(EIGHT, cudnnSetStream)
+GET_STREAM(EIGHT, cudnnGetStream)
+VERSION_SIZE(cudnnGetVersion, EIGHT_RELEASES)
+PROPERTY(EIGHT, cudnnGetProperty, EIGHT_RELEASES)
+
+#undef SIMULATED
+#define SIMULATED(name) simulated_9_##name
+CREATE(NINE, cudnnCreate)
+DESTROY(NINE, cudnnDestroy)
+SET_STREAM(NINE, cudnnSetStream)
+GET_STREAM(NINE, cudnnGetStream)
+VERSION_SIZE(cudnnGetVersion, NINE_RELEASES)
+PROPERTY(NINE, cudnnGetProperty, NINE_RELEASES)
+
+#undef SIMULATED
+#define SIMULATED(name) simulated_##name
+EXPORT size_t SIMULATED(cudnnGetCudartVersion)(void) { return (size_t)device_release(); }
+
+static const struct library MIOPEN = {THING_DNN_HANDLE, .no_object = 3, .wrong = 3, .no_memory = 4, .failed = 5};
+static const struct releases MIOPEN_RELEASES = {1000000, 1000, {{2, 20, 0}}, {{3, 4, 0}}, {{3, 5, 0}}};
+
+CREATE(MIOPEN, miopenCreate)
+DESTROY(MIOPEN, miopenDestroy)
+SET_STREAM(MIOPEN, miopenSetStream)
+GET_STREAM(MIOPEN, miopenGetStream)
+
+FUNCTION(miopenCreateWithStream)(void **handle, void *stream) {
+    int answer = object_create("miopenCreateWithStream", &MIOPEN, handle);
+    return answer ? answer : object_set_stream("miopenCreateWithStream", &MIOPEN, *handle, stream);
+}
+
+FUNCTION(miopenGetVersion)(size_t *major, size_t *minor, size_t *patch) {
+    size_t *places[] = {major, minor, patch};
+    for (int part = 0; part < 3; part++) {
+        int value;
+        if (!places[part]) continue;
+        int answer = release_part(&MIOPEN, &MIOPEN_RELEASES, part, &value);
+        if (answer) return answer;
+        *places[part] = (size_t)value;
+    }
+    return 0;
+}
