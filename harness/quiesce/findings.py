@@ -17,7 +17,7 @@ class Grade(enum.StrEnum):
     """How sure and how bad a finding is."""
 
     LIVE_LEAK = "live leak"
-    GROWTH = "growth per iteration"
+    GROWTH = "growth"
     HELD_BY_TRACEBACK = "held by a traceback"
     CACHED = "cached in a pool"
     FRAGMENTATION = "fragmentation"
@@ -162,6 +162,11 @@ class Finding:
     readings: RoundReadings | None = field(default=None, repr=False)
     call_sites: tuple[CallSite, ...] = field(default=(), repr=False)
     seen: int = 1
+
+    @property
+    def remark(self) -> str:
+        """Return what its grade adds to its rule and kind, or an empty text: a broken rule and a leak say it all."""
+        return "" if self.grade in (Grade.VIOLATION, Grade.LIVE_LEAK, Grade.GROWTH) else str(self.grade)
 
     @property
     def repetition(self) -> str:

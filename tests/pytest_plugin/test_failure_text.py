@@ -24,7 +24,7 @@ free b
 
 GOLDEN = """\
 cases/pool/squeeze.case:11: operation 2 on 'reference:pool.no_squeeze': b = allocate 100663296
-  rule:      request_fits_but_out_of_memory (violation)
+  rule:      request_fits_but_out_of_memory
   expected:  allocated: it takes at most 100,663,296 bytes (96 MiB), and 134,217,728 bytes (128 MiB) are \
 certainly free
   observed:  out of memory

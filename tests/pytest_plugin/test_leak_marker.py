@@ -90,7 +90,7 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     result.assert_outcomes(failed=1, passed=3)
     result.stdout.fnmatch_lines(
         [
-            "  rule:      a_repeated_test_leaves_nothing_behind (growth per iteration)",
+            "  rule:      a_repeated_test_leaves_nothing_behind",
             "  observed:  Python's memory grows by * bytes per round",
             "  allocated: test_it.py:8: def test_keeps(): KEPT.append(bytearray(4096))",
         ]

@@ -125,7 +125,7 @@ def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Proj
     result.stdout.fnmatch_lines(
         [
             "cases/wave/ends.case: on 'dying'",
-            "  rule:      process_survives_every_request (violation)",
+            "  rule:      process_survives_every_request",
             "  expected:  the process lives until the case has run",
             "  observed:  worker 'gw[01]' crashed while running 'cases/wave/ends.case::dying'",
             "  reproduce: pytest 'cases/wave/ends.case' --quiesce-backend=dying",

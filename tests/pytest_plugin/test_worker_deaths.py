@@ -50,7 +50,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
     result.stdout.fnmatch_lines(
         [
             "unit/test_it.py:8: leak check",
-            "  rule:      process_survives_every_request (violation)",
+            "  rule:      process_survives_every_request",
             "  expected:  the process lives until every round of the test has run",
             "  observed:  worker 'gw[01]' crashed while running 'unit/test_it.py::test_dies[[]a/b::c[]]'",
             "  reproduce: pytest 'unit/test_it.py::test_dies[[]a/b::c[]]'",
@@ -64,7 +64,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
         **finished,
     }
     (dead,) = [each for each in report_of(project)["results"] if each["verdict"] == "failed"]
-    assert dead["title"] == "test_dies[a/b::c] does not leak"
+    assert dead["title"] == "test_dies[a/b::c] is checked for leaks"
     assert report_of(project)["run"]["ended"] == "completed"
 
 

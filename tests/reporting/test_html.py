@@ -13,6 +13,7 @@ import pytest
 from quiesce.findings import Finding, RoundReadings
 from quiesce.reporting import html
 from quiesce.reporting.html import render_html, why_unavailable, write_html
+from quiesce.reporting.page.glossary import RULES
 from quiesce.results import Report, Result, Sample, Verdict
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
@@ -77,7 +78,7 @@ def test_a_finding_says_what_a_reader_needs(report: Report) -> None:
         "1 skipped because their slot was never made",
         "opencl 1.0-1.2: vendor#7",
         "größe 字",
-        "the C heap: 7.88 KiB more after round 15 than after round 7.",
+        "the C heap: 8,064 bytes (7.9 KiB) more after round 15 than after round 7.",
         "The growth of 1,008 bytes per round was measured over rounds 10 to 15.",
         "it lacks tape",
         "Linux x86_64",
@@ -186,3 +187,17 @@ def test_what_is_missing_is_named_with_what_to_install(
     monkeypatch.setattr(html, "find_spec", lambda module: object() if module in there else None)
     expected = f"report.html was not written: {words}; pip install 'quiesce[report]'" if words else ""
     assert why_unavailable() == expected
+
+
+def test_a_page_of_leak_checks_speaks_of_tests(report: Report) -> None:
+    leak = next(each for each in report.results if each.is_leak_check and each.findings)
+    leaking = replace(leak, case="test_it.py::test_keeps", title="test_keeps leaks", verdict=Verdict.FAILED, reason="")
+    passed = replace(leaking, case="test_it.py::test_ok", title="", verdict=Verdict.PASSED, findings=())
+    run = {"started": "2026-01-01T00:00:00+00:00", "skipped cupy": "there is no device"}
+    page = render_html(Report(0, (leaking, passed), run))
+    shown = re.sub(r"<[^>]+>", " ", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
+    for word in ("case", "backend", "leak-check", "known upstream", "unsupported", "there is no device"):
+        assert word not in shown.lower(), word
+    assert "2 tests checked for leaks" in shown
+    broken = {finding.rule for finding in leaking.findings}
+    assert {name for name in RULES if name in shown} == broken

@@ -11,7 +11,7 @@ from quiesce.results import Report, Result, Verdict
 
 GOLDEN = """\
 cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296
-  rule:      request_fits_but_out_of_memory (violation)
+  rule:      request_fits_but_out_of_memory
   expected:  allocated: 134217728 of 134217728 bytes are free or cached
   observed:  out of memory
   allocated: operation 1 (line 11): a = allocate 67108864

@@ -11,7 +11,7 @@ from quiesce.results import Result, Verdict
 
 GOLDEN = """\
 cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296
-  rule:      request_fits_but_out_of_memory (violation)
+  rule:      request_fits_but_out_of_memory
   expected:  allocated: 134217728 of 134217728 bytes are free or cached
   observed:  out of memory
   allocated: operation 1 (line 11): a = allocate 67108864
@@ -24,7 +24,7 @@ def test_failure_reads_as_the_golden_text(failing: Result) -> None:
 
 PROGRAM = """\
 python train.py: call 7 on 'cuda:12': cudaMemsetAsync
-  rule:      freed_memory_is_not_used (violation)
+  rule:      freed_memory_is_not_used
   expected:  live memory
   observed:  cudaMemsetAsync uses 16 bytes at 0x7f0000000000, freed before
   seen:      25 times; the first is shown

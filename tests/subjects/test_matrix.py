@@ -56,7 +56,7 @@ def test_a_case_that_is_red_somewhere_has_a_line_with_every_release(subject: Sub
 
 def test_what_is_not_as_expected_comes_first_and_is_told_whole(subject: Subject) -> None:
     text = Matrix([row(subject, "1.0", "", a=Verdict.FAILED)]).text()
-    assert text.startswith("pool/a: on 'host/example 1.0'\n  rule:      a_rule (violation)\n")
+    assert text.startswith("pool/a: on 'host/example 1.0'\n  rule:      a_rule\n")
     assert "it said so" in text
     assert "pool/a        UNEXPECTED" in text
     assert text.endswith("1 result from 1 row: 1 not as expected\n")

@@ -18,8 +18,8 @@ from typing import Any, Final
 from quiesce.leaks.quantities import CUPY, Quantity
 
 USED: Final = Quantity(CUPY, "memory in use of CuPy's pools")
-HELD: Final = Quantity(CUPY, "memory held by CuPy's pools after a trim")
-PINNED: Final = Quantity(CUPY, "pinned memory held by CuPy's pool after a trim")
+HELD: Final = Quantity(CUPY, "memory that CuPy's pools can't give back")
+PINNED: Final = Quantity(CUPY, "pinned memory from CuPy's pool that is still in use")
 
 
 class CupyMeter:

@@ -44,7 +44,8 @@ class Place:
 
     def __str__(self) -> str:
         size = f", {self.size_bytes:,} bytes in all" if self.size_bytes else ""
-        return f"{self.site.call}: {self.count:,} still live after {self.rounds} rounds{size}"
+        rounds = f"{self.rounds} of the {ROUNDS} rounds in which calls were traced"
+        return f"{self.site.call}: {self.count:,} still live from {rounds}{size}"
 
 
 @dataclass(frozen=True, slots=True)

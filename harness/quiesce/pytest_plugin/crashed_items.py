@@ -38,7 +38,7 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
     expected = "the process lives until every round of the test has run"
     return Result(
         case=nodeid,
-        title=f"{name} does not leak",
+        title=f"{name} is checked for leaks",
         path=nodeid.partition("::")[0],
         backend=LEAK_CHECK,
         verdict=Verdict.FAILED,

@@ -29,7 +29,7 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
     line = item.location[1]
     return Result(
         case=item.nodeid,
-        title=f"{item.name} does not leak",
+        title=f"{item.name} {'leaks' if judgement.growths else 'is checked for leaks'}",
         path=item.nodeid.partition("::")[0],
         backend=LEAK_CHECK,
         verdict=verdict,

@@ -27,11 +27,11 @@ from quiesce.files import write_atomically
 from quiesce.reporting.counts import count_by_backend
 from quiesce.reporting.ordering import ordered
 from quiesce.reporting.page.cards import anchors, make_cards
-from quiesce.reporting.page.glossary import VERDICTS, rules_in_order
 from quiesce.reporting.page.headline import headline
 from quiesce.reporting.page.matrix import SEVERITY, make_matrix
 from quiesce.reporting.page.plot_library import load_plot_library, script_digest
 from quiesce.reporting.page.reasons import reasons
+from quiesce.reporting.page.vocabulary import vocabulary_of
 from quiesce.reporting.program_page.page import is_of_programs, make_program_page
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report, Verdict
@@ -77,19 +77,22 @@ def render_html(report: Report) -> str:
     environment = _environment()
     script = "".join(_source(environment, name) for name in SCRIPTS)
     library = load_plot_library() if any(card.has_plot for card in cards) else None
+    words = vocabulary_of(results)
     return environment.get_template("report.html.j2").render(
+        words=words,
         headline=headline(report, counts),
         counts=[replace(each, backend=clean_line(each.backend)) for each in counts],
-        verdicts={verdict: sum(each.by_verdict[verdict] for each in counts) for verdict in SEVERITY},
-        counted_verdicts=_COUNTED,
+        verdicts={
+            verdict: sum(each.by_verdict[verdict] for each in counts) for verdict in words.listed(counts, SEVERITY)
+        },
+        counted_verdicts=words.listed(counts, _COUNTED),
         chunk_rows=CHUNK_ROWS,
         matrix=make_matrix(results, anchors(results)),
         cards=cards,
         reasons=reasons(results),
-        run=[(clean_line(key), clean_line(value)) for key, value in sorted(report.run.items())],
+        run=[(clean_line(key), clean_line(value)) for key, value in words.run(report.run)],
         seed=report.seed,
-        verdict_sentences=VERDICTS,
-        rules=rules_in_order(finding.rule for result in results for finding in result.findings),
+        rules=words.rules(finding.rule for result in results for finding in result.findings),
         style=_source(environment, "base.css") + _source(environment, "report.css"),
         script=script,
         library=library,

@@ -120,7 +120,7 @@ def finding_text(result: Result, finding: Finding) -> str:
     """Return one finding of ``result`` as lines: where, which request, the rule, expected and observed."""
     lines = [
         f"{place(result, finding)}: {_what_happened(result, finding)}",
-        f"  rule:      {clean_line(finding.rule)} ({finding.grade})",
+        f"  rule:      {clean_line(finding.rule)}" + (f" ({finding.remark})" if finding.remark else ""),
         f"  expected:  {clean_line(finding.expected)}",
         f"  observed:  {clean_line(finding.observed)}",
     ]

@@ -35,10 +35,10 @@ def test_bytes_have_a_scale_of_bytes() -> None:
     assert [words for _, words in plot.ticks] == ["0 B", "256 KiB", "512 KiB", "768 KiB", "1 MiB"]
 
 
-def test_many_bytes_are_told_in_the_units_of_the_scale() -> None:
+def test_many_bytes_are_told_as_in_the_finding() -> None:
     readings = replace(STEADY, unit="bytes", per_round=20971536.0)
-    assert make_growth_plot(readings).rate == "20 MiB per round"
-    assert "The growth of 20 MiB per round was" in growth_words(readings)
+    assert make_growth_plot(readings).rate == "20,971,536 bytes per round"
+    assert "The growth of 20,971,536 bytes (20.0 MiB) per round was" in growth_words(readings)
     assert make_growth_plot(replace(readings, per_round=1008.0)).rate == "1,008 bytes per round"
 
 
@@ -48,7 +48,9 @@ def test_the_words_say_what_the_picture_shows() -> None:
         "The growth of 1 thread per round was measured over rounds 11 to 18."
     )
     assert growth_words(replace(STEADY, grown=(0, 1))).startswith("threads: 1 thread more after round 8 ")
-    assert growth_words(replace(STEADY, unit="bytes", grown=(0, 2048))).startswith("threads: 2 KiB more after round 8 ")
+    assert growth_words(replace(STEADY, unit="bytes", grown=(0, 2048))).startswith(
+        "threads: 2,048 bytes (2 KiB) more after round 8 "
+    )
 
 
 def test_names_that_a_test_gave_are_cleaned_and_short() -> None:

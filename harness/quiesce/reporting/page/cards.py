@@ -19,7 +19,7 @@ from quiesce.reporting.page.matrix import SEVERITY
 from quiesce.reporting.page.packing import pack
 from quiesce.reporting.page.timeline import make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
-from quiesce.reporting.text import clean, clean_line, place
+from quiesce.reporting.text import clean_line, place, unsaid_evidence
 from quiesce.results import Result, Verdict
 
 PLOTTED_MAX: Final = 500
@@ -37,7 +37,7 @@ class FindingText:
 
     rule: str
     sentence: str
-    grade: str
+    remark: str
     kind: str
     where: str
     moment: str
@@ -161,13 +161,13 @@ def _kind(kind: str) -> str:
 
 def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
     index, readings = finding.operation_index, finding.readings
-    evidence = clean(finding.evidence).strip("\n")
+    evidence = "\n".join(unsaid_evidence(finding))
     if len(evidence) > EVIDENCE_LENGTH_MAX:
         evidence = f"… (report.json holds all of it)\n{evidence[-EVIDENCE_LENGTH_MAX:]}"
     return FindingText(
         rule=clean_line(finding.rule),
         sentence=sentence_of(finding.rule),
-        grade=str(finding.grade),
+        remark=finding.remark,
         kind=_kind(finding.kind),
         where=place(result, finding),
         moment=f"operation {index}" if index is not None else "at the end" if result.operations else "",

@@ -18,7 +18,7 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.UNSUPPORTED: "The backend lacks something that the case needs: neither pass nor failure.",
     Verdict.NOT_PROMISED: "The case tests a promise that the backend does not make: neither pass nor failure.",
     Verdict.KNOWN_UPSTREAM: "It broke a rule, and a `known:` line of the case says that this release does.",
-    Verdict.INCONCLUSIVE: "The operations ran, but the result shows nothing; the reason says why.",
+    Verdict.INCONCLUSIVE: "There is no verdict: what was seen may have another cause, or a check was not completed.",
 }
 
 RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final
 
+from quiesce.amounts import bytes_in_words
 from quiesce.findings import RoundReadings
 from quiesce.reporting.names import shorten_middle
 from quiesce.reporting.page.scale import byte_ticks, count_ticks
-from quiesce.reporting.page.sizes import bounded, format_bytes
+from quiesce.reporting.page.sizes import bounded
 from quiesce.reporting.page.thinning import extremes
 from quiesce.reporting.text import clean_line, rate
 
@@ -62,7 +63,7 @@ def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
         grown=tuple(grown[index] for index in kept),
         unit=unit,
         slope=(_point(readings, height, ends[0]), _point(readings, height, ends[1])),
-        rate=_rate(replace(readings, unit=unit)),
+        rate=rate(replace(readings, unit=unit)),
         ticks=ticks([grown[index] for index in kept]),
     )
 
@@ -84,12 +85,12 @@ def growth_words(readings: RoundReadings) -> str:
 def _amount(readings: RoundReadings) -> str:
     last = readings.grown[-1]
     if readings.unit == "bytes":
-        return format_bytes(last)
+        return bytes_in_words(bounded(last))
     unit = clean_line(readings.unit)
     return f"{bounded(last):,} {unit.removesuffix('s') if last == 1 else unit}"
 
 
 def _rate(readings: RoundReadings) -> str:
     if readings.unit == "bytes" and abs(readings.per_round) >= 1024:
-        return f"{format_bytes(round(readings.per_round))} per round"
+        return f"{bytes_in_words(bounded(round(readings.per_round)))} per round"
     return rate(readings)

@@ -51,7 +51,6 @@ class FindingCard:
     title: str
     rule: str
     sentence: str
-    grade: str
     call_number: int | None
     call: str
     expected: str
@@ -89,7 +88,6 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
         title=heading_of(finding.rule),
         rule=shorten(finding.rule),
         sentence=sentence_of(finding.rule),
-        grade=str(finding.grade),
         call_number=finding.operation_index,
         call=shorten(finding.request),
         expected=clean_line(finding.expected),

@@ -72,7 +72,7 @@
     if (noMatch) noMatch.hidden = rowCount > 0;
     columns.textContent = column === null ? "" : `.matrix table { --columns: 1; } .matrix tr > :nth-child(n+2):not(:nth-child(${column + 2})) { display: none; }`;
     const all = rowCount === rows.length && cardCount === cards.length;
-    shown.textContent = all ? `${rows.length} cases` : `${rowCount} of ${rows.length} cases, ${cardCount} of ${cards.length} findings`;
+    shown.textContent = all ? `${rows.length} ${shown.dataset.things}` : `${rowCount} of ${rows.length} ${shown.dataset.things}, ${cardCount} of ${cards.length} findings`;
   }
 
   // A part of the matrix without a row that fits is hidden as a whole, and its rows stay as they are: what was never
@@ -183,6 +183,6 @@
   }).observe(bar);
 
   for (const card of cards) if (card.open) unpack(card);
-  shown.textContent = `${rows.length} cases`;
+  shown.textContent = `${rows.length} ${shown.dataset.things}`;
   openTarget();
 })();
