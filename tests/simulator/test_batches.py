@@ -106,6 +106,40 @@ def test_prefetches_are_of_managed_memory(start: Start) -> None:
     assert client.call("MemPrefetchBatchAsync", *mixed, stream) == INVALID_VALUE
 
 
+def test_what_was_discarded_is_gone(start: Start) -> None:
+    client, flags = start("cuda:13", schedule="lazy"), ctypes.c_uint64(0)
+    stream, device = ctypes.c_void_p(client.make("StreamCreate")), client.make("Malloc", SIZE)
+    managed = client.make("MallocManaged", SIZE, 1)
+    ctypes.memset(managed, 7, SIZE)
+    client.ok("MemDiscardBatchAsync", numbers(managed), numbers(SIZE), 1, flags, stream)
+    assert ctypes.string_at(managed, SIZE) == bytes([7]) * SIZE
+    client.ok("StreamSynchronize", stream)
+    assert ctypes.string_at(managed, SIZE) == bytes([0xDD]) * SIZE
+    ctypes.memset(managed, 7, SIZE)
+    places: Any = (numbers(1), numbers(0), ctypes.c_size_t(1))
+    client.ok("MemDiscardAndPrefetchBatchAsync", numbers(managed), numbers(SIZE), 1, *places, flags, stream)
+    client.ok("StreamSynchronize", stream)
+    assert ctypes.string_at(managed, SIZE) == bytes([0xDD]) * SIZE
+    assert client.call("MemDiscardBatchAsync", numbers(device), numbers(SIZE), 1, flags, stream) == INVALID_VALUE
+
+
+def test_the_execution_context_of_a_device_makes_streams(start: Start) -> None:
+    client, ordinal = start("cuda:13", devices=2), ctypes.c_int()
+    context = client.make("DeviceGetExecutionCtx", 1)
+    client.ok("ExecutionCtxGetDevice", ctypes.byref(ordinal), context)
+    assert ordinal.value == 1
+    stream = client.make("ExecutionCtxStreamCreate", context, 1, -5)
+    client.ok("StreamGetDevice", stream, ctypes.byref(ordinal))
+    assert ordinal.value == 1
+    client.ok("ExecutionCtxSynchronize", context)
+    identifier = ctypes.c_uint64()
+    client.ok("ExecutionCtxGetId", context, ctypes.byref(identifier))
+    assert identifier.value
+    unknown = context + 5
+    assert client.call("ExecutionCtxStreamCreate", ctypes.byref(ctypes.c_void_p()), unknown, 0, 0) == INVALID_VALUE
+    assert client.call("ExecutionCtxDestroy", context) == INVALID_VALUE, "nobody made it"
+
+
 def test_a_host_function_says_how_it_is_waited_for(start: Start) -> None:
     client, called = start("cuda:13"), list[int]()
     function = HOST_FUNCTION(called.append)

@@ -6,7 +6,7 @@
 #include "ledger/stacks.h"
 #include "machine/settings.h"
 
-enum { FREED_BYTE = 0xdd, LARGE_BYTES = 1 << 20, EDGE_BYTES = 4096 };
+enum { LARGE_BYTES = 1 << 20, EDGE_BYTES = 4096 };
 
 void verify_red_zone(uint64_t end, uint64_t address) {
     const unsigned char *zone = (const unsigned char *)end;

@@ -6,7 +6,7 @@
 
 #include "machine/settings.h"
 
-enum { RED_ZONE_BYTE = 0xfd };
+enum { RED_ZONE_BYTE = 0xfd, FREED_BYTE = 0xdd };
 
 static inline void make_red_zone(uint64_t end) {
     // Filling no bytes of a page that was never touched costs a microcode assist where memset masks its stores.

@@ -2,6 +2,7 @@
 // functions of CUDA 13.2. The stream of a batch "must not be legacy NULL stream" (cuda_runtime_api.h).
 
 #define RUNTIME
+#include "memory/poison.h"
 #include "surfaces/calls.h"
 
 struct location {  // cudaMemLocation
@@ -65,6 +66,19 @@ static enum status prefetch_batch(void *const *addresses, const size_t *sizes, s
     return status;
 }
 
+// "Reading from a discarded range … will return an indeterminate value": that of memory that was freed.
+static enum status discard_batch(struct stream *stream, void *const *addresses, const size_t *sizes, size_t count) {
+    enum { FIRST_DEVICE = 1 };  // a place as good as any other: it is only asked whether the memory is managed
+    if (!addresses || !sizes || !count) return INVALID_VALUE;
+    enum status status = OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        status = managed_prefetch((uint64_t)addresses[i], sizes[i], FIRST_DEVICE, true);
+        struct fill fill = {(uint64_t)addresses[i], sizes[i], sizes[i], 1, FREED_BYTE, 1};
+        if (!status) status = transfer_fill(stream, fill, true);
+    }
+    return status;
+}
+
 // A stream that is not the legacy default one, or NULL.
 static struct stream *find(void *handle, bool zero_is_own) {
     struct stream *stream = stream_find((uint64_t)handle, device_current(), zero_is_own);
@@ -98,6 +112,22 @@ static struct stream *find(void *handle, bool zero_is_own) {
         CALL("cudaMemPrefetchBatchAsync" #suffix);                                                                     \
         NEED(find(handle, zero_is_own), INVALID_VALUE);                                                                \
         ANSWER(prefetch_batch(addresses, sizes, count, places, firsts, places_count, flags));                          \
+    }                                                                                                                  \
+    EXPORT int cudaMemDiscardBatchAsync##suffix(void **addresses, size_t *sizes, size_t count,                         \
+                                                unsigned long long flags, void *handle) {                              \
+        CALL("cudaMemDiscardBatchAsync" #suffix);                                                                      \
+        struct stream *stream = find(handle, zero_is_own);                                                             \
+        NEED(stream && !flags, INVALID_VALUE);                                                                         \
+        ANSWER(discard_batch(stream, addresses, sizes, count));                                                        \
+    }                                                                                                                  \
+    EXPORT int cudaMemDiscardAndPrefetchBatchAsync##suffix(                                                            \
+        void **addresses, size_t *sizes, size_t count, const uint64_t *places, const size_t *firsts,                   \
+        size_t places_count, unsigned long long flags, void *handle) {                                                 \
+        CALL("cudaMemDiscardAndPrefetchBatchAsync" #suffix);                                                           \
+        struct stream *stream = find(handle, zero_is_own);                                                             \
+        NEED(stream, INVALID_VALUE);                                                                                   \
+        status = prefetch_batch(addresses, sizes, count, places, firsts, places_count, flags);                         \
+        ANSWER(status ? status : discard_batch(stream, addresses, sizes, count));                                      \
     }                                                                                                                  \
     EXPORT int cudaLaunchHostFunc_v2##suffix(void *handle, void (*function)(void *), void *data, unsigned mode) {      \
         CALL("cudaLaunchHostFunc_v2" #suffix);                                                                         \
