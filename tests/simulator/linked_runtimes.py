@@ -5,6 +5,7 @@ Its functions ask the driver for a table that only NVIDIA's has, and fail withou
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +26,7 @@ WITHOUT_NAMES: Final = (
 NEWER: Final = "cudaFunctionOfALaterRelease"
 """A public function that no release has yet."""
 _NAMED: Final = sorted(
-    (functions_of("libcudart.so.12") - set(WITHOUT_NAMES))
-    | {"cudaMemcpyAsync_ptsz", "cudaLaunchKernel_ptsz", "cudaStreamSynchronize_ptsz", NEWER}
+    {name for name in functions_of("libcudart.so.12") if name.startswith("cuda")} - set(WITHOUT_NAMES) | {NEWER}
 )
 _HEAD: Final = """
 void *dlopen(const char *, int), *dlsym(void *, const char *);
@@ -41,11 +41,23 @@ static __attribute__((noinline)) int begin(const char *name) {
     return 100;
 }
 static int tell_version(int *);
+#ifdef THROUGH_SLOTS
+#define NAMED(name)                                   \\
+    static const char *volatile slot_##name = #name;  \\
+    int name(long a, long b) { return begin(slot_##name); }
+#else
+#define NAMED(name) int name(long a, long b) { return begin(#name); }
+#endif
 """
 _VERSION: Final = "static __attribute__((noinline)) int tell_version(int *version) { *version = VERSION; return 0; }"
 _TAIL: Final = """
 void libcudart_static_0123456789abcdef0123456789abcdef01234567(void) {}
 """
+
+
+def linkers() -> list[str]:
+    """Return the linkers of this machine, as the compiler knows them."""
+    return [name for name in ("bfd", "gold", "lld") if shutil.which(f"ld.{name}")]
 
 
 def _function(name: str) -> str:
@@ -55,15 +67,31 @@ def _function(name: str) -> str:
         return f"int {name}(long a, long b) {{ return {name[2:]}(a, b); }}"
     if name in WITHOUT_NAMES:
         return f'int {name}(void) {{ return begin("{WITHOUT_NAMES.index(name)}"); }}'
-    return f'int {name}(long a, long b) {{ return begin("{name}"); }}'
+    return f"NAMED({name})"
 
 
-def make_archive(folder: Path, *, version: int = 12090, flags: Sequence[str] = (), least: int = 0) -> Path:
-    """Make the archive; with ``least``, one that lacks all but so many of the functions with names."""
+def make_archive(
+    folder: Path,
+    *,
+    version: int = 12090,
+    flags: Sequence[str] = (),
+    least: int = 0,
+    without: Sequence[str] = (),
+    twice: str = "",
+) -> Path:
+    """Make the archive.
+
+    With ``least``, it lacks all but so many of the functions with names. The functions ``without`` do something else
+    than they should, and a second function hands out the name ``twice``.
+    """
     named = _NAMED[:least] if least else _NAMED
+    unnamed = [
+        _function(name) if name not in without else f"int {name}(void) {{ return 7; }}" for name in WITHOUT_NAMES
+    ]
+    other = [f'int cudaOther(long a) {{ return begin("{twice}") + 1; }}'] if twice else []
     jumped_to = ("cudaLaunchKernel", "cudaLaunchKernel_ptsz")
     declared = [f"__attribute__((noinline)) int {name}(long, long);" for name in jumped_to]
-    text = "\n".join([_HEAD, *declared, *map(_function, WITHOUT_NAMES), _VERSION, *map(_function, named), _TAIL])
+    text = "\n".join([_HEAD, *declared, *unnamed, _VERSION, *map(_function, named), *other, _TAIL])
     source, made = folder / f"runtime{version}-{least}.c", folder / f"libcudart_static{version}-{least}.a"
     source.write_text(text)
     member = str(made.with_suffix(".o"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.simulator.conftest import Compile
-from tests.simulator.linked_runtimes import NEWER, REAL_ANSWER, link, make_archive
+from tests.simulator.linked_runtimes import NEWER, REAL_ANSWER, link, linkers, make_archive
 from tests.simulator.linked_runtimes import run as run_tool
 
 from quiesce.simulator.build import find_compiler
@@ -74,10 +74,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_archive(tmp_path_factory.mktemp("archive"))
 
 
-LINKERS = [name for name in ("bfd", "gold", "lld") if shutil.which(f"ld.{name}")]
-
-
-@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("linker", linkers())
 @pytest.mark.parametrize("kind", ["-pie", "-no-pie", "-shared"])
 def test_its_calls_reach_the_simulated_runtime(
     tmp_path: Path, archive: Path, capfd: pytest.CaptureFixture[str], linker: str, kind: str
