@@ -29,7 +29,9 @@ _NAMED: Final = sorted(
     {name for name in functions_of("libcudart.so.12") if name.startswith("cuda")} - set(WITHOUT_NAMES) | {NEWER}
 )
 _HEAD: Final = """
-void *dlopen(const char *, int), *dlsym(void *, const char *);
+void *dlopen(const char *, int), *dlsym(void *, const char *), *dlvsym(void *, const char *, const char *);
+int mkfifo(const char *, unsigned);
+void *cudaSharing[] = {dlvsym, mkfifo};
 static __attribute__((noinline)) int begin(const char *name) {
     static volatile int calls;
     const void *table;
@@ -81,10 +83,10 @@ def make_archive(
 ) -> Path:
     """Make the archive.
 
-    With ``least``, it lacks all but so many of the functions with names. The functions ``without`` do something else
-    than they should, and a second function hands out the name ``twice``.
+    With ``least``, it lacks all but so many of the functions with names. Of the functions ``without`` it lacks those
+    with names, and the others do something else than they should. A second function hands out the name ``twice``.
     """
-    named = _NAMED[:least] if least else _NAMED
+    named = [name for name in (_NAMED[:least] if least else _NAMED) if name not in without]
     unnamed = [
         _function(name) if name not in without else f"int {name}(void) {{ return 7; }}" for name in WITHOUT_NAMES
     ]

@@ -200,8 +200,11 @@ def test_a_client_of_a_shared_runtime_is_left_alone(
     source = (
         "\n".join(own)
         + """
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
+int mkfifo(const char *, unsigned);
+void *sharing[] = {dlvsym, mkfifo};
 int main(void) { printf("%d\\n", !dlsym(dlopen("libcuda.so.1", 1), "none") * cudaOwn1()); return 0; }"""
     )
     done = run(compile_c("client", source, "-rdynamic"), capfd=capfd)
@@ -277,3 +280,45 @@ def test_a_stripped_program_is_redirected(tmp_path: Path, archive: Path, capfd: 
     program = link(tmp_path, "client", MAIN, archive)
     run_tool(["strip", str(program)])
     assert run(program, capfd=capfd).written == "0\n"
+
+
+def test_symbols_and_names_that_contradict_each_other_are_left_alone(
+    tmp_path: Path, archive: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = link(tmp_path, "client", MAIN, archive)
+    swapped = ("cudaMalloc=other", "cudaFree=cudaMalloc", "other=cudaFree")
+    for each in swapped:
+        run_tool(["objcopy", f"--redefine-sym={each}", str(program)])
+    done = run(program, capfd=capfd)
+    assert done.written == f"{REAL_ANSWER}\n"
+    assert done.told(Loaded.UNREDIRECTED) == [("client", "its symbols and its names contradict each other")]
+
+
+def test_where_the_system_forbids_it_the_file_stays_as_it_was(
+    tmp_path: Path, archive: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As SELinux may; here the process itself forbids that memory becomes code (prctl(2), PR_SET_MDWE)."""
+    without = make_archive(tmp_path, without=[NEWER])  # that has to be made
+    libraries = [link(tmp_path, name, MALLOC, each, *SHARED) for name, each in (("a.so", archive), ("b.so", without))]
+    source = """
+#include <dlfcn.h>
+#include <stdio.h>
+int prctl(int, ...);
+int main(int count, char **words) {
+    if (prctl(65, 1L, 0L, 0L, 0L)) return 77;
+    while (*++words) {
+        void *library = dlopen(*words, RTLD_NOW);
+        printf("%d\\n", library ? ((int (*)(void))dlsym(library, "try"))() : -1);
+    }
+    return 0;
+}"""
+    program = compile_c("program", source)
+    if subprocess.run([program, *libraries], capture_output=True, check=False).returncode == 77:
+        pytest.skip("this kernel can't forbid it")
+    done = run(program, *libraries, capfd=capfd)
+    assert done.written == f"{REAL_ANSWER}\n" * 2
+    assert done.told(Loaded.REDIRECTED) == []
+    assert done.told(Loaded.UNREDIRECTED) == [
+        ("a.so", "the system does not let functions be made"),
+        ("b.so", "the system does not let code run that was written to"),
+    ]

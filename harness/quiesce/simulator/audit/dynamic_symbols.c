@@ -56,23 +56,31 @@ ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name) {
     return found ? of->base + found->st_value : 0;
 }
 
-// What an object takes from others stands before all that can be found in it. Where nothing can be, the table for that
-// does not say how much it is; the names mostly follow the symbols then.
-static size_t count_before_found(const dynamic_symbols *of) {
+// What an object takes from others stands before all that can be found in it; but a program that says itself where it
+// lies may be where others find a function that it takes. Where nothing can be found, the table for that does not say
+// how much there is before; the names mostly follow the symbols then.
+static size_t count_symbols(const dynamic_symbols *of) {
     if (!of->gnu_hash) return of->sysv_hash[1];
-    const uint32_t *bucket = of->gnu_hash + 4 + 2 * of->gnu_hash[2];
-    for (uint32_t each = 0; each < of->gnu_hash[0]; each++)
-        if (bucket[each]) return of->gnu_hash[1];
-    ElfW(Addr) from = (ElfW(Addr))of->symbols, to = (ElfW(Addr))of->names;
-    return to > from ? (to - from) / sizeof *of->symbols : of->gnu_hash[1];
+    uint32_t buckets = of->gnu_hash[0], first = of->gnu_hash[1], last = 0;
+    const uint32_t *bucket = of->gnu_hash + 4 + 2 * of->gnu_hash[2], *chain = bucket + buckets;
+    for (uint32_t each = 0; each < buckets; each++)
+        if (bucket[each] > last) last = bucket[each];
+    if (last < first) {
+        ElfW(Addr) from = (ElfW(Addr))of->symbols, to = (ElfW(Addr))of->names;
+        return to > from ? (to - from) / sizeof *of->symbols : first;
+    }
+    if (of->base) return first;
+    while (!(chain[last - first] & 1)) last++;
+    return last + 1;
 }
 
-int dynamic_symbols_need(const dynamic_symbols *of, const char *name) {
-    size_t count = count_before_found(of);
+int dynamic_symbols_needed(const dynamic_symbols *of, const char *const *names) {
+    size_t count = count_symbols(of);
+    int found = 0;
     for (size_t each = 1; each < count; each++) {
         uint32_t place = of->symbols[each].st_name;
         if (of->symbols[each].st_shndx != SHN_UNDEF || place >= of->names_bytes) continue;
-        if (is_same(of->names + place, name)) return 1;
+        for (const char *const *name = names; *name; name++) found += is_same(of->names + place, *name);
     }
-    return 0;
+    return found;
 }

@@ -18,5 +18,5 @@ int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map);
 // Return the address of what the object defines under a name, or 0.
 ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name);
 
-// Say whether the object takes what is under a name from others.
-int dynamic_symbols_need(const dynamic_symbols *of, const char *name);
+// Return how many of the names, the last of which is NULL, the object takes from others.
+int dynamic_symbols_needed(const dynamic_symbols *of, const char *const *names);

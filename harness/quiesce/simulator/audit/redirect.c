@@ -33,13 +33,19 @@ static pending *first;
 static char front[PATH_BYTES];
 static int is_refused;
 
-// Say whether an object may have a runtime in it: that opens the driver by itself, with functions of the C library, or
-// those of a sanitizer that is linked into the program.
+/* A runtime opens the driver by itself, and shares memory and locks with other processes: so all releases from 11.8 to
+   13.5 take these from the C library. Few others do, and their files can be as large as PyTorch's. */
+static const char *const opening[] = {"dlopen", "dlsym", NULL};
+static const char *const sharing[] = {"dlvsym", "mkfifo", "nftw", "pthread_rwlockattr_setpshared", NULL};
+enum { OPENING = 2, SHARING_LEAST = 2 };
+
 static int may_have_runtime(const struct link_map *map) {
     dynamic_symbols names;
     if (!dynamic_symbols_open(&names, map)) return 0;
-    if (dynamic_symbols_need(&names, "dlopen") && dynamic_symbols_need(&names, "dlsym")) return 1;
-    return !*map->l_name && dynamic_symbols_find(&names, "dlopen") && dynamic_symbols_find(&names, "dlsym");
+    // a sanitizer that is linked into a program stands between it and the C library
+    if (!*map->l_name && dynamic_symbols_find(&names, opening[0])) return 1;
+    return dynamic_symbols_needed(&names, opening) == OPENING &&
+           dynamic_symbols_needed(&names, sharing) >= SHARING_LEAST;
 }
 
 // Find what stands for the runtime: its place, empty where copies shall be left alone. Return 0 where nothing does, as
@@ -85,6 +91,7 @@ static const char *prepare(pending *which, struct link_map *map) {
     if (wrong || !which->found) return wrong;
     if (is_refused) return "as --static-runtime says";
     which->version = embedded_version_of(&which->in, which->found);
+    if (!is_file(front)) return "the run has ended";
     return needs_add(map, front) ? NULL : "there is no memory for a library that it needs";
 }
 
@@ -99,8 +106,9 @@ void redirect_look_at(struct link_map *map, const char *path) {
         discard(found);
         return;
     }
-    found->next = first;
-    first = found;
+    pending **last = &first;  // the first that was loaded is the first to choose the version
+    while (*last) last = &(*last)->next;
+    *last = found;
 }
 
 static const char *redirect(pending *which, const provided *by) {
