@@ -25,6 +25,7 @@ int cudaMemsetAsync(void *, int, size_t, handle), cudaMemcpyAsync(void *, const 
 int cudaMallocAsync(void **, size_t, handle), cudaFreeAsync(void *, handle), cudaMallocMipmappedArray(void);
 int cudaLaunchHostFunc(handle, void (*)(void *), void *);
 int cublasSgemm_v2(void);
+int hipMalloc(void **, size_t), hipFree(void *);
 static void tell(void *told) { *(volatile int *)told = 1; }
 """
 
@@ -36,6 +37,7 @@ def compile_client(
     body: str,
     *,
     name: str = "client",
+    runtime: str = "libcudart.so.12",
     libraries: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
 ) -> Path:
@@ -48,9 +50,9 @@ def compile_client(
     names = set(_FUNCTION.findall(text))
     compiler, link = find_compiler(), folder / "link"
     link.mkdir(exist_ok=True)
-    libraries = ("libcudart.so.12", *libraries)
+    libraries = (runtime, *libraries)
     for soname in libraries:
-        prefix = "cublas" if "cublas" in soname else "cuda"
+        prefix = next((each for each in ("cublas", "hip") if each in soname), "cuda")
         functions = link / f"{soname}.c"
         functions.write_text("".join(f"void {each}(void) {{}}\n" for each in sorted(names) if each.startswith(prefix)))
         _run(

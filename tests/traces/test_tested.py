@@ -69,6 +69,16 @@ def test_questions_and_waits_are_no_use(seen: tuple[Seen, ...]) -> None:
     assert "--flavour (one of hip:5, " in why.reason
 
 
+def test_one_flavour_is_advised_where_a_runtime_names_it(tmp_path: Path) -> None:
+    needs = (tmp_path / "libcuda.so.1", tmp_path / "libcudart.so.12")
+    other = Use(others=needs)
+    other.see(record(Seen.ALLOCATED))
+    why = untested(other, parse_flavour("hip:5"), owner)
+    assert why is not None
+    told = "judged as hip:5, although it needs libcuda.so.1, libcudart.so.12. Run it with --flavour cuda:12"
+    assert why.reason == told
+
+
 @pytest.mark.parametrize("seen", [(), (Seen.DEVICE_WAITED_FOR,)])
 def test_a_program_that_failed_before_is_told_nothing_of_flavours(seen: tuple[Seen, ...]) -> None:
     for why in (untested(use(*seen), CUDA, owner, failed=True), never_called([STARTED], CUDA, owner, failed=True)):

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--flavour",
         metavar="NAME:N",
-        help="the runtime that the program was built for: cuda:11, 12, 13 or hip:5, 6, 7 (default: the CUDA runtime "
-        "that is linked into the program, or else cuda:12)",
+        help="the runtime that the program was built for: cuda:11, 12, 13 or hip:5, 6, 7 (default: the runtime that "
+        "the program loads first, or else cuda:12)",
     )
     parser.add_argument("--capacity", type=_capacity, metavar="SIZE", help="memory of each device (default: 16GiB)")
     parser.add_argument(

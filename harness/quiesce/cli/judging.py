@@ -74,8 +74,8 @@ def _judged(
         judgement = judge(ledger, arguments.at_exit, stacks, memory)
         use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated, failed=failed)
-        if why is None:
-            judgement = replace(judgement, notes=(*judgement.notes, *untested_beside(use, simulated)))
+        beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
+        judgement = replace(judgement, notes=(*judgement.notes, *beside))
         console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
         for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")

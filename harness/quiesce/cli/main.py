@@ -35,6 +35,8 @@ COMMANDS: Final = {
 """The commands in the order of the help text; each is the module of that name beside this one."""
 MODULES: Final = {"import": "import_reports"}
 """Those whose name can't be a module's."""
+_NEAR: Final = 0.8
+"""How alike an unknown option and the one that is meant are at least, by :mod:`difflib`."""
 
 
 class _ShowVersion(argparse.Action):
@@ -110,6 +112,19 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
+def _meant(unknown: Sequence[str], command: str | None) -> str:
+    """Return the options of a command that unknown ones are near to, as a question; empty where none is."""
+    import difflib
+    import re
+
+    parser = OneLineParser(add_help=False)
+    importlib.import_module(f"quiesce.cli.{MODULES.get(command or '', command)}").add_arguments(parser)
+    options = re.findall(r"--[a-z][a-z-]*", parser.format_usage())
+    words = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+    near = dict.fromkeys(each for word in words for each in difflib.get_close_matches(word, options, 1, _NEAR))
+    return f"; did you mean {' and '.join(near)}?" if near else ""
+
+
 def _run(words: Sequence[str], console: Console) -> ExitCode:
     command = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser(command)
@@ -120,7 +135,7 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
     parsed, unknown = parser.parse_known_args(words)
     if unknown:
         parser.prog = f"quiesce {command}"
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, command)}")
     with contextlib.ExitStack() as stack:
         if not getattr(parsed, "verbose", True):
             from quiesce.cli.kept_back import kept_back

@@ -70,7 +70,7 @@ def runtimes_refused(
     linked = [caller for caller in callers if caller not in shared]
     if shared:
         names = _listed(str(runtime) + _of(owner(runtime)) for runtime in shared)
-        advice = _listed(map(flavour_of, shared))
+        advice = flavours_of(shared)
         yield f"the vendor's own runtime was loaded instead of the simulated {simulated}: {names}. {advice}"
     if linked:
         names = _listed((caller.name or "a library") + _of(owner(caller)) for caller in linked)
@@ -100,10 +100,16 @@ def memory_refused_text(largest: Record) -> str:
     return f"all requests for memory were refused; the largest was {size} of {what}; {advice}"
 
 
-def flavour_of(runtime: Path) -> str:
-    """Return which flavour to choose for a runtime, by its file's name."""
+def named_by(runtime: Path) -> str:
+    """Return the flavour that a runtime belongs to by its file's name, such as ``hip:5``; empty for others."""
     found = _NUMBERED.match(runtime.resolve().name)
-    return _flavour_named(f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else "")
+    return f"{'hip' if found[1] == 'amdhip64' else 'cuda'}:{found[2]}" if found else ""
+
+
+def flavours_of(runtimes: Iterable[Path]) -> str:
+    """Return which flavour to choose for runtimes, by their files' names."""
+    named = [named_by(each) for each in runtimes]
+    return _listed(map(_flavour_named, filter(None, named) if any(named) else named))
 
 
 def _flavour_named(named: str) -> str:

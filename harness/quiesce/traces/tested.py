@@ -20,11 +20,12 @@ from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.traces.linked_runtimes import LinkedRuntime, left_alone, linked_runtimes
 from quiesce.traces.refused import (
     Owner,
-    flavour_of,
+    flavours_of,
     is_clean_up,
     linked_text,
     memory_refused_text,
     missing_text,
+    named_by,
     refused_text,
     runtimes_refused,
 )
@@ -101,13 +102,15 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
     processes = {ledger.process} if has_started else {ledger.process, ledger.parent}
     own = [load for load in loads if load.process in processes]
     simulated, linked = Simulated(ledger.flavour, ledger.version), linked_runtimes(own)
+    needed = _paths(own, Loaded.OTHER)
+    others = [each for each in needed if named_by(each) != str(simulated)]  # what is left was followed
     use = Use(
         read_refusals(path),
         _paths(own, Loaded.REAL),
-        _paths(own, Loaded.OTHER),
+        others,
         linked=linked,
         left_alone=left_alone(own),
-        has_own=_has_own(own, simulated, linked),
+        has_own=len(others) < len(needed) or _has_own(own, simulated, linked),
     )
     for record in ledger.records():
         use.see(record)
@@ -217,8 +220,7 @@ def _paths(loads: Iterable[Load], kind: Loaded) -> tuple[Path, ...]:
 
 
 def _other_runtimes(others: Sequence[Path]) -> str:
-    advice = "; ".join(dict.fromkeys(map(flavour_of, others)))
-    return f"{', '.join(each.name for each in others)}. {advice}"
+    return f"{', '.join(each.name for each in others)}. {flavours_of(others)}"
 
 
 def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path], *, failed: bool) -> str:

@@ -20,6 +20,7 @@
 #include "machine/admission.h"
 #include "machine/device.h"
 #include "machine/export.h"
+#include "machine/loaded_runtime.h"
 #include "machine/lock.h"
 #include "machine/settings.h"
 #include "memory/array.h"
@@ -64,6 +65,7 @@ static const char *start(const char *text) {
     starting = true;
     const char *wrong = settings_parse(&settings, text);
     if (wrong) return wrong;
+    loaded_runtime_follow(&settings);
     wrong = failure_arm(settings.fail, settings.seed);
     if (wrong) return wrong;
     if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";

@@ -33,7 +33,7 @@ struct settings {
     uint64_t ring_entries;     // observations that are kept; older ones are overwritten
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool poison;               // fill memory when it is freed
-    bool follows;              // the version is that of a runtime that is linked into the process, if there is one
+    bool follows;              // flavour and version are those of a runtime that the process loaded or was linked with
     bool stacks;               // keep the call stack of what is made, freed and done wrong
 };
 
