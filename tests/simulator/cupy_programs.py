@@ -29,6 +29,24 @@ for i in range(10):
     b.synchronize()
     assert (target == i).all()
 """,
+    "handles of libraries, kept and given back": """
+from cupy_backends.cuda.libs import cublas, curand, cusparse
+device, stream = cupy.cuda.Device(), free_stream()
+cublas.setStream(device.cublas_handle, stream.ptr)
+assert cublas.getStream(device.cublas_handle) == stream.ptr
+cublas.setStream(device.cublas_handle, 0)
+cublas.setPointerMode(device.cublas_handle, cublas.CUBLAS_POINTER_MODE_DEVICE)
+assert cublas.getPointerMode(device.cublas_handle) == cublas.CUBLAS_POINTER_MODE_DEVICE
+cusparse.setStream(device.cusparse_handle, 0)
+random = cupy.random.RandomState(seed=3)
+plans = [cupy.cuda.cufft.Plan1d(64, cupy.cuda.cufft.CUFFT_C2C, 2) for i in range(2)]
+del plans[0]
+for create, destroy in ((cublas.create, cublas.destroy), (cusparse.create, cusparse.destroy)):
+    for i in range(3): destroy(create())
+generator = curand.createGenerator(curand.CURAND_RNG_PSEUDO_DEFAULT)
+curand.setPseudoRandomGeneratorSeed(generator, 5)
+curand.destroyGenerator(generator)
+""",
     "four threads": """
 def work(n):
     with free_stream() as stream:
@@ -149,6 +167,26 @@ assert [int(value) for value in x.get()[::1024]] == [0, 1, 2, 3]
 }
 
 GUILTY: Final = {
+    "handles that are made anew and dropped": (
+        "handles_are_destroyed_at_quiescence",
+        """
+from cupy_backends.cuda.libs import cublas
+cupy.empty(8, 'u1')
+for i in range(4): handle = cublas.create()
+handle = None
+""",
+    ),
+    "a handle that is used after its end": (
+        "destroyed_handles_are_not_used",
+        """
+from cupy_backends.cuda.libs import cublas
+cupy.empty(8, 'u1')
+handle = cublas.create()
+cublas.destroy(handle)
+try: cublas.setStream(handle, 0)
+except cublas.CUBLASError: pass
+""",
+    ),
     "blocks are lost": ("nothing_is_left_at_quiescence", "for _ in range(5): runtime.malloc(1000)\n"),
     "streams are lost": ("handles_are_destroyed_at_quiescence", "for _ in range(5): runtime.streamCreate()\n"),
     "a block is freed twice": (

@@ -76,7 +76,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     return made
 
 
-NAMES = {*SIMULATED.libraries, "libhipblas.so.3"}
+NAMES = {*SIMULATED.libraries, *SIMULATED.offered}
 
 
 def test_a_second_run_does_not_look_again(environment: Environment) -> None:
@@ -84,10 +84,10 @@ def test_a_second_run_does_not_look_again(environment: Environment) -> None:
 
 
 def test_what_was_changed_just_now_is_not_kept(environment: Environment) -> None:
-    environment.install("module.so", "libhiprand.so.1")
-    assert environment.written() == {*SIMULATED.libraries, "libhiprand.so.1"}
+    environment.install("module.so", "libroctx64.so.4")
+    assert environment.written() == {*NAMES, "libroctx64.so.4"}
     environment.settle()
-    assert environment.written() == {*SIMULATED.libraries, "libhiprand.so.1"}
+    assert environment.written() == {*NAMES, "libroctx64.so.4"}
     assert environment.looked == 2
 
 
@@ -95,14 +95,14 @@ def test_what_was_changed_just_now_is_not_kept(environment: Environment) -> None
 def test_a_change_is_seen(environment: Environment, name: str) -> None:
     """A module that is overwritten in its place leaves its folder's time as it was."""
     environment.written()
-    environment.install(name, "libhiprand.so.1")
-    assert "libhiprand.so.1" in environment.written()
+    environment.install(name, "libroctx64.so.4")
+    assert "libroctx64.so.4" in environment.written()
 
 
 def test_a_library_that_appears_where_one_was_looked_for_is_seen(environment: Environment, tmp_path: Path) -> None:
     real = tmp_path / "real"
     module = StubLibrary("module.so", needed=("librocblas.so.5",))
-    assert "librocblas.so.5" not in environment.written()
+    environment.written()
     (environment.packages / "module.so").write_bytes(write_library(module))
     environment.settle()
     searched = {"LD_LIBRARY_PATH": str(real)}
@@ -144,3 +144,9 @@ def test_another_runtime_is_another_entry(environment: Environment, tmp_path: Pa
     environment.written()
     assert environment.looked == 2
     assert cache_folder().is_relative_to(tmp_path)
+
+
+def test_an_installed_library_is_the_one_that_programs_open(environment: Environment) -> None:
+    environment.install("librocblas.so.5")  # which nothing of the environment needs
+    environment.settle()
+    assert NAMES - environment.written() == {"librocblas.so.5"}

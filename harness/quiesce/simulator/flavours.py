@@ -26,12 +26,13 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
     "libhipsolver.so.1 libhipfft.so.0 librocfft.so.0 libhiprand.so.1 librocrand.so.1 libMIOpen.so.1 librccl.so.1",
     (Flavour.CUDA, 11): "libcublas.so.11 libcublasLt.so.11 libcusparse.so.11 libcusolver.so.11 libcufft.so.10 "
     "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
-    (Flavour.CUDA, 12): "libcublas.so.12 libcublasLt.so.12 libcusparse.so.12 libcusolver.so.11 libcufft.so.11 "
-    "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
-    (Flavour.CUDA, 13): "libcublas.so.13 libcublasLt.so.13 libcusparse.so.12 libcusolver.so.12 libcufft.so.12 "
-    "libcurand.so.10 libcudnn.so.9 libnccl.so.2",
+    (Flavour.CUDA, 12): "libcublas.so.12 libcublasLt.so.12 libnvJitLink.so.12 libcusparse.so.12 libcusolver.so.11 "
+    "libcufft.so.11 libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
+    (Flavour.CUDA, 13): "libcublas.so.13 libcublasLt.so.13 libnvJitLink.so.13 libcusparse.so.12 libcusolver.so.12 "
+    "libcufft.so.12 libcurand.so.10 libcudnn.so.9 libnccl.so.2",
 }
-"""The libraries that vendors ship with a version of the runtime, as far as their handles are simulated."""
+"""The libraries that vendors ship with a version of the runtime, as far as their handles are simulated, and what such a
+library needs: CuPy loads libnvJitLink before libcusparse."""
 
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
@@ -58,7 +59,7 @@ class Simulated:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The libraries whose handles are simulated, by the names under which programs ask for them."""
+        """The libraries that exist on every machine of a run, by the names under which programs ask for them."""
         names = _OFFERED[self.flavour, self.version].split()
         return (*names, *dict.fromkeys(f"{name.partition('.so')[0]}.so" for name in names))
 

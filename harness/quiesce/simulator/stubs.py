@@ -49,7 +49,7 @@ class Simulator:
     library: Path
     answers_to: tuple[str, ...]
     offered: tuple[str, ...] = ()
-    """Libraries whose handles it simulates: where there is none of such a name, there is one that leads to it."""
+    """Libraries that programs may open by name while they run: where there is none of such a name, one is written."""
 
     def answers(self, name: str) -> bool:
         """Say whether it stands for a library of this name, a bundled copy's included, wherever its client has it."""
@@ -316,7 +316,7 @@ class _Plan:
     def offer_libraries(self) -> None:
         """Write libraries also for programs that open them by name while they run."""
         for soname in self._simulator.offered:
-            if self._targets(soname, set()) and not self.closure.has(soname):
+            if not self.closure.has(soname):
                 self._symbols.setdefault(soname, {})
 
     def libraries(self) -> Iterator[StubLibrary]:
