@@ -146,15 +146,17 @@ int main() {
 """
 
 
-def build(folder: Path, sources: dict[str, str], *flags: str, runtime: str = "shared") -> Path:
-    """Compile sources for devices of compute capability 8.0, and link them with that runtime, shared or static."""
+def build(
+    folder: Path, sources: dict[str, str], *flags: str, runtime: str = "shared", code: str = "-arch=sm_80"
+) -> Path:
+    """Compile sources to code for a device, and link them with that runtime, shared or static."""
     assert TOOLKIT is not None
     for name, text in sources.items():
         (folder / name).write_text(text)
     (folder / "libcudart.so").symlink_to(next((TOOLKIT / "lib").glob("libcudart.so.*")))
     program = folder / "program"
     libraries = ("-cudart", runtime, f"-L{folder}", f"-L{TOOLKIT / 'lib'}")
-    command = [str(TOOLKIT / "bin" / "nvcc"), "-arch=sm_80", "-g", *flags, *libraries, "-o", str(program), *sources]
+    command = [str(TOOLKIT / "bin" / "nvcc"), code, "-g", *flags, *libraries, "-o", str(program), *sources]
     subprocess.run(command, check=True, cwd=folder)
     return program
 
@@ -168,6 +170,12 @@ def assert_passes(*program: object) -> None:
     done = run(*program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not simulated" not in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["default", "speed", "size"])
+def test_variables_of_compressed_code_have_their_values(tmp_path: Path, mode: str) -> None:
+    code = "-gencode=arch=compute_80,code=compute_80"  # a device would compile it
+    assert_passes(build(tmp_path, {"variables.cu": VARIABLES}, f"-compress-mode={mode}", code=code))
 
 
 @pytest.mark.parametrize("runtime", ["shared", "static"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import struct
 from typing import Any, Final
 
@@ -84,9 +85,34 @@ def number(value: int) -> bytes:
 def text(value: int, *, more: str = "") -> bytes:
     """Return a fatbin of PTX that is not compressed, with a variable of that value."""
     ptx = f".version 8.0\n.target sm_75\n.address_size 64\n.global .align 4 .u32 counter = {value};\n{more}".encode()
-    made = bytearray(fatbin((PTX, 75, ptx)))
-    struct.pack_into("<I", made, 16 + 16, 0)  # its compressed size
+    return entry(PTX, ptx)
+
+
+def entry(kind: int, content: bytes, *, packing: int = 0, unpacked_bytes: int = 0) -> bytes:
+    """Return a fatbin of one entry, which is compressed if it says how."""
+    made = bytearray(fatbin((kind, 75, content)))
+    struct.pack_into("<I", made, 16 + 16, len(content) if packing else 0)
+    struct.pack_into("<QQQ", made, 16 + 40, packing | 0x11, 0, unpacked_bytes)
     return bytes(made)
+
+
+def lz4(content: bytes) -> bytes:
+    """Return a block of LZ4: literals, a copy of the four bytes before, and the literals behind it."""
+    at = next(i for i in range(20, len(content)) if content[i - 4 : i] == content[i : i + 4])
+    return _literals(content[:at], copied=4) + b"\4\0" + _literals(content[at + 4 :], copied=4)
+
+
+def _literals(content: bytes, *, copied: int) -> bytes:
+    more = len(content) - 15
+    assert more >= 0
+    return bytes([0xF0 | copied - 4]) + b"\xff" * (more // 255) + bytes([more % 255]) + content
+
+
+def zstandard(content: bytes) -> bytes:
+    """Return a frame of Zstandard with the content as it is."""
+    assert 256 <= len(content) < 1 << 16
+    header = struct.pack("<IBH", 0xFD2FB528, 0x60, len(content) - 256)
+    return header + (1 | len(content) << 3).to_bytes(3, "little") + content
 
 
 def test_a_variable_holds_what_its_cubin_states(start: Start, image: MakeImage) -> None:
@@ -106,6 +132,43 @@ def test_a_variable_holds_what_its_cubin_states(start: Start, image: MakeImage) 
     assert address != counter
     assert ctypes.string_at(counter, 4) == bytes(4), "the shadow on the host is not the variable"
     assert client.call("Free", address) == INVALID_VALUE
+
+
+PADDING: Final = "// " + "=" * 300 + "\n"
+LONG: Final = f".version 8.0\n.target sm_75\n.address_size 64\n{PADDING}.global .align 4 .u32 counter = 9;\n".encode()
+
+
+def test_a_compressed_image_is_unpacked(start: Start, image: MakeImage) -> None:
+    client = start("cuda:12")
+    packed = entry(PTX, lz4(LONG), packing=0x2000, unpacked_bytes=len(LONG))
+    assert read(client, Binary(client, packed).variable(b"counter")) == number(9)
+    code = image("cubin")
+    packed = entry(CUBIN, lz4(code), packing=0x2000, unpacked_bytes=len(code))
+    assert read(client, Binary(client, packed).variable(b"counter")) == number(7)
+
+
+def test_an_image_is_unpacked_by_the_systems_library(start: Start) -> None:
+    try:
+        ctypes.CDLL("libzstd.so.1")
+    except OSError:
+        pytest.skip("libzstd.so.1 is not on this machine")
+    client = start("cuda:13")
+    packed = entry(PTX, zstandard(LONG), packing=0x8000, unpacked_bytes=len(LONG))
+    assert read(client, Binary(client, packed).variable(b"counter")) == number(9)
+
+
+def test_damaged_images_do_no_harm(start: Start) -> None:
+    client, dice = start("cuda:13"), random.Random(3)
+    place = ctypes.create_string_buffer(4)
+    for _ in range(200):
+        pack, packing = dice.choice(((lz4, 0x2000), (zstandard, 0x8000)))
+        content = bytearray(pack(LONG))
+        for _ in range(dice.randint(1, 4)):
+            content[dice.randrange(len(content))] = dice.randrange(256)
+        made = entry(PTX, bytes(content), packing=packing, unpacked_bytes=len(LONG) + dice.choice((-1, 0, 0, 0, 1)))
+        shadow = Binary(client, made).variable(b"counter")
+        arguments = (ctypes.addressof(place), shadow, 4, 0, TO_HOST)
+        assert client.call("MemcpyFromSymbol", *arguments) in (0, NOT_SUPPORTED)
 
 
 @pytest.mark.parametrize("runtimes", [2, 5, 10])

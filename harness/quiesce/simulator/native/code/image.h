@@ -49,9 +49,10 @@ struct architectures {
 struct architectures image_architectures(const char *image, size_t room, int device);
 struct architectures image_elf_architectures(const char *image, size_t bytes, int device);
 
-// The code within an image, a fatbin or what a compiler wrapped around one, that can be looked through, and how long it
-// is: the best for the device of the parts that are not compressed. NULL: there is none.
-const char *image_code(const char *image, int device, size_t *bytes);
+// A copy of the code within an image, a fatbin or what a compiler wrapped around one, that can be looked through, and
+// how long it is; a NUL is behind it. Of several it is the best for the device, of those that are not compressed before
+// others. It becomes the caller's. NULL: there is none, or none that can be unpacked.
+char *image_code(const char *image, int device, size_t *bytes);
 
 // How long a bundle of code objects is, within `room`, and the first of these; 0: it is none, damaged, or compressed.
 size_t image_bundle(const char *image, size_t room, const char **code, size_t *code_bytes);

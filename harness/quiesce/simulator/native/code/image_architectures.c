@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "code/image.h"
+#include "code/image_packed.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
 #define HIP_WRAPPER_MAGIC 0x48495046u
@@ -31,9 +32,11 @@ struct entry {
     uint32_t compressed_bytes, options;
     uint16_t minor, major;
     uint32_t architecture;
+    uint32_t name[2];
+    uint64_t packing, unused, unpacked_bytes;  // image_packed.h
 };
 
-enum { ENTRY_PTX = 1, ENTRY_CUBIN = 2 };
+enum { ENTRY_PTX = 1, ENTRY_CUBIN = 2, UNPACKED_MAX = 1 << 30 };
 
 static struct architectures architectures_of(const struct entry *entry, const char *content, int device) {
     int architecture = (int)entry->architecture;
@@ -118,7 +121,23 @@ struct architectures image_architectures(const char *image, size_t room, int dev
     return (struct architectures){target, target ? device : 0};
 }
 
-const char *image_code(const char *image, int device, size_t *bytes) {
+// A copy of a piece of code, unpacked, with a NUL behind it.
+static char *copy_of(const struct entry *entry, const char *content, size_t *bytes) {
+    *bytes = entry->compressed_bytes ? entry->unpacked_bytes : entry->bytes;
+    if (*bytes > UNPACKED_MAX || entry->compressed_bytes > entry->bytes) return NULL;
+    char *copy = calloc(1, *bytes + 1);
+    bool whole = copy;
+    if (whole && entry->compressed_bytes)
+        whole = image_unpack(entry->packing, content, entry->compressed_bytes, copy, *bytes);
+    else if (whole)
+        memcpy(copy, content, *bytes);
+    if (whole && entry->kind == ENTRY_PTX) *bytes = strlen(copy);
+    if (whole) return copy;
+    free(copy);
+    return NULL;
+}
+
+char *image_code(const char *image, int device, size_t *bytes) {
     struct wrapper wrapper;
     memcpy(&wrapper, image, sizeof wrapper.magic);
     if (wrapper.magic == WRAPPER_MAGIC || wrapper.magic == HIP_WRAPPER_MAGIC) {
@@ -126,12 +145,13 @@ const char *image_code(const char *image, int device, size_t *bytes) {
         image = wrapper.fatbin;
         if (image) memcpy(&wrapper.magic, image, sizeof wrapper.magic);
     }
-    if (image && wrapper.magic == FATBIN_MAGIC) {
+    if (!image) return NULL;
+    if (wrapper.magic == FATBIN_MAGIC) {
         struct found best = best_of(image, SIZE_MAX, device, true);
-        bool is_text = best.content && best.entry.kind == ENTRY_PTX;
-        *bytes = is_text ? strnlen(best.content, best.entry.bytes) : best.entry.bytes;
-        return best.content;
+        if (!best.content) best = best_of(image, SIZE_MAX, device, false);
+        return best.content ? copy_of(&best.entry, best.content, bytes) : NULL;
     }
-    *bytes = image ? image_length(image, SIZE_MAX) : 0;
-    return *bytes ? image : NULL;
+    *bytes = image_length(image, SIZE_MAX);
+    char *copy = *bytes ? calloc(1, *bytes + 1) : NULL;
+    return copy ? memcpy(copy, image, *bytes) : NULL;
 }

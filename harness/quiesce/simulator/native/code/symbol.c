@@ -79,10 +79,9 @@ static void collect(void) {
 static const struct variables *variables_of(struct registered_binary *binary) {
     if (!binary || binary->is_read) return binary ? binary->variables : NULL;
     size_t bytes;
-    const char *code = binary->fatbin ? image_code(binary->fatbin, device_capability(), &bytes) : NULL;
-    char *copy = code ? calloc(1, bytes + 1) : NULL;  // text ends with a NUL in it
-    if (copy) binary->variables = variables_read(memcpy(copy, code, bytes), bytes);
-    free(copy);
+    char *code = binary->fatbin ? image_code(binary->fatbin, device_capability(), &bytes) : NULL;
+    if (code) binary->variables = variables_read(code, bytes);
+    free(code);
     binary->is_read = true;
     return binary->variables;
 }

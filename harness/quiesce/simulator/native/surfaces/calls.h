@@ -97,9 +97,9 @@ static inline int leave_driver(enum status answer) {
 
 #define PINNED_IN_A_CAPTURE "in a capture take a pool of device memory, or allocate pinned memory before"
 
-#define IN_A_PLAIN_IMAGE                                                                                            \
-    "the variable's first value is an address, or stands in a compressed image: write to the variable first, or let " \
-    "nvcc compile for a device, as with -arch=sm_80, without -compress-mode=size and -Xfatbin -compress-all"
+#define FIRST_VALUE_IS_UNKNOWN                                                                                    \
+    "the variable's first value is an address, or stands in an image that can't be read: write to the variable, " \
+    "or, if nvcc compressed the image, install libzstd.so.1, which unpacks it"
 
 // How a client says where a pool lies: the part of cudaMemPoolProps and hipMemPoolProps that is read.
 struct pool_properties {

@@ -17,7 +17,7 @@ static int init_module(const struct registered_binary *binary) {
     CALL("__cudaInitModule");
     bool unclear;
     status = symbols_manage(binary, &unclear);
-    if (unclear) unsimulated("the initial value of a __managed__ variable", IN_A_PLAIN_IMAGE);  // it is zero
+    if (unclear) unsimulated("the initial value of a __managed__ variable", FIRST_VALUE_IS_UNKNOWN);  // it is zero
     ANSWER(status);
 }
 EXPORT char __cudaInitModule(void **handle) { return !init_module((struct registered_binary *)handle); }
