@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from email.message import Message
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_machine_without_a_device_says_so(monkeypatch: pytest.MonkeyPatch, cou
     said = complaint()
     assert reason in said
     assert "CUDA_VISIBLE_DEVICES" in said
+    assert "on a machine without a GPU, write 'quiesce exec --' before the command" in said
+
+
+def test_a_cupy_that_lacks_the_vendors_libraries_runs_under_exec(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = "raise ImportError('libamdhip64.so.5: cannot open shared object file')"
+    (tmp_path / "cupy.py").write_text(text, encoding="utf-8")
+    install(monkeypatch, "cupy-rocm-5-0")
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    said = complaint()
+    assert "CuPy cannot be imported (libamdhip64.so.5: cannot open shared object file)" in said
+    assert "on a machine without a GPU, write 'quiesce exec --' before the command" in said
 
 
 @pytest.mark.parametrize("make", [backend, rocm_backend, asynchronous_backend])

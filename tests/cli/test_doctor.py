@@ -8,6 +8,7 @@ from quiesce.backend import Context, Description, DeviceProfile
 from quiesce.backends.registry import Unusable, Usable
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
+from quiesce.errors import BackendUnavailable
 
 CASE = "cases/pool/trim.case"
 
@@ -19,6 +20,7 @@ alpha: works
   promises:     flat-cost
   gauges:       blocks (claim), live (claim and ledger)
 """
+EXEC = "quiesce exec: works, also without a GPU\n"
 CUPY = """\
 cupy: cannot work here
   because:      no device
@@ -26,9 +28,34 @@ cupy: cannot work here
 """
 
 
+@pytest.fixture(autouse=True)
+def _exec_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    for asked in ("require_platform", "find_compiler"):
+        monkeypatch.setattr(f"quiesce.cli.doctor.{asked}", lambda: None)
+
+
 def test_every_backend_is_examined_and_a_missing_one_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == ExitCode.NOTHING_FOUND
-    assert capsys.readouterr().out == f"{GOLDEN}\n{GOLDEN.replace('alpha', 'beta')}\n{CUPY}"
+    assert capsys.readouterr().out == f"{GOLDEN}\n{GOLDEN.replace('alpha', 'beta')}\n{CUPY}\n{EXEC}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "remedy"),
+    [
+        ("require_platform", "this is a lighthouse", "run it on Linux"),
+        ("find_compiler", "no C compiler was found", "install gcc"),
+    ],
+)
+def test_what_exec_lacks_here_is_told(
+    asked: str, reason: str, remedy: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lack() -> None:
+        raise BackendUnavailable("simulated", reason, remedy)
+
+    monkeypatch.setattr(f"quiesce.cli.doctor.{asked}", lack)
+    assert main(["doctor"]) == ExitCode.NOTHING_FOUND
+    lines = capsys.readouterr().out.splitlines()[-3:]
+    assert lines == ["quiesce exec: cannot work here", f"  because:      {reason}", f"  remedy:       {remedy}"]
 
 
 @pytest.mark.parametrize(("name", "code"), [("alpha", ExitCode.NOTHING_FOUND), ("cupy", ExitCode.COULD_NOT_RUN)])
@@ -47,7 +74,7 @@ def test_a_reason_that_backends_share_is_told_once(
     )
     assert main(["doctor"]) == ExitCode.NOTHING_FOUND
     rocm = CUPY.replace("cupy:", "cupy-rocm:").replace("no device", "not installed")
-    assert capsys.readouterr().out == f"{CUPY.replace('cupy:', 'cupy, cupy-async:')}\n{rocm}"
+    assert capsys.readouterr().out == f"{CUPY.replace('cupy:', 'cupy, cupy-async:')}\n{rocm}\n{EXEC}"
 
 
 @pytest.mark.parametrize(

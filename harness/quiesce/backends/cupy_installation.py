@@ -18,8 +18,9 @@ REMEDY: Final = (
     "install one CuPy for the machine's driver: pip install 'quiesce[cupy-cuda12]', 'quiesce[cupy-cuda13]' or "
     "'quiesce[cupy-rocm]'"
 )
+_WITHOUT_GPU: Final = "on a machine without a GPU, write 'quiesce exec --' before the command"
 _DRIVER_REMEDY: Final = (
-    "run it where a GPU and its driver are; "
+    f"{_WITHOUT_GPU}; on one with a GPU, install its driver; "
     "CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES hide GPUs when they are set"
 )
 
@@ -67,7 +68,7 @@ def _import_cupy() -> Cupy:
             raise _Missing(f"CuPy cannot be imported ({_first_line(error)})", REMEDY) from error
         raise _Missing("CuPy is not installed", REMEDY) from error
     except ImportError as error:  # a library of the runtime's is missing, or of another version
-        raise _Missing(f"CuPy cannot be imported ({_first_line(error)})", REMEDY) from error
+        raise _Missing(f"CuPy cannot be imported ({_first_line(error)})", f"{_WITHOUT_GPU}, or {REMEDY}") from error
     return cupy
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from quiesce.amounts import bytes_in_words
 from quiesce.backend import Description
@@ -13,9 +14,13 @@ from quiesce.cli.arguments import add_verbose
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import check_described
-from quiesce.errors import ConfigurationError
+from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.reporting.palette import Palette
 from quiesce.reporting.text import clean_line
+from quiesce.simulator.build import find_compiler, require_platform
+
+EXEC: Final = "quiesce exec"
+"""Under which name the command stands among the backends."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +35,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if not names:
         raise ConfigurationError("no backend is declared here; install quiesce (pip install -e .)")
     probes = [_examine(name, explicit=bool(arguments.names)) for name in names]
-    console.write("\n".join(render_probe(probe, console.palette) for probe in told_together(probes)))
+    told = [render_probe(probe, console.palette) for probe in told_together(probes)]
+    console.write("\n".join([*told, *([] if arguments.names else [render_exec(console.palette)])]))
     broken = any(isinstance(probe, Unusable) for probe in probes)
     return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
 
@@ -54,6 +60,16 @@ def told_together(probes: Iterable[Usable | Unusable]) -> list[Usable | Unusable
         first = kept.get(key)
         kept[key] = probe if first is None else replace(first, name=f"{first.name}, {probe.name}")
     return list(kept.values())
+
+
+def render_exec(palette: Palette) -> str:
+    """Return whether ``quiesce exec`` works here, or what it lacks."""
+    try:
+        require_platform()
+        find_compiler()
+    except BackendUnavailable as error:
+        return render_probe(Unusable(EXEC, error.reason, error.remedy), palette)
+    return f"{palette.strong}{EXEC}{palette.end}: {palette.good}works{palette.end}, also without a GPU\n"
 
 
 def render_probe(probe: Usable | Unusable, palette: Palette) -> str:
