@@ -138,6 +138,19 @@ assert sys.argv[1] not in open("/proc/self/maps").read()
     assert (done.written, done.calls) == ("0\n0\n0\n", 3)
 
 
+def test_debuggers_find_a_redirected_library_where_it_is(
+    tmp_path: Path, archive: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They take an object's address from where the loader says that its dynamic section is."""
+    where = """
+#define _GNU_SOURCE
+#include <link.h>
+extern ElfW(Dyn) _DYNAMIC[];
+int main(void) { printf("%d %d\\n", try(), _r_debug.r_map->l_ld == _DYNAMIC); return 0; }"""
+    source = where.replace("int main", MALLOC + "int main")
+    assert run(link(tmp_path, "client", source, archive), capfd=capfd).written == "0 1\n"
+
+
 def test_several_in_one_process_share_one_device(
     tmp_path: Path, archive: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@
 typedef struct pending {
     struct pending *next;
     object in;
+    needs more;
     mapped_file file;
     char path[PATH_BYTES];
     embedded_functions by_symbols, by_names;
@@ -59,6 +60,7 @@ static int find_front(void) {
 }
 
 static void discard(pending *which) {
+    needs_end(&which->more);
     mapped_file_close(&which->file);
     memory_unmap(which, sizeof *which);
 }
@@ -92,7 +94,7 @@ static const char *prepare(pending *which, struct link_map *map) {
     if (is_refused) return "as --static-runtime says";
     which->version = embedded_version_of(&which->in, which->found);
     if (!is_file(front)) return "the run has ended";
-    return needs_add(map, front) ? NULL : "there is no memory for a library that it needs";
+    return needs_add(&which->more, map, front) ? NULL : "there is no memory for a library that it needs";
 }
 
 void redirect_look_at(struct link_map *map, const char *path) {
