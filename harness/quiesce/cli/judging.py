@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,6 +23,7 @@ from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
+from quiesce.traces.pools_in_use import pools_in_use
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
 from quiesce.traces.unchecked import leaks_unchecked
@@ -76,6 +78,10 @@ def _judged(
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
         judgement = replace(judgement, notes=(*judgement.notes, *beside))
+        if why is None and not judgement.findings:
+            pools = pools_in_use(ledger, stacks, os.environ, arguments.words)
+            notes, not_checked = (*judgement.notes, *pools), (*judgement.not_checked, *pools)
+            judgement = replace(judgement, notes=notes, not_checked=not_checked)
         console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
         for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")

@@ -42,6 +42,7 @@ class CallStack:
 
     def __init__(self, python: tuple[Frame, ...], code: tuple[tuple[str, int], ...], places: CodePlaces) -> None:
         self.python = python
+        self._whole = code
         outside = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, code)
         inner = takewhile(lambda place: not INTERPRETER.match(Path(place[0]).name), outside)
         self.code = tuple(inner if python else outside)
@@ -50,6 +51,12 @@ class CallStack:
         Where there are Python frames it ends where the interpreter begins.
         """
         self._places = places
+
+    def functions_in(self, file: re.Pattern[str]) -> Iterator[str]:
+        """Yield the functions of the files that match, also of those that the interpreter was called by."""
+        for name, offset in self._whole:
+            if file.search(name):
+                yield from (frame.function for frame in self._places.at(name, offset))
 
     @cached_property
     def native(self) -> tuple[Frame, ...]:
