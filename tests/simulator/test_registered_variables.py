@@ -282,6 +282,19 @@ def test_a_bundle_of_hip_states_values(start: Start, image: MakeImage) -> None:
     assert read(client, shadow) == number(7)
 
 
+def test_a_managed_variable_of_hip_has_memory_at_once(start: Start, image: MakeImage) -> None:
+    client, pointer = start("hip:7"), ctypes.c_void_p()
+    binary, initial = Binary(client, bundle(image("code object"))), ctypes.create_string_buffer(number(12), 4)
+    KEPT.extend((pointer, initial))
+    register = client.machine.library["__hipRegisterManagedVar"]
+    register.restype = None
+    register(binary.handle, ctypes.byref(pointer), initial, b"counter", ctypes.c_size_t(4), 4)
+    assert ctypes.string_at(pointer.value or 0, 4) == number(12)
+    ctypes.memmove(pointer.value or 0, number(13), 4)
+    assert read(client, pointer.value or 0) == number(13)
+    assert client.call("Free", pointer) == INVALID_VALUE
+
+
 def test_what_devices_use_on_the_host_is_accepted(start: Start) -> None:
     client = start("cuda:13")
     binary, shadow = Binary(client, text(1)), ctypes.create_string_buffer(4)

@@ -16,6 +16,7 @@ static struct symbol {
     struct symbol *next;
     struct registered_binary *binary;  // NULL: of none
     const char *name;
+    const void *initial;  // the first value; NULL: the image has it
     uint64_t shadow, size_bytes;
     bool managed, unclear;
     uint64_t addresses[DEVICES_MAX];  // 0: it is not there
@@ -37,9 +38,14 @@ void symbol_register(struct registered_binary *binary, uint64_t shadow, const ch
     add((struct symbol){.binary = binary, .name = name, .shadow = shadow, .size_bytes = size_bytes});
 }
 
-void symbol_register_managed(struct registered_binary *binary, void **shadow, const char *name, uint64_t size_bytes) {
-    add((struct symbol){
-        .binary = binary, .name = name, .shadow = (uint64_t)shadow, .size_bytes = size_bytes, .managed = true});
+void symbol_register_managed(struct registered_binary *binary, void **shadow, const char *name, uint64_t size_bytes,
+                             const void *initial) {
+    add((struct symbol){.binary = binary,
+                        .name = name,
+                        .initial = initial,
+                        .shadow = (uint64_t)shadow,
+                        .size_bytes = size_bytes,
+                        .managed = true});
 }
 
 static bool is_there(const struct symbol *symbol) { return !symbol->binary || symbol->binary->fatbin; }
@@ -90,9 +96,11 @@ static const struct variables *variables_of(struct registered_binary *binary) {
 static enum status place(struct symbol *symbol, unsigned device) {
     if (symbol->addresses[device]) return OK;
     collect();
-    const void *content = NULL;
-    const struct variables *variables = variables_of(symbol->binary);
-    if (symbol->binary) symbol->unclear = !variables_initial(variables, symbol->name, symbol->size_bytes, &content);
+    const void *content = symbol->initial;
+    if (symbol->binary && !content) {
+        const struct variables *variables = variables_of(symbol->binary);
+        symbol->unclear = !variables_initial(variables, symbol->name, symbol->size_bytes, &content);
+    }
     enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
     uint64_t *address = &symbol->addresses[device];
     enum status status = variable_allocate(thing_of(symbol), device, symbol->size_bytes, content, address);

@@ -10,7 +10,7 @@ EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 EXPORT void __cudaRegisterManagedVar(void **handle, void **variable, char *address, const char *name, int external,
                                      size_t size_bytes, int constant, int global) {
     (void)address, (void)external, (void)constant, (void)global;
-    symbol_register_managed((struct registered_binary *)handle, variable, name, size_bytes);
+    symbol_register_managed((struct registered_binary *)handle, variable, name, size_bytes, NULL);
 }
 
 static int init_module(const struct registered_binary *binary) {

@@ -152,6 +152,19 @@ EXPORT int hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *
     ANSWER(occupancy_size(shared_bytes, limit, grid, block));
 }
 
+// Managed variables of a client's own have memory as soon as they are registered (hip_platform.cpp).
+static int manage(const struct registered_binary *binary) {
+    CALL("__hipRegisterManagedVar");
+    bool unclear;
+    ANSWER(symbols_manage(binary, &unclear));
+}
+EXPORT void __hipRegisterManagedVar(void *handle, void **variable, void *initial, const char *name, size_t size_bytes,
+                                    unsigned alignment) {
+    (void)alignment;  // any memory is aligned to more
+    symbol_register_managed(handle, variable, name, size_bytes, initial);
+    manage(handle);
+}
+
 // ROCm 5 exports these two under their C++ names.
 int hipCreateSurfaceObject(uint64_t *object, const void *resource);
 int hipDestroySurfaceObject(uint64_t object);
