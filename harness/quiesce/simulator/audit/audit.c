@@ -2,11 +2,11 @@
 
    Programs open a vendor's runtime by its path, through an RPATH, or under another name; LD_LIBRARY_PATH comes too late
    then, and LD_PRELOAD does not help who calls dlsym. Here every such name leads to the library of this run that stands
-   for it.
+   for it. A runtime that is linked into a file is redirected, which redirect.c explains.
 
    The module lies in a namespace of its own, where nothing is shared with the program. It uses no C library, so that no
-   second one is loaded, and keeps nothing: no memory, no thread-local storage, no handler, no file. The loader calls it
-   with its lock held, so one call at a time. */
+   second one is loaded, and keeps nothing but the functions that named_stubs.c makes: no other memory, no thread-local
+   storage, no handler, no file. The loader calls it with its lock held, so one call at a time. */
 
 #include <link.h>
 
