@@ -1,6 +1,5 @@
 #include "embedded.h"
 
-#include "jumps.h"
 #include "system.h"
 
 static int is_upper(char character) { return character >= 'A' && character <= 'Z'; }

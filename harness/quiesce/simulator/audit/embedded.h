@@ -7,6 +7,7 @@ enum {
     FUNCTIONS_MAX = 1024,
     FUNCTIONS_LEAST = 300,     // fewer is no whole runtime: 11.2 has 340, 13.5 has 455
     NAMES_LEAST = 100,         // fewer names of functions are those of a client
+    JUMP_BYTES = 14,              // what an entry has room for: jumps.c writes one there
     RUNTIME_BYTES_MAX = 1 << 20,  // an archive has one member, which linkers do not divide: 0.6 MB in 13.5
 };
 

@@ -4,8 +4,6 @@
 #include "embedded.h"
 #include "object.h"
 
-enum { JUMP_BYTES = 14 };
-
 // Write a jump to the target of each function at its entry. The pages are writable meanwhile, and no code then; never
 // both. Return what the system refused, with all entries as they were, or NULL.
 const char *jumps_write(const object *into, const embedded_functions *found, const ElfW(Addr) *targets,
