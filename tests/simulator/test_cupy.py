@@ -117,6 +117,6 @@ def test_a_failure_on_demand_reaches_the_program(release: Release) -> None:
 
 def test_a_function_that_is_not_simulated_fails_by_name(release: Release) -> None:
     prefix = "hip" if release.flavour.startswith("hip") else "cu"
-    done = run(release, IMPORT + "cupy.cuda.cublas.create() if hasattr(cupy.cuda, 'cublas') else None\n")
-    assert f"{prefix}blasCreate" in done.stderr
+    done = run(release, IMPORT + "cublas = cupy.cuda.cublas; cublas.snrm2(cublas.create(), 0, 0, 1, 0)\n")
+    assert f"{prefix}blasSnrm2" in done.stderr
     assert "is not simulated" in done.stderr
