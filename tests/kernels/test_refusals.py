@@ -62,9 +62,21 @@ def test_by_name_and_line(lines: str, reason: str) -> None:
         assert f"line {wanted} of its PTX: " in str(caught.value)
 
 
-def test_barriers_in_functions() -> None:
-    with pytest.raises(RefusedKernel, match="threads wait for each other in a function"):
-        translate("call waits;", ".func waits() { bar.sync 0; ret; }")
+@pytest.mark.parametrize(
+    ("lines", "before", "reason"),
+    [
+        ("call waits;", ".func waits() { bar.sync 0; call waits; ret; }", "make 'k' too long"),
+        ("call waits, (%a);", ".func waits(.reg .b32 n) { bar.sync 0; ret; }", "is not given memory"),
+        (
+            "mov.u64 %rd1, waits;\nproto: .callprototype _ ();\ncall %rd1, (), proto;",
+            ".func waits() { bar.sync 0; ret; }",
+            "threads wait for each other in a function",
+        ),
+    ],
+)
+def test_functions_that_wait_and_that_are_no_part_of_their_caller(lines: str, before: str, reason: str) -> None:
+    with pytest.raises(RefusedKernel, match=reason):
+        translate(lines, before)
 
 
 def test_a_kernel_that_is_not_there() -> None:

@@ -129,3 +129,76 @@ def test_one_lane_leads() -> None:
     leader, leads, active = evaluate_all(lines, [LANES], ["u32"] * 3)
     assert (leader, leads) == ([4] * 32, [0] * 4 + [1] + [0] * 27)
     assert active == [1 << lane for lane in range(32)]
+
+
+EXCHANGED = """
+.func (.param .b32 result) exchanged(.param .b32 value)
+{
+.reg .b32 %r<6>;
+.reg .b64 %rd<4>;
+.reg .pred %p<2>;
+.shared .align 4 .b8 cells[128];
+mov.u32 %r2, %tid.x;
+mul.wide.u32 %rd1, %r2, 4;
+mov.u64 %rd2, cells;
+add.s64 %rd3, %rd2, %rd1;
+ld.param.u32 %r1, [value];
+st.shared.u32 [%rd3], %r1;
+bar.sync 0;
+xor.b32 %r3, %r2, 1;
+mul.wide.u32 %rd1, %r3, 4;
+add.s64 %rd3, %rd2, %rd1;
+ld.shared.u32 %r4, [%rd3];
+bar.sync 0;
+setp.eq.u32 %p1, %r4, 99;
+@%p1 bra last;
+st.param.b32 [result], %r4;
+ret;
+last:
+st.param.b32 [result], 0;
+ret;
+}
+"""
+
+
+def test_barriers_in_a_function_that_is_called_twice() -> None:
+    call = (
+        "{ .param .b32 in; st.param.b32 [in], %r1; .param .b32 back; call.uni (back), exchanged, (in);"
+        " ld.param.b32 %r2, [back]; }\n"
+    )
+    lines = f"mul.lo.u32 %r1, %a, 3;\n{call}mov.u32 %x, %r2;\nadd.u32 %r1, %r2, 1;\n{call}mov.u32 %y, %r2;"
+    first, second = evaluate_all(lines, [LANES], ["u32", "u32"], EXCHANGED)
+    assert first == [0 if (lane ^ 1) == 33 else 3 * (lane ^ 1) for lane in range(32)]
+    assert second == [3 * lane + 1 for lane in range(32)]
+
+
+def test_barriers_in_a_function_of_a_function() -> None:
+    outer = (
+        EXCHANGED
+        + """
+.func (.param .b32 result) twice(.param .b32 value)
+{
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [value];
+{ .param .b32 in; st.param.b32 [in], %r1; .param .b32 back; call (back), exchanged, (in); ld.param.b32 %r2, [back]; }
+add.u32 %r2, %r2, 100;
+st.param.b32 [result], %r2;
+ret;
+}
+"""
+    )
+    lines = (
+        "{ .param .b32 in; st.param.b32 [in], %a; .param .b32 back; call (back), twice, (in);"
+        " ld.param.b32 %x, [back]; }"
+    )
+    assert evaluate(lines, LANES, result="u32", before=outer) == [100 + (lane ^ 1) for lane in range(32)]
+
+
+@pytest.mark.parametrize("word", ["volatile", "relaxed.cta", "acquire.gpu"])
+def test_a_thread_that_looks_at_memory_until_another_one_wrote_it(word: str) -> None:
+    text = kernel(
+        ".shared .align 4 .b8 flag[4];\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 5;\n"
+        f"@%p1 st.shared.u32 [flag], 7;\nagain:\nld.{word}.shared.u32 %r2, [flag];\nsetp.eq.u32 %p2, %r2, 0;\n"
+        "@%p2 bra again;\nmad.wide.u32 %rd2, %r1, 4, %rd1;\nst.global.u32 [%rd2], %r2;"
+    )
+    assert run(text, block=8) == [7] * 8

@@ -15,7 +15,7 @@ _WORD: Final = re.compile(
     | "(?:[^"\\\n]|\\.)*"
     | \d+\.\d+(?:[eE][+-]?\d+)?\b
     | [\w$%]+(?:(?:\.|::)[\w$%]+)*          # add.rn.f32, %tid.x, ld.shared::cta.u32, 0f3F800000
-    | \.[\w$%]+(?:(?:\.|::)[\w$%]+)*        # .reg
+    | \.[\w$%]+                            # .reg
     | [^\s]                                 # punctuation, and what is none: it is refused where it stands
     | $
     )""",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.operands import Register
 from quiesce.kernels.ptx.types import PREDICATE, TYPES, bits_type
-from quiesce.kernels.translation.emitter import Emitter
+from quiesce.kernels.translation.emitter import Emitter, WarpOperands
 from quiesce.kernels.translation.flow import ENDS, Flow, branch_labels
 from quiesce.kernels.translation.forms import require
 from quiesce.kernels.translation.pointers import pointer_keeper
 from quiesce.kernels.translation.shapes import EXITED, TRAPPED
 from quiesce.kernels.translation.table import handler_of
+from quiesce.kernels.translation.warp import YIELD
 
 _U32 = TYPES["u32"]
 
@@ -71,6 +72,8 @@ def _end(e: Emitter, flow: Flow, i: Instruction, number: int) -> None:
         _enter_guarded(e, i, otherwise)
     if i.opcode == "bra":
         require(i, ("uni",), operands=1, types=0)
+        if id(i) in e.spinning and e.suspension is not None:
+            e.suspension.wait(e, YIELD, WarpOperands(), ())
         e.emit(f"br label %B{flow.labels[branch_labels(e.function, i)[0]]}")
     elif i.opcode == "brx":
         _branch_by_index(e, flow, i)

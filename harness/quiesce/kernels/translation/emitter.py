@@ -28,6 +28,7 @@ from quiesce.kernels.translation.forms import refuse
 from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.shapes import LoopShape, Shape
 from quiesce.kernels.translation.special_values import special_value
+from quiesce.kernels.translation.spinning import spinning_branches
 
 U64 = TYPES["u64"]
 
@@ -61,6 +62,8 @@ class Emitter(Code):
         self.position = (0, 0)
         """Its block, and its place in there."""
         self.kept_pointers: frozenset[Register] = frozenset()
+        self.spinning = {id(function.items[place]) for place in spinning_branches(function)}
+        """Branches at which the other threads have their turn."""
         self.suspension: Suspension | None = None
         """How the thread waits, in a kernel in which some do."""
         self._registers: dict[Register, str] = {}

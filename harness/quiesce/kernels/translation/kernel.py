@@ -10,6 +10,7 @@ from quiesce.kernels.translation.body import load_register_parameters, translate
 from quiesce.kernels.translation.code import INVARIANT
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.flow import flow_of
+from quiesce.kernels.translation.inlining import inline_waiting_functions, waits
 from quiesce.kernels.translation.liveness import Liveness, liveness_of
 from quiesce.kernels.translation.pointers import find_pointers
 from quiesce.kernels.translation.program import Program
@@ -23,7 +24,6 @@ from quiesce.kernels.translation.shapes import (
     StateShape,
 )
 from quiesce.kernels.translation.suspension import Frames
-from quiesce.kernels.translation.warp import SUSPENDING
 
 ABI_VERSION = 1
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
@@ -36,10 +36,10 @@ def translate_kernel(module: Module, entry: str) -> str:
     function = program.parse(entry)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
-    waits = any(instruction.opcode in SUSPENDING for instruction in function.instructions())
+    suspends = waits(program, function)
     frame_bytes = 0
-    if waits:
-        lines, frame_bytes = _with_states(program, function)
+    if suspends:
+        lines, frame_bytes = _with_states(program, *inline_waiting_functions(program, function))
     else:
         lines = _with_loop(program, function)
     done = 0
@@ -47,7 +47,7 @@ def translate_kernel(module: Module, entry: str) -> str:
         name = list(program.numbers)[done]
         lines += _called(program, program.parse(name), done)
         done += 1
-    lines += _tables(program, function, waits, frame_bytes)
+    lines += _tables(program, function, suspends, frame_bytes)
     lines += sorted(program.declarations)
     ranges = [
         "!0 = !{}",
@@ -68,15 +68,17 @@ def _prepare(program: Program, function: Function, shape: Shape) -> Emitter:
     return e
 
 
-def _reserve_memory(e: Emitter, function: Function, frames: Frames | None) -> list[str]:
-    """Return the lines that make the local and the parameter memory of a function."""
+def _reserve_memory(
+    e: Emitter, function: Function, frames: Frames | None, kept: frozenset[str] = frozenset()
+) -> list[str]:
+    """Return the lines that make the local and the parameter memory of a function; ``kept`` outlasts a wait."""
     lines = []
     for number, variable in enumerate(function.variables.values()):
         if variable.space not in ("local", "param"):
             continue
         name = e.memory[variable.name] = f"%m{number}"
         e.program.add_local(variable)
-        if frames is not None and variable.space == "local":
+        if frames is not None and (variable.space == "local" or variable.name in kept):
             lines.append(f"{name} = getelementptr i8, ptr %thread, i64 {frames.reserve(variable)}")
         else:
             alignment = min(max(variable.alignment, 8), 128)
@@ -163,12 +165,12 @@ done:
 ret i32 0""".split("\n")
 
 
-def _with_states(program: Program, function: Function) -> tuple[list[str], int]:
+def _with_states(program: Program, function: Function, kept: frozenset[str]) -> tuple[list[str], int]:
     e = _prepare(program, function, StateShape())
     flow = flow_of(function)
     liveness = liveness_of(flow)
     e.suspension = frames = Frames(liveness)
-    memory = _reserve_memory(e, function, frames)
+    memory = _reserve_memory(e, function, frames, kept)
     e.place("start")
     _clear(e, liveness)
     e.emit("br label %B0")
@@ -217,11 +219,11 @@ def _names(prefix: str, parameters: tuple[object, ...]) -> list[str]:
     return [f"{prefix}{number}" for number in range(len(parameters))]
 
 
-def _tables(program: Program, function: Function, waits: bool, frame_bytes: int) -> list[str]:
+def _tables(program: Program, function: Function, suspends: bool, frame_bytes: int) -> list[str]:
     """Return the constants that the runtime finds by name."""
     parameters = function.parameters
     info = (
-        *(ABI_VERSION, int(waits), frame_bytes, total_bytes(parameters), len(parameters)),
+        *(ABI_VERSION, int(suspends), frame_bytes, total_bytes(parameters), len(parameters)),
         *(program.dynamic_offset, program.local_bytes, len(program.sites), len(program.variables)),
     )
     slots = [f"@slot{number} = global i64 0, align 8" for number in range(len(program.variables))]

@@ -24,8 +24,6 @@ WARP_BARRIER: Final = 60
 YIELD: Final = 70
 """The numbers of operations, which the runtime knows."""
 
-SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep"})
-
 
 def _wait(e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...] = ()) -> None:
     if e.suspension is None:
