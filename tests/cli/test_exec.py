@@ -157,7 +157,7 @@ def test_a_program_that_can_not_be_started_is_said(
 def test_what_is_judged_at_exit_is_one_of_three(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["exec", "--at-exit", "some", "--", "true"])
-    assert "'some' is none of lost, all, none" in capsys.readouterr().err
+    assert "'some' is not one of lost, all, none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
