@@ -95,4 +95,4 @@ def test_a_leak_that_uses_up_the_device_is_a_leak(tmp_path: Path) -> None:
     (finding,) = results["test_takes_all"]["findings"]
     assert finding["observed"] == "device memory grows by 1,073,741,824 bytes (1 GiB) per round", said
     again = results["test_takes_all"]["reproduce"]
-    assert again == "quiesce exec --capacity 10737418240 -- pytest 'test_device.py::test_takes_all'"
+    assert again == "quiesce exec --flavour cuda:12 --capacity 10737418240 -- pytest 'test_device.py::test_takes_all'"
