@@ -75,7 +75,7 @@ def test_the_tail_of_standard_error_is_kept(pipe: Pipe) -> None:
     pipe[1].write(b"\xff the end")
     pipe[1].close()
     text = reader.text(SECONDS_MAX)
-    assert text.startswith(f"standard error (the last {TAIL_BYTES_MAX} of 300009 bytes):\n")
+    assert text.startswith(f"standard error (the last {TAIL_BYTES_MAX:,} of 300,009 bytes):\n")
     assert text.endswith("\N{REPLACEMENT CHARACTER} the end")
 
 

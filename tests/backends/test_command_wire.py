@@ -319,5 +319,5 @@ def test_a_line_may_fill_64_kib_and_no_more() -> None:
 
     fitting = launch(8189, "x" * (65535 - len("launch reads=") - 8 * 8189))
     assert len(wire.operation_request(fitting)) == 65535
-    with pytest.raises(wire.UnsendableRequest, match="65537 bytes"):
+    with pytest.raises(wire.UnsendableRequest, match="65,537 bytes"):
         wire.operation_request(launch(8189, fitting.reads[-1] + "x"))

@@ -67,7 +67,7 @@ def test_damage_is_found_whoever_uses_the_block_next(request_line: str, offset: 
     with pytest.raises(BackendFault) as fault:
         ask(context, request_line)
     assert fault.value.rule == "block_contents_survive"
-    assert "'a' (1000 bytes" in fault.value.observed
+    assert "'a', which has 1,000 bytes" in fault.value.observed
     closing = context.close()
     assert closing.readings[Gauge.BLOCKS, Source.LEDGER] == 1, "a damaged block is not freed, a whole one is"
     assert closing.readings[Gauge.BLOCKS, Source.CLAIM] == 1

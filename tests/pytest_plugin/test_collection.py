@@ -85,7 +85,7 @@ def test_a_strangers_file_in_a_folder_is_left_out_and_said(project: Project, con
     project.write("cases/stranger.case", content)
     result = project.run_apart("cases", HOST, "-n", workers)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["left out cases/stranger.case: no line of it is a case's header*"])
+    result.stdout.fnmatch_lines(["left out cases/stranger.case: it has no line of a case's header*"])
 
 
 def test_a_strangers_file_that_is_named_fails(project: Project) -> None:
