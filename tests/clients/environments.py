@@ -1,0 +1,55 @@
+"""A virtual environment for each list of requirements, made once and used again while the list stays the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.clients.rows import Row
+
+FOLDER: Final = os.environ.get("QUIESCE_CLIENTS", "")
+"""Where environments are kept; without it nothing is downloaded and the rows are skipped."""
+_MADE: Final = "made"
+
+
+class NotInstallable(Exception):
+    """The packages of a row can't be installed here."""
+
+
+def find_python(row: Row) -> str:
+    """Return an interpreter that the row's packages have wheels for: this one if it is in the range."""
+    first, last = row.python
+    if first <= sys.version_info[:2] <= last:
+        return sys.executable
+    names = [f"python{last[0]}.{minor}" for minor in range(last[1], first[1] - 1, -1)]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise NotInstallable(f"it needs one of {', '.join(names)} on the path")
+    return found
+
+
+def python_of(row: Row) -> Path:
+    """Return the interpreter of the row's environment, which is made if it is not there."""
+    base = find_python(row)
+    text = "\n".join((base, *row.requirements))
+    folder = Path(FOLDER) / f"{row.package}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    python = folder / "bin" / "python"
+    if not (folder / _MADE).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([base, "-m", "venv", "--without-pip", str(folder)])
+        install = ["install", "--quiet", "--only-binary", ":all:", *row.requirements]
+        _run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), *install])
+        (folder / _MADE).write_text(text, encoding="utf-8")
+    return python
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
+        raise NotInstallable("; ".join(lines))

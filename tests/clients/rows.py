@@ -1,0 +1,104 @@
+"""The rows of the matrix of clients, and which of them a run asks for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(__file__).resolve().parent
+MARK: Final = "# the fault"
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One release of one package, and what has to come of its two programs."""
+
+    identifier: str
+    client: str
+    requirements: tuple[str, ...]
+    python: tuple[tuple[int, ...], tuple[int, ...]]
+    programs: str
+    rule: str
+    flavour: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    fails: str = ""
+    large: bool = False
+
+    @property
+    def package(self) -> str:
+        """The name of the package that the row is about."""
+        return _parts(self.requirements[0])[0]
+
+    @property
+    def version(self) -> str:
+        """The release that the row lists, or nothing if it asks for whatever fits."""
+        return _parts(self.requirements[0])[1].removeprefix("==")
+
+    def program(self, kind: str) -> Path:
+        """Return the file of the program that is 'correct' or 'faulty'."""
+        return FOLDER / "programs" / f"{self.programs}_{kind}.py"
+
+    def faulty_line(self) -> int:
+        """Return the line that the finding has to name."""
+        lines = self.program("faulty").read_text(encoding="utf-8").splitlines()
+        (found,) = (number for number, line in enumerate(lines, 1) if line.endswith(MARK))
+        return found
+
+
+def _parts(requirement: str) -> tuple[str, str]:
+    found = _REQUIREMENT.fullmatch(requirement)
+    if found is None:
+        raise ValueError(f"{requirement!r} is not a package, or a package and a version: cupy-cuda12x==14.1.0")
+    return found[1], found[2]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def _row(identifier: str, fields: dict[str, Any]) -> Row:
+    first, last = fields.pop("python")
+    requirements = tuple(fields.pop("requirements"))
+    return Row(identifier, requirements=requirements, python=(_numbers(first), _numbers(last)), **fields)
+
+
+def read_rows() -> tuple[Row, ...]:
+    """Return all rows of rows.toml."""
+    read = tomllib.loads((FOLDER / "rows.toml").read_text(encoding="utf-8"))
+    return tuple(_row(identifier, fields) for identifier, fields in read.items())
+
+
+def chosen_rows(words: list[str]) -> list[Row]:
+    """Return the rows that ``--client`` names: identifiers, packages, or packages with a version that no row has."""
+    rows = read_rows()
+    if not words:
+        return [row for row in rows if not row.large]
+    return [row for word in words for row in _named(word, rows)]
+
+
+def _named(word: str, rows: tuple[Row, ...]) -> list[Row]:
+    same = [row for row in rows if word in (row.identifier, row.package)]
+    if same:
+        return same
+    package, version = _parts(word)
+    programs = {row.programs: row for row in sorted(rows, key=_by_version) if row.package == package}
+    if not programs:
+        packages = ", ".join(sorted({row.package for row in rows}))
+        raise ValueError(f"no row of rows.toml is about {package!r}. Packages with rows: {packages}")
+    wanted = _numbers(version)
+    found = []
+    for stem in programs:
+        releases = sorted((row for row in rows if (row.package, row.programs) == (package, stem)), key=_by_version)
+        nearest = [row for row in releases if _numbers(row.version) <= wanted] if version.startswith("==") else releases
+        row = (nearest or releases)[-1 if nearest else 0]
+        others = row.requirements[1:]
+        found.append(replace(row, identifier=f"{stem}:{word}", requirements=(word, *others)))
+    return found
+
+
+def _by_version(row: Row) -> tuple[int, ...]:
+    return _numbers(row.version)

@@ -1,0 +1,71 @@
+"""Each stock client: its correct program passes on the simulated device, and the planted fault is found at its line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.clients.environments import FOLDER, NotInstallable, python_of
+from tests.clients.rows import Row
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not FOLDER, reason="it downloads wheels: tox -e clients"),
+]
+
+
+@pytest.fixture
+def python(row: Row) -> Path:
+    try:
+        return python_of(row)
+    except NotInstallable as error:
+        pytest.skip(f"{row.requirements[0]} can't be installed: {error}")
+
+
+def _run(row: Row, kind: str, python: Path, folder: Path) -> tuple[int, str, list[Any]]:
+    """Run one of the row's programs, and return the exit code, the output and the report's results."""
+    flavour = ["--flavour", row.flavour] if row.flavour else []
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", *flavour, "--report", str(folder / "report"), "--"]
+    done = subprocess.run(
+        [*command, str(python), str(row.program(kind))],
+        cwd=folder,
+        env={**os.environ, **row.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    report = folder / "report" / "report.json"
+    results = json.loads(report.read_text(encoding="utf-8"))["results"] if report.exists() else []
+    return done.returncode, done.stdout + done.stderr, results
+
+
+def test_a_correct_program_passes_on_the_device(row: Row, python: Path, tmp_path: Path) -> None:
+    code, output, results = _run(row, "correct", python, tmp_path)
+    if row.fails:
+        assert (code, row.fails in output) == (2, True), output
+        return
+    assert code == 0, output
+    assert {result["verdict"] for result in results} == {"passed"}
+    assert max(result["operations"] for result in results) > 2, "nothing was done on the device"
+
+
+def test_a_planted_fault_is_found_at_its_line(row: Row, python: Path, tmp_path: Path) -> None:
+    if row.fails:
+        pytest.skip(f"it does not run: {row.fails}")
+    code, output, results = _run(row, "faulty", python, tmp_path)
+    assert code == 1, output
+    places = {
+        (finding["rule"], Path(frame["file"]).name, frame["line"])
+        for result in results
+        for finding in result["findings"]
+        for site in finding["call_sites"]
+        for frame in site["frames"]
+    }
+    assert (row.rule, row.program("faulty").name, row.faulty_line()) in places, output
+    assert {place[0] for place in places} == {row.rule}, output

@@ -1,0 +1,66 @@
+"""The data of the matrix, and the pages that list which clients run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.clients.rows import FOLDER, Row, chosen_rows, read_rows
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+ENVIRONMENT: Final = "`clients`"
+
+
+def _table(path: Path, heading: str) -> list[list[str]]:
+    """Return the cells of the rows of the table below a heading."""
+    section = path.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def _listed() -> set[tuple[str, str]]:
+    """Return the clients and versions that the page says the environment ``clients`` runs."""
+    rows = _table(ROOT / "docs" / "reference" / "software.md", "Runs")
+    return {(row[0], version) for row in rows if ENVIRONMENT in row[4] for version in row[1].split(", ")}
+
+
+def test_the_page_lists_the_releases_that_run_and_no_others() -> None:
+    assert _listed() == {(row.client, row.version) for row in read_rows() if not row.fails}
+
+
+def test_the_readme_lists_what_runs_with_short_versions() -> None:
+    cells = _table(ROOT / "README.md", "Software that runs")
+    listed = {(client, version) for client, versions, *_ in cells for version in versions.split(", ")}
+    needed = {(row.client, ".".join(row.version.split(".")[:2])) for row in read_rows() if not row.fails}
+    assert sorted(needed - listed) == []
+
+
+def test_every_program_belongs_to_a_row() -> None:
+    programs = {row.program(kind) for row in read_rows() for kind in ("correct", "faulty")}
+    assert programs == set((FOLDER / "programs").glob("*.py"))
+
+
+@pytest.mark.parametrize("listed", read_rows(), ids=lambda listed: listed.identifier)
+def test_a_row_names_one_release_and_one_line(listed: Row) -> None:
+    assert re.fullmatch(r"[\d.a-z]+", listed.version)
+    assert listed.faulty_line() > 1
+    assert listed.python[0] <= listed.python[1]
+
+
+def test_a_release_without_a_row_takes_the_programs_of_the_nearest_one_below() -> None:
+    (row,) = chosen_rows(["cupy-cuda12x==13.2.0"])
+    assert row.requirements == ("cupy-cuda12x==13.2.0", "numpy<2")
+    assert row.programs == "cupy"
+    assert chosen_rows(["cupy-cuda12x==99.0"])[0].requirements == ("cupy-cuda12x==99.0",)
+
+
+def test_a_package_without_a_version_is_all_its_rows() -> None:
+    assert [row.version for row in chosen_rows(["cupy-cuda12x"])] == ["13.0.0", "13.6.0", "14.2.0"]
+    assert [row.programs for row in chosen_rows(["cuda-bindings==12.9.1"])] == ["bindings_runtime", "bindings_driver"]
+
+
+def test_a_package_that_no_row_is_about_is_an_error_with_the_packages_that_have_rows() -> None:
+    with pytest.raises(ValueError, match=r"no row of rows\.toml is about 'torchvision'.*cupy-cuda11x, cupy-cuda12x"):
+        chosen_rows(["torchvision"])
