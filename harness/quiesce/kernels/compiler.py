@@ -37,15 +37,6 @@ def compile_text(text: str) -> bytes:
 
 
 @functools.cache
-def describe_target() -> str:
-    """Return what machine code is made for and by: the processor, its features and the version of LLVM."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features().flatten()
-    return f"{llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info} {llvm.get_default_triple()}"
-
-
-@functools.cache
 def _machine() -> Any:
     import llvmlite.binding as llvm
 
