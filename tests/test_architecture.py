@@ -95,7 +95,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
-    "kernels": _rooms("llvmlite"),
+    "kernels": _rooms("llvmlite lz4 zstandard"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }

@@ -36,6 +36,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "no-stacks": [],
         "ring": ["99"],
         "static-runtime": ["refuse"],
+        "kernels": ["off"],
     }
     words = [
         word for name, values in given.items() for value in values or [""] for word in (f"--{name}", value) if word

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quiesce.traces.unchecked import kernels_unchecked
+from quiesce.simulator.uncomputed import Uncomputed
+from quiesce.traces.unchecked import kernels_unchecked, kernels_uncomputed
 
 
 def test_kernels_that_did_not_run_are_told() -> None:
@@ -13,3 +14,18 @@ def test_kernels_that_did_not_run_are_told() -> None:
     assert kernels_unchecked(4_000) == (
         "4,000 kernels were launched; kernels do not compute here, so what they read and wrote was not checked"
     )
+
+
+def test_what_kernels_that_ran_did_to_memory_was_not_checked() -> None:
+    assert kernels_unchecked(1, 1) == "1 kernel was launched and ran; what it read and wrote was not checked"
+    assert kernels_unchecked(5, 2) == (
+        "5 kernels were launched, and 2 of them ran; what they read and wrote was not checked"
+    )
+
+
+def test_kernels_that_could_not_be_executed_are_named() -> None:
+    assert kernels_uncomputed(()) == ""
+    told = kernels_uncomputed([Uncomputed(f"kernel{number}", "why") for number in range(5)])
+    assert told.startswith("5 kernels could not be executed, so that results are missing: 'kernel0' (why), ")
+    assert "'kernel2' (why), 2 more. " in told
+    assert "--kernels off" in told

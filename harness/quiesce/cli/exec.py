@@ -16,8 +16,10 @@ from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import exec_command, simulated_by
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.errors import ConfigurationError
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
+from quiesce.simulator.kernel_compiler import kernels_can_run
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
@@ -91,6 +93,12 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "simulated runtime, or refuse it a device (default: redirect)",
     )
     parser.add_argument(
+        "--kernels",
+        choices=("run", "off"),
+        help="whether CUDA kernels compute: run them on the CPU from their PTX, or only put them in order "
+        "(default: run if quiesce[kernels] is installed)",
+    )
+    parser.add_argument(
         "--ring",
         type=whole_number,
         default=1 << 20,
@@ -111,7 +119,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"stacks": 1} if arguments.stacks else {}),
     }
     redirects = arguments.static_runtime == "redirect"
-    settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects)
+    settings = MachineSettings(
+        simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, _runs_kernels(arguments)
+    )
     tell_of_cache(console)
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
@@ -130,6 +140,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     console.write(render_summary(results, palette=console.palette, told=told))
     code = _exit_code(results, end, console)
     return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
+
+
+def _runs_kernels(arguments: argparse.Namespace) -> bool:
+    """Say whether kernels are to compute. Raises ConfigurationError where that was asked for and can't be."""
+    can_run = arguments.kernels != "off" and kernels_can_run()
+    if arguments.kernels == "run" and not can_run:
+        raise ConfigurationError("--kernels run needs two packages; run pip install 'quiesce[kernels]'")
+    return can_run
 
 
 def _report(arguments: argparse.Namespace, results: list[Result], console: Console) -> bool:

@@ -22,6 +22,7 @@ _REPEATED: Final = (
     "stacks",
     "ring",
     "static_runtime",
+    "kernels",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""
 

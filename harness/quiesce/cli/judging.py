@@ -19,6 +19,7 @@ from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
+from quiesce.simulator.uncomputed import read_uncomputed
 from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
 from quiesce.traces.memory_history import MemoryRecorder
@@ -26,7 +27,7 @@ from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.pools_in_use import pools_in_use
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
-from quiesce.traces.unchecked import leaks_unchecked
+from quiesce.traces.unchecked import kernels_uncomputed, leaks_unchecked
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 
@@ -90,7 +91,8 @@ def _judged(
         program = None
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
-        unchecked = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
+        leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
+        unchecked = "; ".join(filter(None, (leaks, kernels_uncomputed(read_uncomputed(path)))))
         return Process(
             judgement.findings,
             ledger.observations,

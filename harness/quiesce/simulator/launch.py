@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.command_lines import read_command
 from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.kernel_compiler import kernel_compiler
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
@@ -35,6 +36,8 @@ class MachineSettings:
     options: Mapping[str, str | int] = field(default_factory=dict)
     redirects: bool = True
     """Whether CUDA runtimes that are linked into programs statically are redirected to the simulated one."""
+    kernels: bool = False
+    """Whether CUDA kernels compute, from their PTX."""
 
     def text(self, folder: Path | None = None) -> str:
         """Return the settings as the library reads them."""
@@ -43,6 +46,7 @@ class MachineSettings:
             "version": self.simulated.version,
             "schedule": self.schedule,
             "seed": self.seed,
+            **({"kernels": 1} if self.kernels else {}),
             **self.options,
         }
         if folder is not None:
@@ -159,7 +163,8 @@ def run_program(
     check_settings(settings)
     with prepare(words, settings.simulated, environment, redirects=settings.redirects) as prepared:
         relay = SignalRelay()
-        with relay.listening():
+        compiler = kernel_compiler(prepared.folder) if settings.kernels else nullcontext()
+        with relay.listening(), compiler:
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
             running = prepared.running()
         yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused(), running, prepared.folder)

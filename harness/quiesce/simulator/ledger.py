@@ -19,8 +19,8 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 7
-HEADER: Final = struct.Struct("<Q6I15Q")
+LAYOUT: Final = 8
+HEADER: Final = struct.Struct("<Q6I16Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
     "device",
@@ -226,6 +226,11 @@ class Ledger:
     def launches(self) -> int:
         """How many kernels were launched."""
         return self._header()[17]
+
+    @property
+    def computed(self) -> int:
+        """How many of the launches were of kernels that compute."""
+        return self._header()[22]
 
     @property
     def made(self) -> int:

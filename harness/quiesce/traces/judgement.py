@@ -142,7 +142,7 @@ def judge(
         causes.add(running.see(record))
     notes: list[str] = []
     held: list[str] = []
-    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches)]))
+    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches, ledger.computed)]))
     notes.extend(not_checked)
     if ledger.lost:
         notes.append(

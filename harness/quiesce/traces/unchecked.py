@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from quiesce.amounts import bytes_in_words, counted
 from quiesce.simulator.ledger import Ledger
+from quiesce.simulator.uncomputed import Uncomputed
 from quiesce.traces.at_exit import AtExit
 
+_SHOWN_MAX: Final = 3
+_NAME_MAX: Final = 100
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
 
 
-def kernels_unchecked(launches: int) -> str:
-    """Return what nobody checked of the kernels that a process launched, empty where it launched none."""
+def kernels_unchecked(launches: int, computed: int = 0) -> str:
+    """Return what nobody checked of the kernels that a process launched, empty where it launched none.
+
+    ``computed`` is how many of the launches were of kernels that run.
+    """
     if not launches:
         return ""
     were, they = ("was", "it") if launches == 1 else ("were", "they")
+    what = f"what {they} read and wrote was not checked"
+    if not computed:
+        return f"{counted(launches, 'kernel')} {were} launched; kernels do not compute here, so {what}"
+    if computed == launches:
+        return f"{counted(launches, 'kernel')} {were} launched and ran; {what}"
+    return f"{counted(launches, 'kernel')} {were} launched, and {computed:,} of them ran; {what}"
+
+
+def kernels_uncomputed(kernels: Sequence[Uncomputed]) -> str:
+    """Return why results of a process may be wrong: its kernels that could not be executed, empty where all were."""
+    if not kernels:
+        return ""
+    shown = [f"'{each.kernel[:_NAME_MAX]}' ({each.reason})" for each in kernels[:_SHOWN_MAX]]
+    if len(kernels) > _SHOWN_MAX:
+        shown.append(f"{len(kernels) - _SHOWN_MAX:,} more")
     return (
-        f"{counted(launches, 'kernel')} {were} launched; kernels do not compute here, so what {they} read and wrote "
-        "was not checked"
+        f"{counted(len(kernels), 'kernel')} could not be executed, so that results are missing: {', '.join(shown)}. "
+        "To put kernels in order without running any, use --kernels off"
     )
 
 

@@ -82,6 +82,11 @@ class Module:
                         self._variables[each.name] = each
         return self._variables
 
+    @property
+    def declarations(self) -> str:
+        """Return the text of the module's variables."""
+        return "".join(self.text[start:end] for start, end in self._variable_texts)
+
     def find(self, name: str) -> FunctionText:
         """Return a function by name. Raises RefusedKernel where there is none."""
         try:

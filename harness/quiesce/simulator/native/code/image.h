@@ -37,6 +37,13 @@ bool image_read_level(const char *image, size_t bytes, add_variable *add, void *
 bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context, unsigned levels);
 bool image_read_ptx(const char *text, add_variable *add, void *context);
 
+// Calls `see` for each input of what was linked here; behind its bytes is a NUL. False: `see` said so.
+typedef bool see_input(void *context, const char *input, size_t bytes);
+bool image_inputs(const char *image, size_t bytes, see_input *see, void *context);
+
+// ".target sm_75" of PTX; 0: it says nothing of the kind.
+int image_target(const char *text, size_t room);
+
 // The architectures that code was compiled for: the virtual one of its PTX and that of its binary, 75 for sm_75.
 struct architectures {
     int ptx, binary;  // 0: not known

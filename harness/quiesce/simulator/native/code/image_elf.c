@@ -126,6 +126,19 @@ struct architectures image_elf_architectures(const char *image, size_t bytes, in
     return (struct architectures){ptx ? ptx : binary, binary};
 }
 
+bool image_inputs(const char *image, size_t bytes, see_input *see, void *context) {
+    struct file file = {.image = image, .bytes = bytes};
+    Elf64_Shdr section;
+    if (bytes < sizeof file.header || memcmp(image, ELFMAG, SELFMAG)) return true;
+    memcpy(&file.header, image, sizeof file.header);
+    for (unsigned i = 0; i < file.header.e_shnum; i++) {
+        if (!read_section(&file, i, &section) || section.sh_type != SECTION_OF_INPUT || !section.sh_size) continue;
+        const char *input = image + section.sh_offset;
+        if (!input[section.sh_size - 1] && !see(context, input, section.sh_size - 1)) return false;
+    }
+    return true;
+}
+
 bool image_read_elf(const char *image, size_t bytes, add_variable *add, void *context, unsigned levels) {
     struct file file = {.image = image, .bytes = bytes};
     memcpy(&file.header, image, sizeof file.header);

@@ -4,16 +4,15 @@
 #include <string.h>
 
 #include "code/image.h"
+#include "code/ptx.h"
+#include "code/source.h"
 #include "code/variable.h"
-#include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/unsimulated.h"
 #include "machine/device.h"
 #include "machine/settings.h"
 #include "memory/ordering.h"
-#include "order/context.h"
-#include "order/transfer.h"
 
 #define FUNCTION_BASE 0x3d0000000000ull
 #define FUNCTION_STEP 16ull
@@ -25,6 +24,7 @@ struct module {
     size_t bytes;
     struct variables *variables;  // NULL where there is no image
     struct architectures architectures;
+    struct ptx ptx;  // where kernels run; without content: there is none
 };
 
 static struct function {
@@ -42,6 +42,7 @@ static bool may_have(const struct module *module, const char *name) {
 
 static void delete(struct module *module) {
     variables_delete(module->variables);
+    ptx_forget(&module->ptx);
     free((char *)module->image);
     free(module);
 }
@@ -58,6 +59,16 @@ static enum status look_through(struct module *module, const char *image, size_t
     return module->variables ? variables_place(module->variables, module->device) : OUT_OF_MEMORY;
 }
 
+// Looks for what can be compiled, in an image that the client may give back. It is this that runs, whatever else the
+// image has.
+static enum status take_ptx(struct module *module, const char *image, size_t room) {
+    if (!settings.kernels || settings.flavour != FLAVOUR_CUDA) return OK;
+    if (!ptx_find(&module->ptx, image, room, device_capability(), false)) return OK;
+    module->architectures = (struct architectures){module->ptx.architecture, device_capability()};
+    if (!module->variables) module->variables = variables_read_ptx(&module->ptx);
+    return module->variables ? variables_place(module->variables, module->device) : OK;
+}
+
 static enum status load(const void *image, size_t room, uint64_t *handle) {
     enum status status = capture_forbid_unsafe();
     if (status) return status;
@@ -66,6 +77,7 @@ static enum status load(const void *image, size_t room, uint64_t *handle) {
     module->device = device_current();
     if (settings.flavour == FLAVOUR_CUDA) module->architectures = image_architectures(image, room, device_capability());
     status = look_through(module, image, room);
+    if (!status) status = take_ptx(module, image, room);
     *handle = status ? 0 : handle_make(THING_MODULE, module, module->device, &module->serial, false);
     if (*handle) return OK;
     delete(module);
@@ -137,6 +149,17 @@ enum status module_function(uint64_t handle, const char *name, uint64_t *functio
     return OK;
 }
 
+bool module_source(uint64_t function, struct source *source) {
+    uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
+    *source = (struct source){0};
+    if (function < FUNCTION_BASE || index >= functions_count || !functions[index].module) return false;
+    const struct module *module = functions[index].module;
+    source->name = functions[index].name;
+    source->ptx = module->ptx.content ? &module->ptx : NULL;
+    source->variables = module->variables;
+    return true;
+}
+
 bool module_has_function(uint64_t function) {
     uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
     if (function < FUNCTION_BASE || function % FUNCTION_STEP || index >= functions_count) return false;
@@ -156,16 +179,6 @@ enum status module_attribute(uint64_t function, int attribute, int *value) {
     *value = attribute == PTX ? found.ptx : attribute == BINARY ? found.binary : VALUES[attribute];
     if ((attribute == PTX || attribute == BINARY) && !*value) *value = device_capability();
     return OK;
-}
-
-enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block) {
-    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return INVALID_VALUE;
-    if ((uint64_t)block.x * block.y * block.z > 1024) return INVALID_CONFIGURATION;
-    enum status status = failure_meet(CALL_LAUNCH);
-    struct work work = {.kind = WORK_LAUNCH, .fault = {context_is_sticky(status) ? status : OK, stream->device}};
-    if (status && !work.fault.status) return status;
-    if (!stream->capture) transfer_observe(stream, &work, false);
-    return stream_enqueue(stream, &work);
 }
 
 // -- occupancy -------------------------------------------------------------------------------------------------------

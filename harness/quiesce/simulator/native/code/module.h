@@ -1,4 +1,4 @@
-// Modules and the functions in them: loaded, named, launched and unloaded; their code is not run.
+// Modules and the functions in them: loaded, named, and unloaded.
 //
 // A function is found by name where the image can be looked through (an ELF file, PTX text); in a compressed one, or a
 // bundle, every name is taken for one of it.
@@ -33,8 +33,9 @@ enum status module_variable(uint64_t handle, bool of_library, const char *name, 
 // hipFunction_attribute).
 enum status module_attribute(uint64_t function, int attribute, int *value);
 
-// Puts a launch on a stream; its function and its arguments are not looked at.
-enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block);
+// Where a function comes from. False: it is none of a module that is loaded.
+struct source;
+bool module_source(uint64_t function, struct source *source);
 
 // How many blocks fit on a multiprocessor, by threads and dynamic shared memory: what else a kernel needs is not known.
 enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *blocks);

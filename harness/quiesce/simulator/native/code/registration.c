@@ -1,6 +1,11 @@
 #include "code/registration.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "code/variable.h"
+#include "machine/device.h"
+#include "machine/settings.h"
 
 static unsigned long unregistered;
 
@@ -12,7 +17,8 @@ static struct piece {
     unsigned count;
     struct {
         const void *function;
-        const struct registered_binary *binary;
+        const char *name;
+        struct registered_binary *binary;
     } entries[PIECE];
 } *newest;
 
@@ -30,7 +36,7 @@ void binary_unregister(struct registered_binary *binary) {
 
 unsigned long binaries_unregistered(void) { return __atomic_load_n(&unregistered, __ATOMIC_ACQUIRE); }
 
-void function_register(struct registered_binary *binary, const void *function) {
+void function_register(struct registered_binary *binary, const void *function, const char *name) {
     struct piece *piece = newest;
     if (!piece || piece->count == PIECE) {
         piece = malloc(sizeof *piece);
@@ -40,16 +46,49 @@ void function_register(struct registered_binary *binary, const void *function) {
         __atomic_store_n(&newest, piece, __ATOMIC_RELEASE);
     }
     piece->entries[piece->count].function = function;
+    piece->entries[piece->count].name = name;
     piece->entries[piece->count].binary = binary;
     __atomic_store_n(&piece->count, piece->count + 1, __ATOMIC_RELEASE);
 }
 
-struct architectures function_architectures(const void *function, int device) {
+struct registered_binary *function_binary(const void *function, const char **name) {
     for (const struct piece *each = __atomic_load_n(&newest, __ATOMIC_ACQUIRE); each; each = each->older)
         for (unsigned i = __atomic_load_n(&each->count, __ATOMIC_ACQUIRE); i--;) {
-            const struct registered_binary *binary = each->entries[i].binary;
+            struct registered_binary *binary = each->entries[i].binary;
             if (each->entries[i].function != function || !binary || !binary->fatbin) continue;
-            return image_architectures(binary->fatbin, SIZE_MAX, device);
+            *name = each->entries[i].name;
+            return binary;
         }
-    return (struct architectures){0, 0};
+    return NULL;
+}
+
+// It stays where it is for as long as the binary is registered.
+const struct ptx *binary_ptx(struct registered_binary *binary, int device) {
+    if (!binary->is_searched) ptx_find(&binary->ptx, binary->fatbin, SIZE_MAX, device, true);
+    binary->is_searched = true;
+    return binary->ptx.content ? &binary->ptx : NULL;
+}
+
+// Where kernels run, it is their PTX that counts.
+struct architectures function_architectures(const void *function, int device) {
+    const char *name;
+    struct registered_binary *binary = function_binary(function, &name);
+    if (!binary) return (struct architectures){0, 0};
+    const struct ptx *ptx = settings.kernels ? binary_ptx(binary, device) : NULL;
+    if (ptx) return (struct architectures){ptx->architecture, device};
+    return image_architectures(binary->fatbin, SIZE_MAX, device);
+}
+
+struct variables *binary_variables(struct registered_binary *binary) {
+    if (binary->is_read) return binary->variables;
+    binary->is_read = true;
+    if (!binary->fatbin) return NULL;
+    const struct ptx *ptx = settings.kernels ? binary_ptx(binary, device_capability()) : NULL;
+    if (ptx) binary->variables = variables_read_ptx(ptx);
+    if (binary->variables) return binary->variables;
+    size_t bytes;
+    char *code = image_code(binary->fatbin, device_capability(), &bytes);
+    if (code) binary->variables = variables_read(code, bytes);
+    free(code);
+    return binary->variables;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/image.h"
 #include "code/registration.h"
 #include "code/variable.h"
 #include "machine/device.h"
@@ -81,24 +80,13 @@ static void collect(void) {
     }
 }
 
-// Reads the image of a binary once, as far as it can be read.
-static const struct variables *variables_of(struct registered_binary *binary) {
-    if (!binary || binary->is_read) return binary ? binary->variables : NULL;
-    size_t bytes;
-    char *code = binary->fatbin ? image_code(binary->fatbin, device_capability(), &bytes) : NULL;
-    if (code) binary->variables = variables_read(code, bytes);
-    free(code);
-    binary->is_read = true;
-    return binary->variables;
-}
-
 // A variable that is used first in a capture is no allocation of the client's.
 static enum status place(struct symbol *symbol, unsigned device) {
     if (symbol->addresses[device]) return OK;
     collect();
     const void *content = symbol->initial;
     if (symbol->binary && !content) {
-        const struct variables *variables = variables_of(symbol->binary);
+        const struct variables *variables = binary_variables(symbol->binary);
         symbol->unclear = !variables_initial(variables, symbol->name, symbol->size_bytes, &content);
     }
     enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
@@ -134,6 +122,17 @@ enum status symbol_address(uint64_t shadow, uint64_t *address) {
     enum status status = place(symbol, device);
     *address = symbol->addresses[device];
     return status;
+}
+
+enum status symbol_of_binary(const struct registered_binary *binary, const char *name, unsigned device,
+                             uint64_t *address) {
+    struct symbol *symbol = first();
+    while (symbol && (symbol->binary != binary || !symbol->name || strcmp(symbol->name, name))) symbol = symbol->next;
+    if (!symbol) return NOT_FOUND;
+    if (symbol->managed) device = 0;
+    enum status status = place(symbol, device);
+    *address = symbol->addresses[device];
+    return !status && symbol->unclear ? NOT_SUPPORTED : status;
 }
 
 bool symbol_is_unclear(uint64_t shadow) {

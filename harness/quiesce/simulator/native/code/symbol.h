@@ -29,6 +29,11 @@ uint64_t symbol_size(uint64_t shadow);
 // Where that variable lies on the current device. INVALID_SYMBOL: there is none.
 enum status symbol_address(uint64_t shadow, uint64_t *address);
 
+// Where a variable lies on a device, by the name that a kernel of the same binary has for it. NOT_FOUND: it has no
+// shadow. NOT_SUPPORTED: it holds what can't be read from its image.
+enum status symbol_of_binary(const struct registered_binary *binary, const char *name, unsigned device,
+                             uint64_t *address);
+
 // Whether it still holds what can't be read from its image. A client that writes it ends that.
 bool symbol_is_unclear(uint64_t shadow);
 void symbol_write(uint64_t shadow);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "code/image.h"
+#include "code/ptx.h"
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 #include "memory/memory.h"
@@ -53,6 +54,13 @@ struct variables *variables_read(const char *image, size_t bytes) {
     return NULL;
 }
 
+struct variables *variables_read_ptx(const struct ptx *ptx) {
+    char *text = ptx_declarations(ptx);
+    struct variables *variables = text ? variables_read(text, strlen(text)) : NULL;
+    free(text);
+    return variables;
+}
+
 bool variables_exist(const struct variables *variables) { return variables && variables->first; }
 
 // It is part of the module, which the client gives back: nobody else does.
@@ -84,6 +92,15 @@ enum status variables_place(struct variables *variables, unsigned device) {
         if (!*address) status = variable_allocate(THING_DEVICE, device, each->size_bytes, each->content, address);
     }
     return status;
+}
+
+enum status variables_place_one(struct variables *variables, const char *name, unsigned device) {
+    for (struct variable *each = variables->first; each; each = each->next) {
+        if (strcmp(each->name, name)) continue;
+        uint64_t *address = &each->addresses[device];
+        return *address ? OK : variable_allocate(THING_DEVICE, device, each->size_bytes, each->content, address);
+    }
+    return NOT_FOUND;
 }
 
 enum status variables_find(const struct variables *variables, unsigned device, const char *name, uint64_t *address,

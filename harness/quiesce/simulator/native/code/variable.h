@@ -11,6 +11,7 @@
 #include "ledger/ledger.h"
 #include "machine/status.h"
 
+struct ptx;
 struct variables;
 
 // Memory of one variable, which belongs to what it is part of; `content` NULL: zeros.
@@ -21,10 +22,15 @@ void variable_free(enum thing thing, uint64_t address);  // as a client's is fre
 // Reads an image: an ELF file, a bundle of such, or text that ends with a NUL. Returns NULL where memory runs out.
 struct variables *variables_read(const char *image, size_t bytes);
 
+struct variables *variables_read_ptx(const struct ptx *ptx);
+
 bool variables_exist(const struct variables *variables);  // any
 
 // Gives all of them memory of a device, unless they have it.
 enum status variables_place(struct variables *variables, unsigned device);
+
+// The same for one of them.
+enum status variables_place_one(struct variables *variables, const char *name, unsigned device);
 
 // What one has on a device that they were placed on. NOT_FOUND: there is none of that name. NOT_SUPPORTED: what it
 // holds can't be read from the image.

@@ -11,7 +11,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 7, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+enum { LEDGER_LAYOUT = 8, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -125,6 +125,7 @@ struct ledger_header {
     uint64_t launches;
     uint64_t made; // things ever made: the last serial
     uint64_t kept_offset, kept_entries, kept_count;  // kept_count: also those that found no room
+    uint64_t computed;  // launches of kernels that compute
     struct {
         uint64_t count, bytes;
     } live[THINGS];

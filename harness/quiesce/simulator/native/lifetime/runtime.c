@@ -9,6 +9,10 @@
 
 #include "code/module.h"
 #include "code/symbol.h"
+#include "kernels/device_heap.h"
+#include "kernels/grid.h"
+#include "kernels/kernel.h"
+#include "kernels/request.h"
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
@@ -106,6 +110,10 @@ static void stop(void) {
     pools_close();
     arrays_close();
     graph_memory_close();
+    kernels_close();
+    requests_close();
+    device_heap_close();
+    grids_close();
     modules_close();
     symbols_close();
     handles_close();

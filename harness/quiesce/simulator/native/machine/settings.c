@@ -38,6 +38,7 @@ static const struct number {
     {"seed", NUMBER(seed), 0, UINT64_MAX},
     {"ring", NUMBER(ring_entries), 16, 1ull << 28},
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
+    {"kernels", NUMBER(kernels), 0, 1},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},
     {"follows", NUMBER(follows), 0, 1},

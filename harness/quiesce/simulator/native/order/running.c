@@ -7,6 +7,7 @@
 #include "memory/memory.h"
 #include "memory/places.h"
 #include "order/context.h"
+#include "order/kernel_call.h"
 
 static uint64_t steps;
 
@@ -97,8 +98,11 @@ void work_run(struct work *work) {
             work->point->complete = true;
             work->point->step = steps;
             break;
-        case WORK_LAUNCH:  // kernels do not compute
-            if (work->fault.status) context_break(work->fault.device, work->fault.status);
+        case WORK_LAUNCH:
+            if (work->launch.fault)
+                context_break(work->launch.device, work->launch.fault);
+            else if (work->launch.call)
+                kernel_call_run(work->launch.call);
             break;
         case WORK_ALLOCATE:
         case WORK_END:

@@ -112,6 +112,7 @@ void transfer_observe(const struct stream *stream, const struct work *work, bool
         case WORK_LAUNCH:
             seen.seen = SEEN_LAUNCHED;
             ledger->launches++;
+            if (work->launch.call) ledger->computed++;
             break;
         default: return;
     }

@@ -29,10 +29,13 @@ struct fill {
     unsigned value_bytes;  // 1, 2, 4 or 8
 };
 
-// A launch that is to fail on the device: the context breaks when the stream comes to it.
-struct fault {
-    enum status status;  // OK: none
+struct kernel_call;
+
+// A launch. The context breaks when the stream comes to one that is to fail on the device.
+struct launch_work {
+    enum status fault;  // OK: none
     unsigned device;
+    struct kernel_call *call;  // NULL: nothing computes
 };
 
 enum comparison { COMPARE_GREATER_OR_EQUAL, COMPARE_EQUAL, COMPARE_AND, COMPARE_NOR };
@@ -69,9 +72,9 @@ struct work {
         struct host_call host;
         struct freed freed;
         struct graph_memory *memory;  // WORK_ALLOCATE
-        struct fault fault;   // WORK_LAUNCH
-        struct point *point;  // WORK_POINT, WORK_WAIT
-        bool open;            // WORK_GATE: holds the stream until it is
+        struct launch_work launch;  // WORK_LAUNCH
+        struct point *point;        // WORK_POINT, WORK_WAIT
+        bool open;                  // WORK_GATE: holds the stream until it is
         struct value_wait value;
         struct user_objects *held;  // WORK_HOLD
     };

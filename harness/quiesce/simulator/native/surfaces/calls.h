@@ -16,6 +16,7 @@
 #include "code/module.h"
 #include "code/registration.h"
 #include "code/symbol.h"
+#include "kernels/launch.h"
 #include "ledger/failure.h"
 #include "ledger/unsimulated.h"
 #include "lifetime/reset.h"

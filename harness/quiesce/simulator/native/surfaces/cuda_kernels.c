@@ -13,11 +13,11 @@ struct launch_configuration {  // CUlaunchConfig up to the attributes of a launc
 EXPORT int cuLaunchKernelEx(const struct launch_configuration *configuration, void *function, void **arguments,
                             void **extra) {
     CALL("cuLaunchKernelEx");
-    (void)arguments, (void)extra;  // a kernel does not compute: nothing reads them
     NEED(configuration, INVALID_VALUE);
     NEED_STREAM(stream, configuration->stream);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(launch(stream, configuration->grid, configuration->block));
+    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, configuration->shared_bytes};
+    ANSWER(launch(stream, configuration->grid, configuration->block, &callee));
 }
 
 EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device) {

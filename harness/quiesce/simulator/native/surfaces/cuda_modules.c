@@ -104,26 +104,27 @@ EXPORT int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, c
     return get_global(address, bytes, library, name, true, "cuLibraryGetGlobal");
 }
 
-static int launch_function(void *function, struct dim3 grid, struct dim3 block, void *handle, const char *name) {
+static int launch_function(const struct callee *callee, struct dim3 grid, struct dim3 block, void *handle,
+                           const char *name) {
     CALL(name);
     NEED_STREAM(stream, handle);
-    NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(launch(stream, grid, block));
+    NEED(module_has_function(callee->function), INVALID_HANDLE);
+    ANSWER(launch(stream, grid, block, callee));
 }
 
 EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                           unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments,
                           void **extra) {
-    (void)shared_bytes, (void)arguments, (void)extra;
-    return launch_function(function, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
+    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, shared_bytes};
+    return launch_function(&callee, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
                            stream, "cuLaunchKernel");
 }
 
 EXPORT int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                      void *stream, void **arguments) {
-    (void)shared_bytes, (void)arguments;
-    return launch_function(function, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
+    struct callee callee = {(uint64_t)function, NULL, {arguments, NULL}, shared_bytes};
+    return launch_function(&callee, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
                            stream, "cuLaunchCooperativeKernel");
 }
 

@@ -185,11 +185,11 @@ struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a l
     EXPORT int cudaLaunchKernelExC##suffix(const struct launch_configuration *configuration, const void *function,     \
                                            void **arguments) {                                                         \
         CALL("cudaLaunchKernelExC" #suffix);                                                                           \
-        (void)arguments;                                                                                               \
         NEED(configuration && function, INVALID_VALUE);                                                                \
         struct stream *stream = own##_find(configuration->stream);                                                     \
         NEED(stream, INVALID_HANDLE);                                                                                  \
-        ANSWER(launch(stream, configuration->grid, configuration->block));                                             \
+        struct callee callee = {0, function, {arguments, NULL}, configuration->shared_bytes};                          \
+        ANSWER(launch(stream, configuration->grid, configuration->block, &callee));                                    \
     }                                                                                                                  \
     EXPORT int cudaGraphUpload##suffix(void *executable, void *handle) {                                               \
         CALL("cudaGraphUpload" #suffix);                                                                               \

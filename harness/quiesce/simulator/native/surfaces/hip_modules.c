@@ -67,7 +67,7 @@ static int launch_function(void *function, struct dim3 grid, struct dim3 block, 
     CALL(name);
     struct stream *stream = find_stream(handle);
     NEED(module_has_function((uint64_t)function) && stream, INVALID_HANDLE);
-    ANSWER(launch(stream, grid, block));
+    ANSWER(launch(stream, grid, block, NULL));  // HIP's kernels do not compute
 }
 
 EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -94,7 +94,7 @@ static enum status record(void *handle, struct stream *stream) {
 
 static enum status launch_between(struct stream *stream, struct dim3 grid, struct dim3 block, void *start, void *stop) {
     enum status status = record(start, stream);
-    if (!status) status = launch(stream, grid, block);
+    if (!status) status = launch(stream, grid, block, NULL);
     return status ? status : record(stop, stream);
 }
 

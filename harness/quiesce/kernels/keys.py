@@ -1,0 +1,43 @@
+"""What a compiled kernel depends on, as one name: kernels are kept in a cache under it, and are never stale."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+from typing import Final
+
+from quiesce.kernels.compiler import describe_target
+from quiesce.kernels.ptx.module import FunctionText, Module
+
+_NAME: Final = re.compile(r"[\w$]+")
+
+
+def kernel_key(module: Module, entry: str) -> str:
+    """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
+    digest = hashlib.sha256(f"{_own_sources()}\0{describe_target()}\0{entry}\0{module.declarations}".encode())
+    waiting = [module.find(entry)]
+    seen = {entry}
+    while waiting:
+        text = _text_of(module, waiting.pop())
+        digest.update(text.encode() + b"\0")
+        for name in sorted(set(_NAME.findall(text)) & module.functions.keys() - seen):
+            seen.add(name)
+            waiting.append(module.functions[name])
+    return digest.hexdigest()[:32]
+
+
+def _text_of(module: Module, function: FunctionText) -> str:
+    start, end = function.header
+    return module.text[start : function.body[1] if function.body else end]
+
+
+@functools.cache
+def _own_sources() -> str:
+    """Return a digest of the compiler's own sources."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,71 @@
+"""The compiler as a process: ``python -m quiesce.kernels.server SOCKET CACHE``.
+
+``quiesce exec`` starts it when the first client connects, with the number of the socket that listens. Each client is
+served by a copy of the process. A copy that crashes, or that takes too long for a kernel, ends; its client takes that
+for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started
+it holds open.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Final, NoReturn
+
+from quiesce.kernels.compiler import prepare_compiler
+from quiesce.kernels.kept_objects import KeptObjects
+from quiesce.kernels.protocol import read_request
+from quiesce.kernels.service import Service
+
+KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
+_KERNEL_SECONDS: Final = 300
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+
+
+def serve(listening: socket.socket, cache: Path) -> None:
+    """Serve clients until standard input ends."""
+    prepare_compiler()
+    kept = KeptObjects(cache)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
+    while True:
+        ready, _, _ = select.select([listening, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        connection, _ = listening.accept()
+        if not os.fork():
+            listening.close()
+            _serve_client(connection, kept)
+        connection.close()
+
+
+def _serve_client(connection: socket.socket, kept: KeptObjects) -> NoReturn:
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
+        service = Service(kept)
+        while (request := read_request(connection)) is not None:
+            signal.alarm(seconds)  # whose signal ends the process, wherever it is
+            answer = service.answer(request)
+            signal.alarm(0)
+            if answer is not None:
+                connection.sendall(answer.encode())
+    except (OSError, ValueError):
+        pass  # the client has ended, or is none
+    finally:
+        os._exit(0)
+
+
+def main(words: list[str]) -> None:
+    """Serve the socket whose number is the first word; the second is the folder of the cache."""
+    number, cache = words
+    with socket.socket(fileno=int(number)) as listening:
+        serve(listening, Path(cache))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

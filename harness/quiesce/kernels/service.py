@@ -1,0 +1,72 @@
+"""What the compiler answers on one connection: objects of kernels, and declarations of modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.compiler import compile_kernel
+from quiesce.kernels.keys import kernel_key
+from quiesce.kernels.protocol import Answer, Asked, Packing, Request
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.unpacking import unpack
+
+
+@dataclass(slots=True)
+class _Told:
+    """A module that a client told of; it is unpacked and split when that is needed."""
+
+    content: bytes
+    packing: Packing
+    plain_bytes: int
+    module: Module | None = field(default=None)
+
+    def split(self) -> Module:
+        if self.module is None:
+            self.module = Module(unpack(self.content, self.packing, self.plain_bytes))
+        return self.module
+
+
+class Keeps(Protocol):
+    """Where objects are kept."""
+
+    def find(self, key: str) -> bytes | None:
+        """Return an object, or None where it is not kept."""
+
+    def keep(self, key: str, content: bytes) -> None:
+        """Keep an object."""
+
+
+class Service:
+    """The answers to one client."""
+
+    def __init__(self, kept: Keeps) -> None:
+        self._kept = kept
+        self._modules: dict[int, _Told] = {}
+
+    def answer(self, request: Request) -> Answer | None:
+        """Return the answer to a request, or None where it has none."""
+        if request.asked is Asked.MODULE:
+            self._modules[request.module] = _Told(request.content, request.packing, request.plain_bytes)
+            return None
+        try:
+            return Answer(False, self._content(request))
+        except RefusedKernel as refused:
+            return Answer(True, str(refused).encode())
+        except (Exception, RecursionError) as error:  # a mistake of the compiler's: this kernel does not run
+            return Answer(True, f"the compiler failed: {type(error).__name__}: {error}"[:500].encode())
+
+    def _content(self, request: Request) -> bytes:
+        told = self._modules.get(request.module)
+        if told is None:
+            raise RefusedKernel("its module is not known to the compiler")
+        if request.asked is Asked.DECLARATIONS:
+            return told.split().declarations.encode("latin-1")
+        module, name = told.split(), request.content.decode("latin-1")
+        key = kernel_key(module, name)
+        made = self._kept.find(key)
+        if made is None:
+            made = compile_kernel(module, name)
+            self._kept.keep(key, made)
+        return made

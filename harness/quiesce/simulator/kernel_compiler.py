@@ -1,0 +1,78 @@
+"""The compiler of kernels for one run: a process that is started when the first client asks for a kernel.
+
+It is reached by a socket in the run's folder, so that a client may be any program. It ends with the run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from quiesce.simulator.cache import cache_folder
+
+SOCKET: Final = "kernels"
+"""The name of the socket in the run's folder, which ``native/kernels/request.c`` has too."""
+_CLIENTS_WAITING: Final = 64
+_END_SECONDS: Final = 5
+_REQUIRED: Final = ("llvmlite", "lz4", "zstandard")
+
+
+def kernels_can_run() -> bool:
+    """Say whether the packages are installed that compile kernels (``quiesce[kernels]``)."""
+    return all(importlib.util.find_spec(name) for name in _REQUIRED)
+
+
+@contextmanager
+def kernel_compiler(folder: Path) -> Iterator[None]:
+    """Let clients reach a compiler through ``folder`` for as long as the ``with`` lasts."""
+    listening, (stop, stopped) = _listen(folder), socket.socketpair()
+    waiter = threading.Thread(target=_serve, args=(listening, stopped, cache_folder() / "kernels"), daemon=True)
+    waiter.start()
+    try:
+        yield
+    finally:
+        stop.close()
+        waiter.join()
+        stopped.close()
+
+
+def _listen(folder: Path) -> socket.socket:
+    """Return a socket that listens. The folder's path may be longer than the address of a socket can be."""
+    made = socket.socket(socket.AF_UNIX)
+    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        made.bind(f"/proc/self/fd/{opened}/{SOCKET}")
+    finally:
+        os.close(opened)
+    made.listen(_CLIENTS_WAITING)
+    return made
+
+
+def _serve(listening: socket.socket, stopped: socket.socket, cache: Path) -> None:
+    """Start the compiler when a client connects, and end it when nobody holds the other end of ``stopped``."""
+    with listening:
+        ready, _, _ = select.select([listening, stopped], [], [])
+        if stopped in ready:
+            return
+        words = [sys.executable, "-P", "-m", "quiesce.kernels.server", str(listening.fileno()), str(cache)]
+        server = subprocess.Popen(  # noqa: S603 - a list, no shell
+            words, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], start_new_session=True
+        )
+    # The socket is the compiler's alone now: where that fails, clients that wait are told so.
+    stopped.recv(1)
+    if server.stdin is not None:
+        server.stdin.close()
+    try:
+        server.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

@@ -1,0 +1,81 @@
+// What compiled kernels and the runtime agree on. quiesce.kernels.translation has the same layouts and numbers.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KERNEL_ABI = 1, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+
+// What every thread of a block sees; the code only reads it.
+struct kernel_context {
+    uint32_t grid[3], block[3], block_index[3];
+    uint32_t dynamic_shared_bytes;
+    uint64_t shared_base;  // the address of the block's shared memory
+    uint64_t parameters;   // in the order of the kernel's, each aligned as PTX has it
+    uint32_t shared_bytes;
+    uint32_t reserved;
+    void *checks;
+    struct run *runtime;
+};
+
+// A thread of a kernel whose threads wait for each other: where it goes on, and what it waits for. Its frame follows.
+struct kernel_thread {
+    uint32_t state, index[3], lane, warp, operation, mask;
+    uint64_t value;
+    uint32_t operand_b, operand_c;
+    uint64_t result;
+    uint32_t predicate, status;
+};
+
+_Static_assert(offsetof(struct kernel_context, runtime) == 72, "the context as compiled code knows it");
+_Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
+
+// Numbers that the code states of itself (quiesce_kernel_info).
+struct kernel_info {
+    uint32_t abi, suspends, frame_bytes, parameter_bytes, parameter_count, static_shared_bytes, local_bytes;
+    uint32_t site_count, variable_count;
+};
+
+struct kernel_parameter {
+    uint32_t offset, bytes;
+};
+
+struct kernel_variable {
+    const char *name;
+    uint64_t *address;  // where the code wants to have the variable's address
+};
+
+// What a thread that suspends waits for. Up to OPERATION_ARRIVE they are of a barrier, the others of a warp.
+enum kernel_operation {
+    OPERATION_SYNC = 1,
+    OPERATION_RED_POPC,
+    OPERATION_RED_AND,
+    OPERATION_RED_OR,
+    OPERATION_ARRIVE,
+    OPERATION_SHFL_UP = 10,
+    OPERATION_SHFL_DOWN,
+    OPERATION_SHFL_BFLY,
+    OPERATION_SHFL_IDX,
+    OPERATION_VOTE_ANY = 20,
+    OPERATION_VOTE_ALL,
+    OPERATION_VOTE_UNI,
+    OPERATION_VOTE_BALLOT,
+    OPERATION_MATCH_ANY = 30,
+    OPERATION_MATCH_ALL,
+    OPERATION_REDUX_ADD = 40,
+    OPERATION_REDUX_MIN,
+    OPERATION_REDUX_MAX,
+    OPERATION_REDUX_AND,
+    OPERATION_REDUX_OR,
+    OPERATION_REDUX_XOR,
+    OPERATION_REDUX_SIGNED_MIN = 50,
+    OPERATION_REDUX_SIGNED_MAX,
+    OPERATION_WARP_SYNC = 60,
+    OPERATION_YIELD = 70,
+};
+
+// What a block or a thread returns when a kernel ends before its time.
+enum kernel_end { ENDED_BY_TRAP = -1, ENDED_BY_ASSERT = -2, ENDED_WAITING = -100, ENDED_BY_USER = -101 };
+
+typedef int run_block(struct kernel_context *context);
+typedef int run_thread(struct kernel_context *context, struct kernel_thread *thread);

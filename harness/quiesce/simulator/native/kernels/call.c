@@ -1,0 +1,101 @@
+#include "kernels/call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/grid.h"
+#include "machine/hidden.h"
+#include "order/context.h"
+
+// The addresses among its arguments are no sign that a client still knows a block: they are kept hidden.
+struct kernel_call {
+    unsigned references;
+    const struct kernel *kernel;
+    struct dimensions dimensions;
+    unsigned char hidden[];
+};
+
+static void copy_arguments(const struct object *object, const struct arguments *arguments, unsigned char *to) {
+    enum { END, BUFFER, BUFFER_SIZE };  // CU_LAUNCH_PARAM_…
+    if (arguments->pointers) {
+        for (unsigned i = 0; i < object->info.parameter_count; i++) {
+            struct kernel_parameter each = object->parameters[i];
+            memcpy(to + each.offset, arguments->pointers[i], each.bytes);
+        }
+        return;
+    }
+    const void *buffer = NULL;
+    const size_t *bytes = NULL;
+    for (void **each = arguments->extra; each && (uintptr_t)each[0] != END; each += 2) {
+        if ((uintptr_t)each[0] == BUFFER) buffer = each[1];
+        if ((uintptr_t)each[0] == BUFFER_SIZE) bytes = each[1];
+    }
+    size_t room = object->info.parameter_bytes;
+    if (buffer && bytes) memcpy(to, buffer, *bytes < room ? *bytes : room);
+}
+
+struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct dimensions *dimensions,
+                                    const struct arguments *arguments) {
+    size_t bytes = kernel->object.info.parameter_bytes;
+    struct kernel_call *call = calloc(1, sizeof *call + bytes);
+    if (!call) return NULL;
+    call->references = 1;
+    call->kernel = kernel;
+    call->dimensions = *dimensions;
+    copy_arguments(&kernel->object, arguments, call->hidden);
+    for (size_t i = 0; i < bytes; i++) call->hidden[i] = (unsigned char)HIDDEN(call->hidden[i]);
+    return call;
+}
+
+void kernel_call_keep(struct kernel_call *call) {
+    if (call) call->references++;
+}
+
+void kernel_call_drop(struct kernel_call *call) {
+    if (call && !--call->references) free(call);
+}
+
+// -- the run ---------------------------------------------------------------------------------------------------------
+
+static enum status status_of(int how) {
+    switch (how) {
+        case ENDED_BY_ASSERT: return ASSERTED;
+        case ENDED_BY_USER: return LAUNCH_TIMEOUT;
+        default: return LAUNCH_FAILURE;
+    }
+}
+
+static const char *reason_of(int how) {
+    switch (how) {
+        case ENDED_BY_ASSERT: return "ended with a failed assertion";
+        case ENDED_BY_USER: return "was stopped by Ctrl-C";
+        case ENDED_WAITING: return "can't go on: threads of a block wait for each other for ever";
+        case ENDED_BY_TRAP: return "ended with a trap";
+        default: return "ended with an error";
+    }
+}
+
+static void tell(const struct kernel *kernel, const struct grid_end *end) {
+    fprintf(stderr, "quiesce: kernel '%.200s' %s, in block (%u, %u, %u)\n", kernel->name, reason_of(end->how),
+            end->block[0], end->block[1], end->block[2]);
+}
+
+void kernel_call_run(const struct kernel_call *call) {
+    const struct kernel *kernel = call->kernel;
+    struct grid grid = {.object = &kernel->object,
+                        .name = kernel->name,
+                        .dynamic_shared_bytes = call->dimensions.shared_bytes,
+                        .hidden_parameters = call->hidden};
+    memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
+    memcpy(grid.threads, call->dimensions.block, sizeof grid.threads);
+    struct grid_end end = grid_run(&grid);
+    if (end.no_memory) {
+        fprintf(stderr, "quiesce: kernel '%.200s' did not run: this machine has no memory for its threads\n",
+                kernel->name);
+        context_break(kernel->device, LAUNCH_FAILURE);
+    } else if (end.how) {
+        tell(kernel, &end);
+        context_break(kernel->device, status_of(end.how));
+    }
+}

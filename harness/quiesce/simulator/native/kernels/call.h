@@ -1,0 +1,22 @@
+// A launch with its arguments, which are copied when it is made ("the values pointed to … are copied": the caller may
+// change them afterwards), and its run, when a stream comes to it (order/kernel_call.h).
+#pragma once
+
+#include <stddef.h>
+
+#include "kernels/kernel.h"
+#include "order/kernel_call.h"
+
+struct arguments {
+    void **pointers;  // one to each value, or NULL and
+    void **extra;     // a list that names one buffer with all values (cuLaunchKernel)
+};
+
+struct dimensions {
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes;  // beside what the kernel itself declares
+};
+
+// NULL: no memory is left.
+struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct dimensions *shape,
+                                    const struct arguments *arguments);

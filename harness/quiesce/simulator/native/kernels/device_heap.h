@@ -1,0 +1,12 @@
+// malloc and free of device code: a heap of 8 MiB, which is the default limit of a device ("The device memory heap has
+// a fixed size": CUDA C++ Programming Guide, "Dynamic Global Memory Allocation"). It lasts as long as the machine.
+#pragma once
+
+#include <stdint.h>
+
+struct kernel_context;
+
+uint64_t quiesce_kernel_malloc(struct kernel_context *context, uint64_t bytes);  // 0: the heap is full
+void quiesce_kernel_free(struct kernel_context *context, uint64_t address);
+
+void device_heap_close(void);

@@ -1,0 +1,23 @@
+#include "kernels/functions.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels/arithmetic.h"
+#include "kernels/device_heap.h"
+#include "kernels/print.h"
+
+#define FUNCTION(name) {#name, (void (*)(void))name},
+static const struct {
+    const char *name;
+    void (*address)(void);
+} FUNCTIONS[] = {
+    FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
+    FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
+};
+
+void (*kernel_function_find(const char *name))(void) {
+    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++)
+        if (!strcmp(FUNCTIONS[i].name, name)) return FUNCTIONS[i].address;
+    return kernel_arithmetic_find(name);
+}

@@ -1,0 +1,48 @@
+#include "kernels/launch.h"
+
+#include "code/source.h"
+#include "ledger/failure.h"
+#include "machine/device.h"
+#include "machine/settings.h"
+#include "order/context.h"
+#include "order/transfer.h"
+
+// A function of a library that the runtime loaded is launched as if it were the client's own (cudaLibraryGetKernel).
+static bool find_source(const struct callee *callee, uint64_t *key, struct source *source) {
+    *key = callee->stub ? (uint64_t)callee->stub : callee->function;
+    if (module_source(*key, source)) return true;
+    return callee->stub && source_of_function(callee->stub, device_capability(), source);
+}
+
+// Of a function that nobody registered nothing is known: it is ordered, and computes nothing.
+static enum status prepare(const struct stream *stream, struct dim3 grid, struct dim3 block,
+                           const struct callee *callee, struct kernel_call **call) {
+    uint64_t key;
+    struct source source;
+    *call = NULL;
+    if (!settings.kernels || settings.flavour != FLAVOUR_CUDA || !callee) return OK;
+    if (!find_source(callee, &key, &source)) return OK;
+    const struct kernel *kernel = kernel_find(key, &source, stream->device);
+    if (!kernel) return OK;  // which was said
+    if (kernel->object.info.parameter_count && !callee->arguments.pointers && !callee->arguments.extra)
+        return INVALID_VALUE;
+    struct dimensions dimensions = {
+        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, (uint32_t)callee->shared_bytes};
+    *call = kernel_call_new(kernel, &dimensions, &callee->arguments);
+    return *call ? OK : OUT_OF_MEMORY;
+}
+
+enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
+    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return INVALID_VALUE;
+    if ((uint64_t)block.x * block.y * block.z > BLOCK_THREADS_MAX) return INVALID_CONFIGURATION;
+    enum status status = failure_meet(CALL_LAUNCH);
+    struct work work = {.kind = WORK_LAUNCH, .launch = {.fault = context_is_sticky(status) ? status : OK}};
+    work.launch.device = stream->device;
+    if (status && !work.launch.fault) return status;
+    status = status ? OK : prepare(stream, grid, block, callee, &work.launch.call);
+    if (status) return status;
+    if (!stream->capture) transfer_observe(stream, &work, false);
+    status = stream_enqueue(stream, &work);
+    kernel_call_drop(work.launch.call);
+    return status;
+}

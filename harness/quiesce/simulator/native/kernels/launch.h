@@ -1,0 +1,17 @@
+// Launches, whoever makes them.
+#pragma once
+
+#include "code/module.h"
+#include "kernels/call.h"
+#include "order/stream.h"
+
+// What is launched: a function of a module, or one of the client's own (a stub that its compiler registered).
+struct callee {
+    uint64_t function;
+    const void *stub;  // where it is not NULL
+    struct arguments arguments;
+    uint64_t shared_bytes;
+};
+
+// Puts a launch on a stream. NULL: nothing is known of what it computes.
+enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);

@@ -1,0 +1,23 @@
+// A relocatable object as the compiler writes it, brought into memory: one kernel, with the tables that describe it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/abi.h"
+
+struct object {
+    void *memory;  // NULL: nothing is loaded
+    size_t bytes;
+    struct kernel_info info;
+    const struct kernel_parameter *parameters;
+    const struct kernel_variable *variables;
+    run_block *block;    // of a kernel whose threads never wait, or
+    run_thread *thread;  // of one whose threads do
+};
+
+enum { OBJECT_REASON_BYTES = 256 };
+
+// Loads the content of an object. False: it can't be, for the reason that is written.
+bool object_load(struct object *object, const char *content, size_t bytes, char reason[OBJECT_REASON_BYTES]);
+void object_unload(struct object *object);

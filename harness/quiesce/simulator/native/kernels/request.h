@@ -1,0 +1,18 @@
+// The compiler, which is a process of the run's own (quiesce.kernels.server): asked by a socket in the run's folder.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "code/ptx.h"
+
+struct answer {
+    bool is_refused;  // the content is a sentence that says why
+    char *content;    // and a NUL behind; the caller's. NULL: no memory is left
+    size_t bytes;
+};
+
+// The object of a kernel.
+struct answer request_kernel(const struct ptx *ptx, const char *name);
+
+void requests_close(void);

@@ -1,0 +1,153 @@
+#include "kernels/watch.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "machine/service_thread.h"
+
+enum { STOPPABLE_SECONDS = 1, FIRST_TOLD_SECONDS = 10 };
+
+sigjmp_buf watch_jump;
+
+static struct {
+    const char *name;
+    const struct kernel_context *context;
+    pthread_t runner;
+} watched;
+static volatile uint64_t begun, ended;  // kernels: one runs where they differ
+
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER;  // of the signal, and of what `watched` has
+static bool handled;
+static struct sigaction before;
+static sem_t woken;
+static bool made;
+static volatile bool idle;
+
+static volatile sig_atomic_t held, wanted, passed_on;
+
+// -- the signal ------------------------------------------------------------------------------------------------------
+
+static void leave_kernel(void) {
+    sigset_t signals;
+    wanted = 0;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);  // for the handler is left, and never returns
+    siglongjmp(watch_jump, 1);
+}
+
+// What the client does about the signal. False: it is ignored.
+static bool tell_client(int number, siginfo_t *about, void *state) {
+    if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(number, about, state);
+        return true;
+    }
+    if (before.sa_handler == SIG_IGN) return false;
+    if (before.sa_handler != SIG_DFL) {
+        before.sa_handler(number);
+        return true;
+    }
+    sigaction(SIGINT, &before, NULL);
+    raise(SIGINT);  // ends the process once this handler has returned
+    return false;
+}
+
+static void stop(int number, siginfo_t *about, void *state) {
+    if (!passed_on && !tell_client(number, about, state)) return;
+    if (begun == ended) return;
+    if (!pthread_equal(pthread_self(), watched.runner)) {
+        passed_on = 1;
+        pthread_kill(watched.runner, number);
+        return;
+    }
+    passed_on = 0;
+    if (held)
+        wanted = 1;
+    else
+        leave_kernel();
+}
+
+void watch_hold(void) { held = 1; }
+
+void watch_release(void) {
+    held = 0;
+    if (wanted) leave_kernel();
+}
+
+// -- the thread ------------------------------------------------------------------------------------------------------
+
+static void become_stoppable(uint64_t number) {
+    pthread_mutex_lock(&handling);
+    if (begun == number && ended != number && !handled) {
+        struct sigaction stopping = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO};
+        sigemptyset(&stopping.sa_mask);
+        handled = !sigaction(SIGINT, &stopping, &before);
+    }
+    pthread_mutex_unlock(&handling);
+}
+
+static void tell(uint64_t number, unsigned seconds) {
+    pthread_mutex_lock(&handling);
+    if (begun == number && ended != number) {
+        const volatile struct kernel_context *context = watched.context;
+        fprintf(stderr,
+                "quiesce: kernel '%.200s' has been running for %u seconds: it is in block (%u, %u, %u) of "
+                "(%u, %u, %u); press Ctrl-C to stop it\n",
+                watched.name, seconds, context->block_index[0], context->block_index[1], context->block_index[2],
+                context->grid[0], context->grid[1], context->grid[2]);
+    }
+    pthread_mutex_unlock(&handling);
+}
+
+static void follow(uint64_t number) {
+    unsigned seconds = 0, told = FIRST_TOLD_SECONDS;
+    while (begun == number && ended != number) {
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        seconds++;
+        if (begun != number || ended == number) return;
+        if (seconds == STOPPABLE_SECONDS) become_stoppable(number);
+        if (seconds < told) continue;
+        tell(number, seconds);
+        told *= 2;
+    }
+}
+
+static void *watch(void *nothing) {
+    for (;;) {
+        idle = true;
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (begun == ended) sem_wait(&woken);
+        idle = false;
+        follow(begun);
+    }
+    return nothing;
+}
+
+void watch_begin(const char *name, const struct kernel_context *context) {
+    pthread_t thread;
+    if (!made) {
+        sem_init(&woken, 0, 0);
+        made = service_thread_make(&thread, watch);
+    }
+    pthread_mutex_lock(&handling);
+    watched.name = name;
+    watched.context = context;
+    watched.runner = pthread_self();
+    begun++;
+    pthread_mutex_unlock(&handling);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (idle) sem_post(&woken);
+}
+
+void watch_end(void) {
+    pthread_mutex_lock(&handling);
+    ended = begun;
+    if (handled) sigaction(SIGINT, &before, NULL);
+    handled = false;
+    wanted = passed_on = 0;
+    pthread_mutex_unlock(&handling);
+}

@@ -1,0 +1,172 @@
+"""The compiler as a process: clients at once, kernels that it can't compile, and its end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
+
+from quiesce.kernels.protocol import Answer, Asked, Packing, Request, read_answer
+from quiesce.kernels.server import KERNEL_SECONDS_VARIABLE
+from quiesce.kernels.service import Service
+from quiesce.simulator.kernel_compiler import SOCKET, kernel_compiler
+
+MODULE = b".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 counter = 7;\n" + b"".join(
+    b".visible .entry %b() { ret; }\n" % name for name in (b"good", b"better", b"crash", b"hang")
+)
+STRANGE = """
+import os, sys
+from quiesce.kernels import server, service
+usual = service.compile_kernel
+def compile_kernel(module, name):
+    while name == "hang":
+        pass
+    return os.abort() if name == "crash" else usual(module, name)
+service.compile_kernel = compile_kernel
+server.main(sys.argv[1:])
+"""
+"""A compiler that does not come to its end with some kernels."""
+
+
+class Client:
+    """A connection to a compiler, told of one module."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        connection.settimeout(60)
+        connection.sendall(Request(Asked.MODULE, 1, MODULE).encode())
+
+    def ask(self, name: bytes, asked: Asked = Asked.KERNEL) -> Answer | None:
+        self.connection.sendall(Request(asked, 1, name).encode())
+        return read_answer(self.connection)
+
+
+Connect = Callable[[Path], Client]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """A function that connects to the compiler in a folder."""
+    with ExitStack() as opened:
+
+        def connect_to(folder: Path) -> Client:
+            made = opened.enter_context(socket.socket(socket.AF_UNIX))
+            made.connect(str(folder / SOCKET))
+            return Client(made)
+
+        yield connect_to
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIESCE_CACHE", str(tmp_path / "cache"))
+
+
+@contextmanager
+def strange_compiler(folder: Path, seconds: int) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / SOCKET))
+        listening.listen()
+        server = subprocess.Popen(
+            [sys.executable, "-c", STRANGE, str(listening.fileno()), str(folder / "objects")],
+            stdin=subprocess.PIPE,
+            pass_fds=[listening.fileno()],
+            env={**os.environ, KERNEL_SECONDS_VARIABLE: str(seconds)},
+        )
+    with server:
+        yield
+        server.communicate(timeout=10)
+    assert server.returncode == 0
+
+
+def test_objects_are_kept_for_the_next_run(tmp_path: Path, connect: Connect) -> None:
+    found = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with kernel_compiler(folder):
+            found.append(connect(folder).ask(b"good"))
+    assert found[0] == found[1]
+    assert found[0] is not None
+    assert not found[0].is_refused
+    assert found[0].content.startswith(b"\x7fELF")
+    (kept,) = (tmp_path / "cache").rglob("*.o")
+    assert kept.read_bytes() == found[0].content
+
+
+def test_two_clients_are_served_at_once(tmp_path: Path, connect: Connect) -> None:
+    with kernel_compiler(tmp_path):
+        first, second = connect(tmp_path), connect(tmp_path)
+        answers = [client.ask(b"good") for client in (second, first)]
+        assert answers[0] == answers[1]
+        second.connection.close()
+        assert first.ask(b"better") is not None
+
+
+@pytest.mark.parametrize("name", [b"crash", b"hang"])
+def test_a_kernel_that_ends_the_compiler_is_refused_alone(tmp_path: Path, name: bytes, connect: Connect) -> None:
+    with strange_compiler(tmp_path, seconds=1):
+        client = connect(tmp_path)
+        assert client.ask(b"good") is not None
+        assert client.ask(name) is None
+        again = connect(tmp_path).ask(b"good")
+        assert again is not None
+        assert not again.is_refused
+
+
+def test_what_is_no_request_ends_the_connection_alone(tmp_path: Path, connect: Connect) -> None:
+    with kernel_compiler(tmp_path):
+        client = connect(tmp_path)
+        client.connection.sendall(b"\xff" * 64)
+        assert read_answer(client.connection) is None
+        assert connect(tmp_path).ask(b"good") is not None
+
+
+def test_a_compiler_that_nobody_asks_is_not_started(tmp_path: Path) -> None:
+    with kernel_compiler(tmp_path):
+        pass
+    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.o"))
+
+
+class Nothing:
+    """Keeps no objects."""
+
+    def find(self, key: str) -> bytes | None:
+        return None
+
+    def keep(self, key: str, content: bytes) -> None:
+        pass
+
+
+@pytest.mark.parametrize("packing", [Packing.LZ4, Packing.ZSTD])
+def test_texts_of_fatbins_are_unpacked(packing: Packing, tmp_path: Path) -> None:
+    block, zstandard = pytest.importorskip("lz4.block"), pytest.importorskip("zstandard")
+    lz4, zstd = block.compress(MODULE, store_size=False), zstandard.ZstdCompressor().compress(MODULE)
+    packed = lz4 if packing is Packing.LZ4 else zstd
+    service = Service(Nothing())
+    assert service.answer(Request(Asked.MODULE, 1, packed, packing, len(MODULE))) is None
+    told = service.answer(Request(Asked.DECLARATIONS, 1, b""))
+    assert told is not None
+    assert b".global .u32 counter = 7;" in told.content
+    assert b"entry" not in told.content
+    assert service.answer(Request(Asked.MODULE, 2, packed[:-9], packing, len(MODULE))) is None
+    damaged = service.answer(Request(Asked.KERNEL, 2, b"good"))
+    assert damaged == Answer(True, b"its compressed PTX is damaged")
+
+
+def test_what_is_not_known_is_refused_in_words() -> None:
+    service = Service(Nothing())
+    assert service.answer(Request(Asked.KERNEL, 1, b"good")) == Answer(True, b"its module is not known to the compiler")
+    service.answer(Request(Asked.MODULE, 1, MODULE))
+    answer = service.answer(Request(Asked.KERNEL, 1, b"best"))
+    assert answer is not None
+    assert answer.is_refused
+    assert b"'best'" in answer.content
