@@ -76,12 +76,28 @@ def test_a_lost_handle_is_named_with_its_line_and_not_its_workspace(compile_c: C
     assert "MiB" not in done.stdout
 
 
+def test_growth_from_mark_to_mark_is_told_once(compile_c: Compile) -> None:
+    marks = 'int (*mark)(const char *) = dlsym(runtime, "quiesce_mark");'
+    body = BLAS + marks + 'for (int i = 0; i < 8; i++) create(&handle), mark("step");'
+    done = run(compile_c("client", OPENED.replace("BODY", body), "-g", "-w", "-ldl"), "libcublas.so.12")
+    grown = [text for text in re.findall(r"observed: +(.+)", done.stdout) if "marks 'step'" in text]
+    assert len(grown) == 1
+    assert grown[0].startswith("1 BLAS handle more at each of 8 marks 'step' from cublasCreate_v2")
+
+
 def test_what_computes_fails_by_name(tmp_path: Path) -> None:
     body = 'void *h; printf("%d %d\\n", cublasCreate_v2(&h), cublasSgemm_v2()); cublasDestroy_v2(h); return 0;'
     done = run(compile_client(tmp_path, body, libraries=("libcublas.so.12",)))
     assert done.stdout.startswith("0 15\n")
     assert "cublasSgemm_v2 (libcublas.so.12) is not simulated" in done.stderr
     assert "cublasCreate_v2" not in done.stderr
+
+
+def test_a_function_that_is_looked_up_fails_by_name(compile_c: Compile) -> None:
+    body = 'int (*multiply)(void *) = find("cublasDgemm_v2"); printf("%d", multiply(handle));'
+    done = run(compile_c("client", OPENED.replace("BODY", body), "-w", "-ldl"), "libcublas.so.12")
+    assert done.stdout[:2] == "15", done.stdout
+    assert "cublasDgemm_v2 (libcublas.so.12) is not simulated" in done.stderr
 
 
 def test_an_installed_library_is_used_as_it_is(

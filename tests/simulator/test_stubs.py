@@ -136,7 +136,7 @@ def test_a_version_leads_to_its_library(
     module = compile_c("module.so", source, *SHARED, str(real))
     real.unlink()
     stubs = write_stubs([Process([module], PROGRAM)], private, simulator)
-    assert functions(stubs)["libcusolver.so.11"] == {"strange_name"}
+    assert "strange_name" in functions(stubs)["libcusolver.so.11"]
     assert run_python(LOAD, module, LD_LIBRARY_PATH=str(private)).stdout == "0\n"
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from quiesce.simulator.algebra_functions import ALGEBRA
+from quiesce.simulator.computing_functions import COMPUTING
 from quiesce.simulator.management_functions import MANAGEMENT
 
 _DRIVER: Final = """
@@ -302,7 +304,13 @@ _RUNTIME: Final = """
     cudaWaitExternalSemaphoresAsync_v2_ptsz
 """
 
-_FUNCTIONS: Final = {"libcuda": frozenset(_DRIVER.split()), "libcudart": frozenset(_RUNTIME.split()), **MANAGEMENT}
+_FUNCTIONS: Final = {
+    "libcuda": frozenset(_DRIVER.split()),
+    "libcudart": frozenset(_RUNTIME.split()),
+    **MANAGEMENT,
+    **ALGEBRA,
+    **COMPUTING,
+}
 
 
 def functions_of(soname: str) -> frozenset[str]:

@@ -31,7 +31,15 @@ from quiesce.simulator.elf_reading import (
 from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 from quiesce.simulator.known_functions import functions_of
 from quiesce.simulator.library_search import find_library, places_searched
-from quiesce.simulator.vendor_libraries import answer, family_of, interface_of, owns, plain_name, simulated_name
+from quiesce.simulator.vendor_libraries import (
+    SIMULATED_PREFIX,
+    answer,
+    family_of,
+    interface_of,
+    owns,
+    plain_name,
+    simulated_name,
+)
 
 _OBJECT_BYTES: Final = 4096
 """The room for a variable: a reference does not say how large the variable is."""
@@ -264,6 +272,7 @@ class _Plan:
         self.closure = closure
         self._simulator = simulator
         self._simulated = read_defined_names(simulator.library)
+        self._of_libraries = tuple(name for name in self._simulated if name.startswith(SIMULATED_PREFIX))
         self._symbols: dict[str, dict[str, Symbol]] = {soname: {} for soname in simulator.answers_to}
         self._versions: dict[str, dict[str, None]] = {}
         self._undefined: dict[Path, tuple[Symbol, ...]] = {}
@@ -324,9 +333,10 @@ class _Plan:
             family = family_of(soname)
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
             targets = self._targets(soname, variables)
-            functions = symbols.keys() - variables - targets.keys()
+            functions = symbols.keys() | functions_of(plain_name(soname))
+            functions -= variables | targets.keys()
             if self._simulator.answers(soname):
-                functions |= functions_of(plain_name(soname)) - self._simulated - variables
+                functions -= self._simulated
             yield StubLibrary(
                 soname,
                 tuple(StubFunction(name, answer(soname, name)) for name in sorted(functions)),
@@ -338,5 +348,5 @@ class _Plan:
 
     def _targets(self, soname: str, variables: set[str]) -> dict[str, str]:
         """Return the functions of a library that are simulated under a name of their own."""
-        named = ((simulated_name(soname, target), target) for target in self._simulated)
+        named = ((simulated_name(soname, target), target) for target in self._of_libraries)
         return {name: target for name, target in named if name and name not in variables}

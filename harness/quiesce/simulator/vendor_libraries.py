@@ -90,7 +90,8 @@ _PROPERTY: Final = re.compile(r"(?:cu|hip)sparseGetMat(?:Type|IndexBase|FillMode
 _CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
 
 
-_SIMULATED: Final = re.compile(r"simulated_(?:(?P<major>\d+)_)?(?P<name>.+)")
+SIMULATED_PREFIX: Final = "simulated_"
+_SIMULATED: Final = re.compile(SIMULATED_PREFIX + r"(?:(?P<major>\d+)_)?(?P<name>.+)")
 """What ``native/libraries/calls.h`` calls the functions of vendors' libraries: where a vendor's own library is
 installed, no function of its must be taken for one of these. A number is the one after ``.so`` of the library."""
 _NEWEST: Final = "9"

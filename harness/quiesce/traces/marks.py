@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding, Grade
 from quiesce.kinds import Kind
 from quiesce.oracle.growth import grows_as_expected
 from quiesce.oracle.rules.closing import GROWTH
-from quiesce.simulator.ledger import Record
+from quiesce.simulator.ledger import OF_LIBRARIES, Record, Thing
 from quiesce.traces.live_set import LiveSet, Maker
 from quiesce.traces.origins import Origins
 from quiesce.traces.thing_names import things_in_words
@@ -38,6 +38,10 @@ class _Part:
     latest: Record
     counts: list[int]
     sizes_bytes: list[int]
+
+
+_Key: TypeAlias = tuple[Thing, int, str, int, tuple[tuple[str, str], ...]]
+"""What the things of a part have in common: kind, device, function, size where no place is known, and place."""
 
 
 class _Series:
@@ -98,15 +102,19 @@ class Marks:
     def _growing(self, series: _Series, live: LiveSet) -> Iterator[_Part]:
         makers = list(series.steps)
         places = self._origins.places([maker.stack for maker in makers])
-        joined: dict[object, _Part] = {}
+        joined: dict[_Key, _Part] = {}
         for maker, place in zip(makers, places, strict=True):
             key = (maker.thing, maker.device, maker.function, maker.size_bytes, place)
             latest = live.held[maker].latest
             part = joined.get(key) or _Part(maker, latest, [0] * len(series.marks), [0] * len(series.marks))
             joined[key] = part if latest.number <= part.latest.number else replace(part, latest=latest)
             _add(part, series.steps[maker])
-        for part in joined.values():
-            if not all(map(_is_flat, (part.counts, part.sizes_bytes))):
+        growing = {key: part for key, part in joined.items() if not all(map(_is_flat, (part.counts, part.sizes_bytes)))}
+        with_workspace = {
+            (device, function, place) for thing, device, function, _, place in growing if thing in OF_LIBRARIES
+        }
+        for (thing, device, function, _, place), part in growing.items():
+            if not (thing.is_memory and (device, function, place) in with_workspace):
                 yield part
 
     def _finding(self, name: str, part: _Part, place: str) -> Finding:

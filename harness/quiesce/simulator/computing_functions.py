@@ -1,0 +1,147 @@
+"""The functions of cuFFT, cuRAND, cuDNN and NCCL by name, for programs that look them up while they run.
+
+The names are those of cufft.h, cufftXt.h and curand.h of CUDA 12.9, of the headers of cuDNN 8.9 and 9.28, and of nccl.h
+of NCCL 2.32, which NVIDIA's wheels have.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CUFFT: Final = """
+    cufftCreate cufftDestroy cufftEstimate1d cufftEstimate2d cufftEstimate3d cufftEstimateMany cufftExecC2C
+    cufftExecC2R cufftExecD2Z cufftExecR2C cufftExecZ2D cufftExecZ2Z cufftGetPlanPropertyInt64 cufftGetProperty
+    cufftGetSize cufftGetSize1d cufftGetSize2d cufftGetSize3d cufftGetSizeMany cufftGetSizeMany64 cufftGetVersion
+    cufftMakePlan1d cufftMakePlan2d cufftMakePlan3d cufftMakePlanMany cufftMakePlanMany64 cufftPlan1d cufftPlan2d
+    cufftPlan3d cufftPlanMany cufftResetPlanProperty cufftSetAutoAllocation cufftSetPlanPropertyInt64 cufftSetStream
+    cufftSetWorkArea cufftXtClearCallback cufftXtExec cufftXtExecDescriptor cufftXtExecDescriptorC2C
+    cufftXtExecDescriptorC2R cufftXtExecDescriptorD2Z cufftXtExecDescriptorR2C cufftXtExecDescriptorZ2D
+    cufftXtExecDescriptorZ2Z cufftXtFree cufftXtGetSizeMany cufftXtMakePlanMany cufftXtMalloc cufftXtMemcpy
+    cufftXtQueryPlan cufftXtSetCallback cufftXtSetCallbackSharedSize cufftXtSetGPUs cufftXtSetJITCallback
+    cufftXtSetWorkArea cufftXtSetWorkAreaPolicy
+"""
+
+_CURAND: Final = """
+    curandCreateGenerator curandCreateGeneratorHost curandCreatePoissonDistribution curandDestroyDistribution
+    curandDestroyGenerator curandGenerate curandGenerateBinomial curandGenerateBinomialMethod
+    curandGenerateLogNormal curandGenerateLogNormalDouble curandGenerateLongLong curandGenerateNormal
+    curandGenerateNormalDouble curandGeneratePoisson curandGeneratePoissonMethod curandGenerateSeeds
+    curandGenerateUniform curandGenerateUniformDouble curandGetDirectionVectors32 curandGetDirectionVectors64
+    curandGetProperty curandGetScrambleConstants32 curandGetScrambleConstants64 curandGetVersion
+    curandSetGeneratorOffset curandSetGeneratorOrdering curandSetPseudoRandomGeneratorSeed
+    curandSetQuasiRandomGeneratorDimensions curandSetStream
+"""
+
+_CUDNN: Final = """
+    cudnnActivationBackward cudnnActivationForward cudnnAddTensor cudnnAdvInferVersionCheck
+    cudnnAdvTrainVersionCheck cudnnAdvVersionCheck cudnnB2BCausalConv1dBackward cudnnB2BCausalConv1dForward
+    cudnnBackendCreateDescriptor cudnnBackendDestroyDescriptor cudnnBackendExecute cudnnBackendFinalize
+    cudnnBackendGetAttribute cudnnBackendInitialize cudnnBackendPopulateCudaGraph cudnnBackendSetAttribute
+    cudnnBackendUpdateCudaGraph cudnnBatchNormalizationBackward cudnnBatchNormalizationBackwardEx
+    cudnnBatchNormalizationForwardInference cudnnBatchNormalizationForwardTraining
+    cudnnBatchNormalizationForwardTrainingEx cudnnBuildRNNDynamic cudnnCTCLoss cudnnCTCLoss_v8
+    cudnnCausalConv1dBackward cudnnCausalConv1dForward cudnnCausalConv1dNwhBackward cudnnCausalConv1dNwhForward
+    cudnnCnnInferVersionCheck cudnnCnnTrainVersionCheck cudnnCnnVersionCheck cudnnConvolutionBackwardBias
+    cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter cudnnConvolutionBiasActivationForward
+    cudnnConvolutionForward cudnnCopyAlgorithmDescriptor cudnnCreate cudnnCreateActivationDescriptor
+    cudnnCreateAlgorithmDescriptor cudnnCreateAlgorithmPerformance cudnnCreateAttnDescriptor
+    cudnnCreateCTCLossDescriptor cudnnCreateConvolutionDescriptor cudnnCreateDropoutDescriptor
+    cudnnCreateFilterDescriptor cudnnCreateFusedOpsConstParamPack cudnnCreateFusedOpsPlan
+    cudnnCreateFusedOpsVariantParamPack cudnnCreateLRNDescriptor cudnnCreateOpTensorDescriptor
+    cudnnCreatePersistentRNNPlan cudnnCreatePoolingDescriptor cudnnCreateRNNDataDescriptor cudnnCreateRNNDescriptor
+    cudnnCreateReduceTensorDescriptor cudnnCreateSeqDataDescriptor cudnnCreateSpatialTransformerDescriptor
+    cudnnCreateTensorDescriptor cudnnCreateTensorTransformDescriptor cudnnDeriveBNTensorDescriptor
+    cudnnDeriveNormTensorDescriptor cudnnDestroy cudnnDestroyActivationDescriptor cudnnDestroyAlgorithmDescriptor
+    cudnnDestroyAlgorithmPerformance cudnnDestroyAttnDescriptor cudnnDestroyCTCLossDescriptor
+    cudnnDestroyConvolutionDescriptor cudnnDestroyDropoutDescriptor cudnnDestroyFilterDescriptor
+    cudnnDestroyFusedOpsConstParamPack cudnnDestroyFusedOpsPlan cudnnDestroyFusedOpsVariantParamPack
+    cudnnDestroyLRNDescriptor cudnnDestroyOpTensorDescriptor cudnnDestroyPersistentRNNPlan
+    cudnnDestroyPoolingDescriptor cudnnDestroyRNNDataDescriptor cudnnDestroyRNNDescriptor
+    cudnnDestroyReduceTensorDescriptor cudnnDestroySeqDataDescriptor cudnnDestroySpatialTransformerDescriptor
+    cudnnDestroyTensorDescriptor cudnnDestroyTensorTransformDescriptor cudnnDivisiveNormalizationBackward
+    cudnnDivisiveNormalizationForward cudnnDropoutBackward cudnnDropoutForward cudnnDropoutGetReserveSpaceSize
+    cudnnDropoutGetStatesSize cudnnFFTCausalConv1dBackward cudnnFFTCausalConv1dForward
+    cudnnFindConvolutionBackwardDataAlgorithm cudnnFindConvolutionBackwardDataAlgorithmEx
+    cudnnFindConvolutionBackwardFilterAlgorithm cudnnFindConvolutionBackwardFilterAlgorithmEx
+    cudnnFindConvolutionForwardAlgorithm cudnnFindConvolutionForwardAlgorithmEx cudnnFindRNNBackwardDataAlgorithmEx
+    cudnnFindRNNBackwardWeightsAlgorithmEx cudnnFindRNNForwardInferenceAlgorithmEx
+    cudnnFindRNNForwardTrainingAlgorithmEx cudnnFusedOpsExecute cudnnGetActivationDescriptor
+    cudnnGetActivationDescriptorSwishBeta cudnnGetAlgorithmDescriptor cudnnGetAlgorithmPerformance
+    cudnnGetAlgorithmSpaceSize cudnnGetAttnDescriptor cudnnGetBatchNormalizationBackwardExWorkspaceSize
+    cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize cudnnGetBatchNormalizationTrainingExReserveSpaceSize
+    cudnnGetCTCLossDescriptor cudnnGetCTCLossDescriptorEx cudnnGetCTCLossDescriptor_v8 cudnnGetCTCLossDescriptor_v9
+    cudnnGetCTCLossWorkspaceSize cudnnGetCTCLossWorkspaceSize_v8 cudnnGetCallback cudnnGetConvolution2dDescriptor
+    cudnnGetConvolution2dForwardOutputDim cudnnGetConvolutionBackwardDataAlgorithmMaxCount
+    cudnnGetConvolutionBackwardDataAlgorithm_v7 cudnnGetConvolutionBackwardDataWorkspaceSize
+    cudnnGetConvolutionBackwardFilterAlgorithmMaxCount cudnnGetConvolutionBackwardFilterAlgorithm_v7
+    cudnnGetConvolutionBackwardFilterWorkspaceSize cudnnGetConvolutionForwardAlgorithmMaxCount
+    cudnnGetConvolutionForwardAlgorithm_v7 cudnnGetConvolutionForwardWorkspaceSize cudnnGetConvolutionGroupCount
+    cudnnGetConvolutionMathType cudnnGetConvolutionNdDescriptor cudnnGetConvolutionNdForwardOutputDim
+    cudnnGetConvolutionReorderType cudnnGetCudartVersion cudnnGetDropoutDescriptor cudnnGetErrorString
+    cudnnGetExecutionPlanWorkspaceSize cudnnGetFilter4dDescriptor cudnnGetFilterNdDescriptor
+    cudnnGetFilterSizeInBytes cudnnGetFoldedConvBackwardDataDescriptors cudnnGetFusedOpsConstParamPackAttribute
+    cudnnGetFusedOpsVariantParamPackAttribute cudnnGetLRNDescriptor cudnnGetLastErrorString cudnnGetMaxDeviceVersion
+    cudnnGetMultiHeadAttnBuffers cudnnGetMultiHeadAttnWeights cudnnGetNormalizationBackwardWorkspaceSize
+    cudnnGetNormalizationForwardTrainingWorkspaceSize cudnnGetNormalizationTrainingReserveSpaceSize
+    cudnnGetOpTensorDescriptor cudnnGetPooling2dDescriptor cudnnGetPooling2dForwardOutputDim
+    cudnnGetPoolingNdDescriptor cudnnGetPoolingNdForwardOutputDim cudnnGetProperty
+    cudnnGetRNNBackwardDataAlgorithmMaxCount cudnnGetRNNBackwardWeightsAlgorithmMaxCount cudnnGetRNNBiasMode
+    cudnnGetRNNDataDescriptor cudnnGetRNNDescriptor_v6 cudnnGetRNNDescriptor_v8
+    cudnnGetRNNForwardInferenceAlgorithmMaxCount cudnnGetRNNForwardTrainingAlgorithmMaxCount
+    cudnnGetRNNLinLayerBiasParams cudnnGetRNNLinLayerMatrixParams cudnnGetRNNMatrixMathType cudnnGetRNNPaddingMode
+    cudnnGetRNNParamsSize cudnnGetRNNProjectionLayers cudnnGetRNNTempSpaceSizes cudnnGetRNNTrainingReserveSize
+    cudnnGetRNNWeightParams cudnnGetRNNWeightSpaceSize cudnnGetRNNWorkspaceSize cudnnGetReduceTensorDescriptor
+    cudnnGetReductionIndicesSize cudnnGetReductionWorkspaceSize cudnnGetSeqDataDescriptor cudnnGetStream
+    cudnnGetTensor4dDescriptor cudnnGetTensorNdDescriptor cudnnGetTensorSizeInBytes
+    cudnnGetTensorTransformDescriptor cudnnGetVersion cudnnGnnAggSimpleBackward cudnnGnnAggSimpleForward
+    cudnnGnnMhaGatBackward cudnnGnnMhaGatForward cudnnGnnMhaGatV2Backward cudnnGnnMhaGatV2Forward
+    cudnnGraphVersionCheck cudnnIm2Col cudnnInitTransformDest cudnnLRNCrossChannelBackward
+    cudnnLRNCrossChannelForward cudnnLongFFTCausalConv1dBackward cudnnLongFFTCausalConv1dForward
+    cudnnLongFFTCausalConv1dGetBufferSizes cudnnMakeFusedOpsPlan cudnnMultiHeadAttnBackwardData
+    cudnnMultiHeadAttnBackwardWeights cudnnMultiHeadAttnForward cudnnNormalizationBackward
+    cudnnNormalizationForwardInference cudnnNormalizationForwardTraining cudnnOpTensor cudnnOpsInferVersionCheck
+    cudnnOpsTrainVersionCheck cudnnOpsVersionCheck cudnnPoolingBackward cudnnPoolingForward cudnnQueryRuntimeError
+    cudnnRNNBackwardData cudnnRNNBackwardDataEx cudnnRNNBackwardData_v8 cudnnRNNBackwardWeights
+    cudnnRNNBackwardWeightsEx cudnnRNNBackwardWeights_v8 cudnnRNNForward cudnnRNNForwardInference
+    cudnnRNNForwardInferenceEx cudnnRNNForwardTraining cudnnRNNForwardTrainingEx cudnnRNNGetClip cudnnRNNGetClip_v8
+    cudnnRNNGetClip_v9 cudnnRNNSetClip cudnnRNNSetClip_v8 cudnnRNNSetClip_v9 cudnnReduceTensor
+    cudnnReorderFilterAndBias cudnnRestoreAlgorithm cudnnRestoreDropoutDescriptor cudnnSaveAlgorithm
+    cudnnScaleTensor cudnnSetActivationDescriptor cudnnSetActivationDescriptorSwishBeta cudnnSetAlgorithmDescriptor
+    cudnnSetAlgorithmPerformance cudnnSetAttnDescriptor cudnnSetCTCLossDescriptor cudnnSetCTCLossDescriptorEx
+    cudnnSetCTCLossDescriptor_v8 cudnnSetCTCLossDescriptor_v9 cudnnSetCallback cudnnSetConvolution2dDescriptor
+    cudnnSetConvolutionGroupCount cudnnSetConvolutionMathType cudnnSetConvolutionNdDescriptor
+    cudnnSetConvolutionReorderType cudnnSetDropoutDescriptor cudnnSetFilter4dDescriptor cudnnSetFilterNdDescriptor
+    cudnnSetFusedOpsConstParamPackAttribute cudnnSetFusedOpsVariantParamPackAttribute cudnnSetLRNDescriptor
+    cudnnSetOpTensorDescriptor cudnnSetPersistentRNNPlan cudnnSetPooling2dDescriptor cudnnSetPoolingNdDescriptor
+    cudnnSetRNNAlgorithmDescriptor cudnnSetRNNBiasMode cudnnSetRNNDataDescriptor cudnnSetRNNDescriptor_v6
+    cudnnSetRNNDescriptor_v8 cudnnSetRNNMatrixMathType cudnnSetRNNPaddingMode cudnnSetRNNProjectionLayers
+    cudnnSetReduceTensorDescriptor cudnnSetSeqDataDescriptor cudnnSetSpatialTransformerNdDescriptor cudnnSetStream
+    cudnnSetTensor cudnnSetTensor4dDescriptor cudnnSetTensor4dDescriptorEx cudnnSetTensorNdDescriptor
+    cudnnSetTensorNdDescriptorEx cudnnSetTensorTransformDescriptor cudnnSoftmaxBackward cudnnSoftmaxForward
+    cudnnSpatialTfGridGeneratorBackward cudnnSpatialTfGridGeneratorForward cudnnSpatialTfSamplerBackward
+    cudnnSpatialTfSamplerForward cudnnSubquadraticOpsVersionCheck cudnnTransformFilter cudnnTransformTensor
+    cudnnTransformTensorEx
+"""
+
+_NCCL: Final = """
+    ncclAllGather ncclAllGatherConfig ncclAllReduce ncclAllReduceConfig ncclAlltoAll ncclAlltoAllConfig ncclBcast
+    ncclBroadcast ncclBroadcastConfig ncclCommAbort ncclCommCount ncclCommCuDevice ncclCommDeregister
+    ncclCommDestroy ncclCommFinalize ncclCommGetAsyncError ncclCommGetUniqueId ncclCommGrow ncclCommInitAll
+    ncclCommInitRank ncclCommInitRankConfig ncclCommInitRankScalable ncclCommMemStats ncclCommRegister
+    ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSplit ncclCommSuspend ncclCommUserRank
+    ncclCommWindowDeregister ncclCommWindowRegister ncclGather ncclGatherConfig ncclGetErrorString ncclGetLastError
+    ncclGetUniqueId ncclGetVersion ncclGroupEnd ncclGroupSimulateEnd ncclGroupStart ncclMemAlloc ncclMemFree
+    ncclParamBind ncclParamDumpAll ncclParamGet ncclParamGetAllParameterKeys ncclParamGetI16 ncclParamGetI32
+    ncclParamGetI64 ncclParamGetI8 ncclParamGetParameter ncclParamGetStr ncclParamGetU16 ncclParamGetU32
+    ncclParamGetU64 ncclParamGetU8 ncclPutSignal ncclRecv ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclReduce
+    ncclReduceConfig ncclReduceScatter ncclReduceScatterConfig ncclResetDebugInit ncclScatter ncclScatterConfig
+    ncclSend ncclSetEncryption ncclSignal ncclWaitSignal ncclWinGetUserPtr
+"""
+
+COMPUTING: Final = {
+    "libcufft": frozenset(_CUFFT.split()),
+    "libcurand": frozenset(_CURAND.split()),
+    "libcudnn": frozenset(_CUDNN.split()),
+    "libnccl": frozenset(_NCCL.split()),
+}
+"""The functions by the library's name up to ``.so``."""
