@@ -44,3 +44,17 @@ def test_a_users_own_folders_are_searched_too(tmp_path: Path) -> None:
     environment = {**os.environ, "LIBRARY_PATH": "/own"}
     with run_program([sys.executable, "-c", tell], MachineSettings(parse_flavour("hip:7")), environment) as ended:
         assert ended.status == 1
+
+
+def test_triton_links_with_the_functions_themselves(tmp_path: Path) -> None:
+    """Triton names a folder and the file, and compilers may leave out a library that defines nothing that is used."""
+    source, made = tmp_path / "client.c", tmp_path / "client.so"
+    source.write_text(ASK.format(call="cuInit"), encoding="utf-8")
+    named = "sys.argv.append('-L' + os.environ['TRITON_LIBCUDA_PATH']); "
+    link = LINK.replace("import subprocess, sys; ", f"import os, subprocess, sys; {named}")
+    as_triton = ["-shared", "-fPIC", "-Wl,--as-needed", "-l:libcuda.so.1"]
+    command = [*find_compiler(), "-w", str(source), "-o", str(made), *as_triton]
+    settings = MachineSettings(parse_flavour("cuda:12"))
+    with run_program([sys.executable, "-c", link, *command], settings, dict(os.environ)) as ended:
+        assert ended.status == 0
+    assert "libcuda.so.1" in read_dependencies(made).needed

@@ -41,5 +41,6 @@ def _libraries(runtime: Path, simulated: Simulated) -> dict[str, bytes]:
     for soname in simulated.sonames:
         names = {name for name in simulated_names if owns(soname, name)} | functions_of(soname)
         functions = tuple(StubFunction(name, answer(soname, name)) for name in sorted(names))
-        made[f"{soname.partition('.so')[0]}.so"] = write_library(StubLibrary(soname, functions))
+        library = write_library(StubLibrary(soname, functions))
+        made[f"{soname.partition('.so')[0]}.so"] = made[soname] = library  # Triton asks for -l:libcuda.so.1
     return made

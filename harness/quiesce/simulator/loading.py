@@ -32,9 +32,12 @@ def loader_variables(
 ) -> dict[str, str]:
     """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
     (folder / "served").write_text(simulated.served(redirects=redirects), encoding="utf-8")
+    linked = str(link_folder(runtime, simulated))
     made = {
         "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),
-        "LIBRARY_PATH": _joined(str(link_folder(runtime, simulated)), environment.get("LIBRARY_PATH", "")),
+        "LIBRARY_PATH": _joined(linked, environment.get("LIBRARY_PATH", "")),
+        # Without it Triton links with the first folder above, whose libraries define little themselves.
+        "TRITON_LIBCUDA_PATH": environment.get("TRITON_LIBCUDA_PATH") or linked,
         "LD_AUDIT": _joined(environment.get("LD_AUDIT", ""), str(audit)),
     }
     tunables = environment.get("GLIBC_TUNABLES", "")
