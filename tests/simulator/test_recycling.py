@@ -61,6 +61,14 @@ def test_a_handle_comes_again_at_once_or_never(start: Any, recycle: str, differe
     assert len(set(seen)) == different
 
 
+@pytest.mark.parametrize("recycle", RECYCLING)
+def test_a_handle_of_a_stream_never_becomes_one_of_an_event(start: Any, recycle: str) -> None:
+    client = start(recycle=recycle)
+    stream = client.make("StreamCreate")
+    client.ok("StreamDestroy", stream)
+    assert client.make("EventCreate") != stream
+
+
 USES: Final = """
     void *old, *next;
     cudaMalloc(&old, 4096), cudaFree(old), cudaMalloc(&next, 4096);

@@ -1,6 +1,7 @@
 #include "ledger/handle.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ledger/stacks.h"
 #include "machine/settings.h"
@@ -15,7 +16,8 @@ static struct slot {
     uint64_t serial;
     enum thing thing;  // also of a handle that was destroyed
 } *slots;
-static uint32_t count, capacity, first_free;
+static uint32_t count, capacity;
+static uint32_t first_free[THINGS];  // a handle comes again as the same kind of thing, so that a stale one is known
 
 static bool grow(void) {
     uint32_t wanted = capacity ? 2 * capacity : 256;
@@ -45,9 +47,9 @@ static bool enter(uint32_t index, unsigned device, bool nonblocking) {
 
 uint64_t handle_make(enum thing thing, void *object, unsigned device, uint64_t *serial, bool nonblocking) {
     uint32_t index;
-    if (first_free) {
-        index = first_free - 1;
-        first_free = slots[index].next_free;
+    if (first_free[thing]) {
+        index = first_free[thing] - 1;
+        first_free[thing] = slots[index].next_free;
     } else {
         if (count == capacity && !grow()) return 0;
         index = count++;
@@ -91,8 +93,8 @@ void handle_drop(uint64_t handle) {
     if (slot->live) ledger_remove(slot->live);
     slot->object = NULL;
     if (settings.recycle == RECYCLE_NEVER) return;
-    slot->next_free = first_free;
-    first_free = (uint32_t)(slot - slots) + 1;
+    slot->next_free = first_free[slot->thing];
+    first_free[slot->thing] = (uint32_t)(slot - slots) + 1;
 }
 
 bool handle_covers(uint64_t number) { return number - HANDLE_BASE < count * HANDLE_STEP; }
@@ -122,5 +124,6 @@ uint64_t handle_of_integer(uint32_t integer) {
 void handles_close(void) {
     free(slots);
     slots = NULL;
-    count = capacity = first_free = 0;
+    count = capacity = 0;
+    memset(first_free, 0, sizeof first_free);
 }
