@@ -25,7 +25,7 @@ def find_python(row: Row) -> str:
     """Return an interpreter that the row's packages have wheels for: this one if it is in the range."""
     first, last = row.python
     if first <= sys.version_info[:2] <= last:
-        return sys.executable
+        return str(getattr(sys, "_base_executable", sys.executable))  # the same in each environment of tox
     names = [f"python{last[0]}.{minor}" for minor in range(last[1], first[1] - 1, -1)]
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
@@ -36,13 +36,14 @@ def find_python(row: Row) -> str:
 def python_of(row: Row) -> Path:
     """Return the interpreter of the row's environment, which is made if it is not there."""
     base = find_python(row)
-    text = "\n".join((base, *row.requirements))
+    options = ["--only-binary", ":all:", *(["--no-deps"] if row.alone else [])]
+    text = "\n".join((base, *options, *row.requirements))
     folder = Path(FOLDER) / f"{row.package}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     python = folder / "bin" / "python"
     if not (folder / _MADE).exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([base, "-m", "venv", "--without-pip", str(folder)])
-        install = ["install", "--quiet", "--only-binary", ":all:", *row.requirements]
+        install = ["install", "--quiet", *options, *row.requirements]
         _run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), *install])
         (folder / _MADE).write_text(text, encoding="utf-8")
     return python

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).resolve().parent
 MARK: Final = "# the fault"
+_ANY_PYTHON: Final = ((3,), (4,))
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(.*)")
 
 
@@ -25,8 +27,13 @@ class Row:
     rule: str
     flavour: str = ""
     environment: dict[str, str] = field(default_factory=dict)
-    fails: str = ""
+    alone: bool = False
+    """Whether only the requirements are installed: the packages that these ask for are the vendor's, and large."""
     large: bool = False
+    fails: str = ""
+    reason: str = ""
+    own: tuple[Path, ...] = ()
+    """Programs that were given with ``--program``, in place of those of the row."""
 
     @property
     def package(self) -> str:
@@ -38,15 +45,17 @@ class Row:
         """The release that the row lists, or nothing if it asks for whatever fits."""
         return _parts(self.requirements[0])[1].removeprefix("==")
 
-    def program(self, kind: str) -> Path:
-        """Return the file of the program that is 'correct' or 'faulty'."""
-        return FOLDER / "programs" / f"{self.programs}_{kind}.py"
+    def program(self, kind: str) -> Path | None:
+        """Return the program that is 'correct' or 'faulty'; None: no such program was given with ``--program``."""
+        if not self.own:
+            return FOLDER / "programs" / f"{self.programs}_{kind}.py"
+        return next((path for path in self.own if bool(marked_lines(path)) == (kind == "faulty")), None)
 
-    def faulty_line(self) -> int:
-        """Return the line that the finding has to name."""
-        lines = self.program("faulty").read_text(encoding="utf-8").splitlines()
-        (found,) = (number for number, line in enumerate(lines, 1) if line.endswith(MARK))
-        return found
+
+def marked_lines(program: Path) -> list[int]:
+    """Return the lines that a finding has to name; there are none in a correct program."""
+    lines = program.read_text(encoding="utf-8").splitlines()
+    return [number for number, line in enumerate(lines, 1) if line.endswith(MARK)]
 
 
 def _parts(requirement: str) -> tuple[str, str]:
@@ -72,31 +81,52 @@ def read_rows() -> tuple[Row, ...]:
     return tuple(_row(identifier, fields) for identifier, fields in read.items())
 
 
-def chosen_rows(words: list[str]) -> list[Row]:
-    """Return the rows that ``--client`` names: identifiers, packages, or packages with a version that no row has."""
+def chosen_rows(words: Sequence[str], programs: Sequence[Path] = ()) -> list[Row]:
+    """Return the rows that ``--client`` names: identifiers, packages, or packages with a version that no row has.
+
+    With ``programs``, these run instead of a row's own, and packages need no row.
+    """
     rows = read_rows()
-    if not words:
-        return [row for row in rows if not row.large]
-    return [row for word in words for row in _named(word, rows)]
+    if not programs:
+        return [row for word in words for row in _named(word, rows)] or [row for row in rows if not row.large]
+    if len(words) != 1:
+        raise ValueError("--program needs one --client: the packages that the program imports, such as 'xgboost numpy'")
+    if missing := [str(path) for path in programs if not path.is_file()]:
+        raise ValueError(f"there is no program {', '.join(missing)}")
+    try:
+        found = _named(words[0], rows)[-1:]
+    except _NoRow:
+        requirements = tuple(words[0].split())
+        found = [Row(words[0], requirements[0], requirements, _ANY_PYTHON, programs="", rule="")]
+    return [replace(row, own=tuple(programs), rule="", fails="") for row in found]
+
+
+class _NoRow(ValueError):
+    """No row is about a package."""
 
 
 def _named(word: str, rows: tuple[Row, ...]) -> list[Row]:
     same = [row for row in rows if word in (row.identifier, row.package)]
     if same:
         return same
-    package, version = _parts(word)
+    first, *others = word.split()
+    package, version = _parts(first)
     programs = {row.programs: row for row in sorted(rows, key=_by_version) if row.package == package}
     if not programs:
         packages = ", ".join(sorted({row.package for row in rows}))
-        raise ValueError(f"no row of rows.toml is about {package!r}. Packages with rows: {packages}")
+        raise _NoRow(
+            f"no row of rows.toml is about {package!r}. Give a program that uses its device: --client {word!r} "
+            f"--program FILE.py. If a line of it ends with {MARK!r}, a finding has to name that line. "
+            f"Packages with rows: {packages}"
+        )
     wanted = _numbers(version)
     found = []
     for stem in programs:
         releases = sorted((row for row in rows if (row.package, row.programs) == (package, stem)), key=_by_version)
         nearest = [row for row in releases if _numbers(row.version) <= wanted] if version.startswith("==") else releases
         row = (nearest or releases)[-1 if nearest else 0]
-        others = row.requirements[1:]
-        found.append(replace(row, identifier=f"{stem}:{word}", requirements=(word, *others)))
+        beside = others or row.requirements[1:]
+        found.append(replace(row, identifier=f"{stem}:{word}", requirements=(first, *beside), large=False))
     return found
 
 

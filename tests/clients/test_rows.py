@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.clients.rows import FOLDER, Row, chosen_rows, read_rows
+from tests.clients.rows import FOLDER, Row, chosen_rows, marked_lines, read_rows
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 ENVIRONMENT: Final = "`clients`"
@@ -24,6 +24,12 @@ def _listed() -> set[tuple[str, str]]:
     """Return the clients and versions that the page says the environment ``clients`` runs."""
     rows = _table(ROOT / "docs" / "reference" / "software.md", "Runs")
     return {(row[0], version) for row in rows if ENVIRONMENT in row[4] for version in row[1].split(", ")}
+
+
+def _program(row: Row, kind: str) -> Path:
+    program = row.program(kind)
+    assert program is not None
+    return program
 
 
 def test_the_page_lists_the_releases_that_run_and_no_others() -> None:
@@ -45,7 +51,9 @@ def test_every_program_belongs_to_a_row() -> None:
 @pytest.mark.parametrize("listed", read_rows(), ids=lambda listed: listed.identifier)
 def test_a_row_names_one_release_and_one_line(listed: Row) -> None:
     assert re.fullmatch(r"[\d.a-z]+", listed.version)
-    assert listed.faulty_line() > 1
+    assert len(marked_lines(_program(listed, "faulty"))) == 1
+    assert marked_lines(_program(listed, "correct")) == []
+    assert bool(listed.fails) == bool(listed.reason)
     assert listed.python[0] <= listed.python[1]
 
 
@@ -64,3 +72,30 @@ def test_a_package_without_a_version_is_all_its_rows() -> None:
 def test_a_package_that_no_row_is_about_is_an_error_with_the_packages_that_have_rows() -> None:
     with pytest.raises(ValueError, match=r"no row of rows\.toml is about 'torchvision'.*cupy-cuda11x, cupy-cuda12x"):
         chosen_rows(["torchvision"])
+
+
+def test_a_package_that_no_row_is_about_runs_with_a_program() -> None:
+    (row,) = chosen_rows(["torchvision==0.30 numpy"], [Path(__file__)])
+    assert row.requirements == ("torchvision==0.30", "numpy")
+    assert (row.package, row.version) == ("torchvision", "0.30")
+    assert row.program("correct") == Path(__file__)
+    assert row.program("faulty") is None
+
+
+def test_a_program_takes_the_place_of_those_of_a_row() -> None:
+    (row,) = chosen_rows(["faiss-gpu-cu12"], [Path(__file__)])
+    assert row.alone
+    assert row.rule == ""
+    assert row.own == (Path(__file__),)
+
+
+def test_a_program_needs_one_client_and_has_to_be_there() -> None:
+    with pytest.raises(ValueError, match="needs one --client"):
+        chosen_rows([], [Path(__file__)])
+    with pytest.raises(ValueError, match=r"there is no program gone\.py"):
+        chosen_rows(["torchvision"], [Path("gone.py")])
+
+
+def test_large_rows_run_on_request_only() -> None:
+    assert [row.package for row in chosen_rows([]) if row.large] == []
+    assert {row.version for row in chosen_rows(["torch"]) if row.large} >= {"2.6.0", "2.15.0"}

@@ -1,0 +1,14 @@
+"""Tensors, streams, an event and pinned memory, in order."""
+
+import torch
+
+first, second = torch.cuda.Stream(), torch.cuda.Stream()
+source = torch.full((1000,), 7, dtype=torch.int32).pin_memory()
+tensor = torch.empty(1000, dtype=torch.int32, device="cuda")
+with torch.cuda.stream(first):
+    tensor.zero_()
+second.wait_event(first.record_event())
+with torch.cuda.stream(second):
+    tensor.copy_(source, non_blocking=True)
+second.synchronize()
+assert (tensor.cpu() == 7).all()
