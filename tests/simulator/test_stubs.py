@@ -94,6 +94,19 @@ def test_what_is_simulated_is_not_stubbed(
     assert "hipFree (libamdhip64.so.7)" in done.stderr
 
 
+def test_what_is_simulated_is_not_stubbed_for_a_runtime_of_another_version(
+    tmp_path: Path, private: Path, compile_c: Compile
+) -> None:
+    path = tmp_path / "libsimulator.so"
+    path.write_bytes(write_library(StubLibrary("libsimulator.so", (StubFunction("cudaMalloc", 2),))))
+    source = "int cudaMalloc(void); int client(void) { return cudaMalloc(); }"
+    module = linked(compile_c, tmp_path, "module.so", source, "libcudart.so.13")
+    simulator = Simulator(path, ("libcudart.so.12", "libcudart.so"))
+    stubbed = functions(write_stubs([Process([module], PROGRAM)], private, simulator))["libcudart.so.13"]
+    assert "cudaMalloc" not in stubbed
+    assert "cudaFree" in stubbed
+
+
 def test_a_runtime_that_is_opened_by_name_offers_what_is_simulated(
     private: Path, simulator: Simulator, run_python: Run
 ) -> None:

@@ -333,10 +333,9 @@ class _Plan:
             family = family_of(soname)
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
             targets = self._targets(soname, variables)
-            functions = symbols.keys() | functions_of(plain_name(soname))
+            # also the runtime of another flavour must not hide what is simulated: it is the one that is loaded then
+            functions = symbols.keys() | (functions_of(plain_name(soname)) - self._simulated)
             functions -= variables | targets.keys()
-            if self._simulator.answers(soname):
-                functions -= self._simulated
             yield StubLibrary(
                 soname,
                 tuple(StubFunction(name, answer(soname, name)) for name in sorted(functions)),
