@@ -43,9 +43,9 @@ CONTEXT: Final = np.dtype(
     {
         "names": [
             *("grid", "block", "block_index", "dynamic", "shared_base", "parameters"),
-            *("shared_bytes", "reserved", "checks", "runtime"),
+            *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace"),
         ],
-        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8"],
+        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8"],
     }
 )
 READY, WAITING, DONE = range(3)

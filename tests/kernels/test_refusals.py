@@ -32,7 +32,7 @@ def translate(lines: str, before: str = "") -> str:
         ("add %x, %a, 1;", "'add' is not executed"),
         ("add.sat.u32 %x, %a, 1;", "has a type that is not executed"),
         ("setp.lt.b32 %p1, %a, 1;", "'.lt' does not compare this type"),
-        ("mov.u32 %x, %envreg1;", "'%envreg1' is not executed"),
+        ("mov.u32 %x, %envreg3;", "'%envreg3' is not executed"),
         ("mov.u64 %rd1, nothing;", "there is no 'nothing'"),
         ("ld.global.u32 %x, [nothing];", "'nothing' is not in .global memory"),
         ("st.const.u32 [%rd1], %x;", "no address that can be written to"),

@@ -16,6 +16,7 @@ import pytest
 from quiesce.errors import BackendUnavailable
 from quiesce.simulator.build import build_library, find_compiler, require_platform
 from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.kernel_compiler import kernel_compiler
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Record, Seen
 from quiesce.simulator.machine import Machine
@@ -148,3 +149,20 @@ def run_python() -> Run:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a run, with a compiler. Its path is longer than the address of a socket may be."""
+    made = tmp_path_factory.mktemp("run") / ("x" * 100)
+    made.mkdir()
+    with kernel_compiler(made):
+        yield made
+
+
+@pytest.fixture
+def device(start: Start, folder: Path) -> Callable[..., Any]:
+    """A function that starts a machine whose kernels compute."""
+    from tests.simulator.kernel_programs import Device
+
+    return lambda **options: Device(start("cuda:12", kernels=1, folder=str(folder), **options))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tests.simulator.conftest import Client
@@ -105,6 +105,9 @@ class Device:
         to = self.words(*[0] * count)
         self.ok(self.kernel(before + entry("work", ".param .u64 to", start + body), "work"), grid, block, to)
         return self.read(to, count)
+
+
+MakeDevice = Callable[..., Device]
 
 
 def pointers_to(values: Sequence[Any]) -> Any:

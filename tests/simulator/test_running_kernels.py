@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulator.conftest import Start
-from tests.simulator.kernel_programs import ADD, Device, entry, pointers_to
+from tests.simulator.kernel_programs import ADD, MakeDevice, entry, pointers_to
 
-from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.kernel_compiler import kernels_can_run
 from quiesce.simulator.uncomputed import read_uncomputed
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
-INVALID_VALUE, ASSERTED, LAUNCH_FAILURE = 1, 710, 719
+INVALID_VALUE = 1
 ALL = "0xFFFFFFFF"
-MakeDevice = Callable[..., Device]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a run, with a compiler. Its path is longer than the address of a socket may be."""
-    made = tmp_path_factory.mktemp("run") / ("x" * 100)
-    made.mkdir()
-    with kernel_compiler(made):
-        yield made
-
-
-@pytest.fixture
-def device(start: Start, folder: Path) -> MakeDevice:
-    """A function that starts a machine whose kernels compute."""
-    return lambda **options: Device(start("cuda:12", kernels=1, folder=str(folder), **options))
 
 
 def test_a_kernel_computes(device: MakeDevice) -> None:
@@ -209,45 +190,6 @@ def test_one_warp_arrives_and_another_one_waits(device: MakeDevice) -> None:
         "other:\nst.shared.u32 [%r6], 77;\nbar.arrive 3, 64;"
     )
     assert device().run(body, block=64, before=".shared .align 4 .u32 word;\n") == [77] * 32
-
-
-# -- kernels that do not come to their end -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "said"),
-    [
-        ("trap;", LAUNCH_FAILURE, "kernel 'work' ended with a trap, in block (2, 0, 0)"),
-        (
-            f"mov.u32 %r4, %laneid;\nsetp.lt.u32 %p1, %r4, 8;\n@%p1 vote.sync.ballot.b32 %r5, %p1, {ALL};\n@!%p1 bra o;"
-            f"\nbar.sync 0;\no: bar.warp.sync {ALL};",
-            LAUNCH_FAILURE,
-            "kernel 'work' can't go on: threads of a block wait for each other for ever, in block (2, 0, 0)",
-        ),
-        (
-            "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
-            "cvta.global.u64 %rd1, text;\nst.param.b64 [a], %rd1; st.param.b64 [b], %rd1; st.param.b32 [c], 12;\n"
-            "st.param.b64 [d], %rd1; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }",
-            ASSERTED,
-            "kernel 'work' ended with a failed assertion, in block (2, 0, 0)",
-        ),
-    ],
-)
-def test_a_kernel_that_ends_before_its_time_breaks_its_context(
-    device: MakeDevice, body: str, status: int, said: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    given = device()
-    before = (
-        ".global .align 1 .b8 text[2] = {65, 0};\n.extern .func __assertfail(.param .b64 a, .param .b64 b, "
-        ".param .b32 c, .param .b64 d, .param .b64 e);\n"
-    )
-    start = "mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 2;\n@%p1 ret;\n"
-    function = given.kernel(before + entry("work", "", start + body), "work")
-    given.launch(function, 4, 32)
-    assert given.client.call("DeviceSynchronize") == status
-    assert given.client.call("DeviceSynchronize") == status, "it stays broken"
-    assert said in capfd.readouterr().err
-    assert [record.other for record in given.client.seen(Seen.CONTEXT_BROKEN)] == [status]
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from quiesce.kernels.translation.shapes import (
 )
 from quiesce.kernels.translation.suspension import Frames
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 _ATTRIBUTES = "nounwind null_pointer_is_valid"
 

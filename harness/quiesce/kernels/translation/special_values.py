@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.translation.code import Code
-from quiesce.kernels.translation.shapes import BLOCK, BLOCK_INDEX, DYNAMIC_BYTES, GRID, SHARED_BYTES, Shape
+from quiesce.kernels.translation.shapes import (
+    BLOCK,
+    BLOCK_INDEX,
+    DYNAMIC_BYTES,
+    GRID,
+    GRID_WORKSPACE,
+    SHARED_BYTES,
+    Shape,
+)
 
 _AXES = "xyz"
 _ZERO = frozenset({"smid", "gridid", "is_explicit_cluster", "cluster_ctarank", "aggr_smem_size", "current_graph_exec"})
@@ -37,6 +45,13 @@ def special_value(code: Code, shape: Shape, name: str, refuse: Callable[[str], R
         return code.define(f"and i32 {linear}, 31" if base == "laneid" else f"lshr i32 {linear}, 5"), 32
     if base == "nwarpid":
         return _warps(code, shape), 32
+    if base in (
+        "envreg1",
+        "envreg2",
+    ):  # where the driver tells of the memory that a grid waits with, as its headers read
+        workspace = shape.context(code, GRID_WORKSPACE, "i64")
+        part = code.define(f"lshr i64 {workspace}, 32") if base == "envreg1" else workspace
+        return code.cast(part, 64, 32), 32
     if base in ("dynamic_smem_size", "total_smem_size"):
         return shape.context(code, DYNAMIC_BYTES if base == "dynamic_smem_size" else SHARED_BYTES, "i32"), 32
     raise refuse(f"'{name}' is not executed")

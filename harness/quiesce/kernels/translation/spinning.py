@@ -5,35 +5,59 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction, Label
-from quiesce.kernels.ptx.operands import Symbol
+from quiesce.kernels.ptx.operands import Integer, Symbol
 
 SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep"})
 """Opcodes at which a thread waits for others."""
-_ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+_ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv"})
+_COMPARING: Final = frozenset({"cas", "exch"})
 
 
 def waits_by_itself(function: Function) -> bool:
     """Say whether threads wait in a function, apart from those that it calls."""
-    return any(item.opcode in SUSPENDING for item in function.instructions()) or bool(spinning_branches(function))
+    if any(item.opcode in SUSPENDING for item in function.instructions()):
+        return True
+    return any(_looks_again(each) for body in _loops(function).values() for each in body)
 
 
 def spinning_branches(function: Function) -> frozenset[int]:
     """Return the places of branches that go back to look at memory again, which another thread may write.
 
-    A loop that compares and swaps ends by itself when no other thread interferes; a loop that loads in a way that sees
-    the writes of others may not.
+    A loop that only compares and swaps makes no kernel wait, for it ends by itself when no other thread interferes. In
+    a kernel that waits anyway, the thread that interferes may be one that has to go on first.
     """
+    return frozenset(place for place, body in _loops(function).items() if any(_may_spin(each) for each in body))
+
+
+def _loops(function: Function) -> dict[int, list[Instruction]]:
+    """Return what lies between each branch that goes back and its label, without loops in there."""
     places: dict[str, int] = {}
-    found = set()
+    starts: dict[int, int] = {}
     for place, item in enumerate(function.items):
         if isinstance(item, Label):
             places[item.name] = place
         elif item.opcode == "bra" and isinstance(item.operands[0], Symbol) and item.operands[0].name in places:
-            body = function.items[places[item.operands[0].name] : place]
-            if any(isinstance(each, Instruction) and _looks_again(each) for each in body):
-                found.add(place)
-    return frozenset(found)
+            starts[place] = places[item.operands[0].name]
+    found = {}
+    for end, start in starts.items():
+        body = list(function.items[start:end])
+        for inner_end, inner_start in starts.items():
+            if start < inner_start and inner_end < end:
+                body[inner_start - start : inner_end - start] = [Label("")] * (inner_end - inner_start)
+        found[end] = [each for each in body if isinstance(each, Instruction)]
+    return found
+
+
+def _may_spin(i: Instruction) -> bool:
+    return _looks_again(i) or (i.opcode == "atom" and not _COMPARING.isdisjoint(i.modifiers))
 
 
 def _looks_again(i: Instruction) -> bool:
-    return i.opcode == "ld" and not _ORDERED.isdisjoint(i.modifiers)
+    """Say whether an instruction reads what another thread may write meanwhile, and changes nothing itself."""
+    if i.opcode == "ld":
+        return not _ORDERED.isdisjoint(i.modifiers)
+    if i.opcode != "atom" or len(i.operands) < 3:
+        return i.opcode == "mbarrier" and not {"test_wait", "try_wait"}.isdisjoint(i.modifiers)
+    if "cas" in i.modifiers:
+        return i.operands[2] == i.operands[-1]
+    return i.operands[2] == Integer(0) and not {"add", "or", "xor"}.isdisjoint(i.modifiers)

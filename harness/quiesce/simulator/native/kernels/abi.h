@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 1, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 2, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -16,6 +16,7 @@ struct kernel_context {
     uint32_t reserved;
     void *checks;
     struct run *runtime;
+    uint64_t grid_workspace;  // of a cooperative launch: two words that device code uses to wait for other blocks; or 0
 };
 
 // A thread of a kernel whose threads wait for each other: where it goes on, and what it waits for. Its frame follows.
@@ -27,7 +28,7 @@ struct kernel_thread {
     uint32_t predicate, status;
 };
 
-_Static_assert(offsetof(struct kernel_context, runtime) == 72, "the context as compiled code knows it");
+_Static_assert(offsetof(struct kernel_context, grid_workspace) == 80, "the context as compiled code knows it");
 _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
 
 // Numbers that the code states of itself (quiesce_kernel_info).
@@ -75,7 +76,13 @@ enum kernel_operation {
 };
 
 // What a block or a thread returns when a kernel ends before its time.
-enum kernel_end { ENDED_BY_TRAP = -1, ENDED_BY_ASSERT = -2, ENDED_WAITING = -100, ENDED_BY_USER = -101 };
+enum kernel_end {
+    ENDED_BY_TRAP = -1,
+    ENDED_BY_ASSERT = -2,
+    ENDED_WAITING = -100,
+    ENDED_BY_USER = -101,
+    ENDED_BY_ADDRESS = -102,
+};
 
 typedef int run_block(struct kernel_context *context);
 typedef int run_thread(struct kernel_context *context, struct kernel_thread *thread);

@@ -3,18 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "kernels/barrier.h"
 #include "kernels/warp.h"
 
-enum { ALIGNMENT = 64 };
-
-struct block {
-    const struct object *object;
-    struct kernel_context *context;
-    struct kernel_thread *threads[BLOCK_THREADS_MAX];
-    unsigned count, left;
-    struct barriers barriers;
-};
+enum { ALIGNMENT = 64, PATIENCE = 16 };  // rounds in which threads of a block only looked at memory
 
 static size_t thread_bytes(const struct object *object) {
     return (sizeof(struct kernel_thread) + object->info.frame_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -26,7 +17,7 @@ size_t block_bytes(const struct object *object, const uint32_t block[3]) {
 
 // In the order of their numbers: x first, then y, then z.
 static void make_threads(struct block *block, char *memory) {
-    const uint32_t *size = block->context->block;
+    const uint32_t *size = block->context.block;
     size_t bytes = thread_bytes(block->object);
     unsigned number = 0;
     for (uint32_t z = 0; z < size[2]; z++)
@@ -40,17 +31,18 @@ static void make_threads(struct block *block, char *memory) {
     block->count = block->left = number;
 }
 
-// Runs a thread until it waits for another one. Returns 0, or how the kernel ended.
-static int run_until_it_waits(struct block *block, struct kernel_thread *thread) {
+// Runs a thread until it waits for another one. Returns 0, or how the kernel ended. `any`: it did more than look.
+static int run_until_it_waits(struct block *block, struct kernel_thread *thread, bool *any) {
     for (;;) {
-        int operation = block->object->thread(block->context, thread);
+        int operation = block->object->thread(&block->context, thread);
         if (operation < 0) return operation;
+        if (operation == OPERATION_YIELD) return 0;  // it is ready, when the others had their turn
+        *any = true;
         if (!operation) {
             thread->status = THREAD_DONE;
             block->left--;
             return 0;
         }
-        if (operation == OPERATION_YIELD) return 0;  // it is ready, when the others had their turn
         thread->operation = (uint32_t)operation;
         if (operation <= OPERATION_ARRIVE && !barrier_meet(&block->barriers, thread)) return ENDED_BY_TRAP;
         if (operation == OPERATION_ARRIVE) continue;
@@ -59,35 +51,46 @@ static int run_until_it_waits(struct block *block, struct kernel_thread *thread)
     }
 }
 
-static int run_warp(struct block *block, struct warp *warp, bool *any) {
+static int run_warp(struct block *block, struct warp *warp, bool *any, bool *looks) {
     do {
         for (unsigned lane = 0; lane < warp->count; lane++) {
             if (warp->threads[lane]->status != THREAD_READY) continue;
-            int end = run_until_it_waits(block, warp->threads[lane]);
+            int end = run_until_it_waits(block, warp->threads[lane], any);
             if (end) return end;
-            *any = true;
+            *looks = true;
         }
     } while (warp_resolve(warp));
     return 0;
 }
 
-int block_run(const struct object *object, struct kernel_context *context, char *memory) {
-    static struct block block;  // large; one runs at a time
-    block.object = object;
-    block.context = context;
-    make_threads(&block, memory);
-    barriers_open(&block.barriers);
-    while (block.left) {
-        bool any = false;
-        for (unsigned first = 0; first < block.count; first += WARP_THREADS) {
-            unsigned count = block.count - first < WARP_THREADS ? block.count - first : WARP_THREADS;
-            struct warp warp = {.count = count};
-            memcpy(warp.threads, block.threads + first, count * sizeof *warp.threads);
-            int end = run_warp(&block, &warp, &any);
-            if (end) return end;
-        }
-        any |= barriers_resolve(&block.barriers, block.threads, block.count, block.left);
-        if (!any && block.left) return ENDED_WAITING;
+static int run_warps(struct block *block, bool *any, bool *looks) {
+    for (unsigned first = 0; first < block->count; first += WARP_THREADS) {
+        unsigned count = block->count - first < WARP_THREADS ? block->count - first : WARP_THREADS;
+        struct warp warp = {.count = count};
+        memcpy(warp.threads, block->threads + first, count * sizeof *warp.threads);
+        int end = run_warp(block, &warp, any, looks);
+        if (end) return end;
     }
     return 0;
+}
+
+void block_open(struct block *block, const struct object *object, char *memory) {
+    block->object = object;
+    make_threads(block, memory);
+    barriers_open(&block->barriers);
+}
+
+int block_run(struct block *block) {
+    enum block_turn turn = BLOCK_SPINS;
+    for (unsigned looked = 0; block->left;) {
+        bool any = false, looks = false;
+        int end = run_warps(block, &any, &looks);
+        if (end) return end;
+        any |= barriers_resolve(&block->barriers, block->threads, block->count, block->left);
+        if (!any && !looks && block->left) return ENDED_WAITING;
+        if (any) turn = BLOCK_CAME_TO_SPIN;
+        looked = any ? 0 : looked + 1;
+        if (looked == PATIENCE) return turn;
+    }
+    return BLOCK_ENDED;
 }

@@ -4,10 +4,30 @@
 #include <stddef.h>
 
 #include "kernels/abi.h"
+#include "kernels/barrier.h"
 #include "kernels/object.h"
+
+struct block {
+    struct kernel_context context;
+    const struct object *object;
+    struct kernel_thread *threads[BLOCK_THREADS_MAX];
+    unsigned count, left;
+    struct barriers barriers;
+};
+
+// What came of a block when it was let run.
+enum block_turn {
+    BLOCK_ENDED,
+    BLOCK_SPINS,        // its threads look at memory again and again, and waited for nothing else
+    BLOCK_CAME_TO_SPIN  // the same, after they did something
+};
 
 // How much memory the threads of a block need.
 size_t block_bytes(const struct object *object, const uint32_t block[3]);
 
-// 0, or how it ended before its time, an enum kernel_end. `memory` is aligned to 64 bytes.
-int block_run(const struct object *object, struct kernel_context *context, char *memory);
+// Begins a block with the context that it has. `memory` is aligned to 64 bytes.
+void block_open(struct block *block, const struct object *object, char *memory);
+
+// Lets it run until it ends, or until only another block can change what its threads look at: an enum block_turn; or
+// how it ended before its time, an enum kernel_end.
+int block_run(struct block *block);

@@ -1,5 +1,6 @@
 #include "kernels/call.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,7 @@ static enum status status_of(int how) {
     switch (how) {
         case ENDED_BY_ASSERT: return ASSERTED;
         case ENDED_BY_USER: return LAUNCH_TIMEOUT;
+        case ENDED_BY_ADDRESS: return ILLEGAL_ADDRESS;
         default: return LAUNCH_FAILURE;
     }
 }
@@ -69,6 +71,7 @@ static enum status status_of(int how) {
 static const char *reason_of(int how) {
     switch (how) {
         case ENDED_BY_ASSERT: return "ended with a failed assertion";
+        case ENDED_BY_ADDRESS: return "used an address at which there is no memory";
         case ENDED_BY_USER: return "was stopped by Ctrl-C";
         case ENDED_WAITING: return "can't go on: threads of a block wait for each other for ever";
         case ENDED_BY_TRAP: return "ended with a trap";
@@ -77,8 +80,10 @@ static const char *reason_of(int how) {
 }
 
 static void tell(const struct kernel *kernel, const struct grid_end *end) {
-    fprintf(stderr, "quiesce: kernel '%.200s' %s, in block (%u, %u, %u)\n", kernel->name, reason_of(end->how),
-            end->block[0], end->block[1], end->block[2]);
+    char address[32] = "";
+    if (end->how == ENDED_BY_ADDRESS && end->address) snprintf(address, sizeof address, ": 0x%" PRIx64, end->address);
+    fprintf(stderr, "quiesce: kernel '%.200s' %s%s, in block (%u, %u, %u)\n", kernel->name, reason_of(end->how),
+            address, end->block[0], end->block[1], end->block[2]);
 }
 
 void kernel_call_run(const struct kernel_call *call) {
@@ -86,6 +91,7 @@ void kernel_call_run(const struct kernel_call *call) {
     struct grid grid = {.object = &kernel->object,
                         .name = kernel->name,
                         .dynamic_shared_bytes = call->dimensions.shared_bytes,
+                        .is_cooperative = call->dimensions.is_cooperative,
                         .hidden_parameters = call->hidden};
     memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
     memcpy(grid.threads, call->dimensions.block, sizeof grid.threads);

@@ -2,6 +2,8 @@
 // change them afterwards), and its run, when a stream comes to it (order/kernel_call.h).
 #pragma once
 
+#include <stdbool.h>
+
 #include <stddef.h>
 
 #include "kernels/kernel.h"
@@ -15,6 +17,7 @@ struct arguments {
 struct dimensions {
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;  // beside what the kernel itself declares
+    bool is_cooperative;
 };
 
 // NULL: no memory is left.

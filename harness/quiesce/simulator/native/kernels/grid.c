@@ -1,39 +1,31 @@
 #include "kernels/grid.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "kernels/room.h"
 #include "kernels/block.h"
+#include "kernels/fault.h"
 #include "kernels/print.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
 
-enum { ALIGNMENT = 256, SLACK_BYTES = 256 };  // of shared memory: more than any type of PTX asks for
+enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
 
-// Memory for the shared memory of a block, the parameters and the threads: what one kernel needed is kept for the next.
-static char *scratch;
-static size_t scratch_bytes;
+// The grid that runs. It outlives a jump out of the kernel.
+static struct running {
+    const struct object *object;
+    struct kernel_context first;  // what the context of each block begins as
+    uint64_t begun, count;        // blocks
+    struct room *rooms[ROOMS_MAX];  // those of the blocks that wait, and then those that are free
+    unsigned waiting, made, most;      // rooms
+    size_t threads_bytes, shared_bytes;
+    struct {
+        uint32_t size, barrier;
+    } workspace;
+} running;
+static struct kernel_context context;  // of a block whose threads never wait
 
-static size_t align(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
-void grids_close(void) {
-    if (scratch) munmap(scratch, scratch_bytes);
-    scratch = NULL;
-    scratch_bytes = 0;
-}
-
-void grids_range(void (*add)(const void *start, size_t bytes)) { add(scratch, scratch_bytes); }
-
-static bool reserve(size_t bytes) {
-    if (bytes <= scratch_bytes) return true;
-    grids_close();
-    size_t whole = (bytes + (1 << 20) - 1) >> 20 << 20;
-    void *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    scratch = memory;
-    scratch_bytes = whole;
-    return true;
-}
+void grids_close(void) { rooms_close(); }
 
 // Kernels compute as IEEE 754 has it, whatever the client asked of its processor.
 static uint32_t exchange_rounding(uint32_t word) {
@@ -43,44 +35,142 @@ static uint32_t exchange_rounding(uint32_t word) {
     return before;
 }
 
-static int run_blocks(const struct object *object, struct kernel_context *context, char *threads) {
-    for (context->block_index[2] = 0; context->block_index[2] < context->grid[2]; context->block_index[2]++)
-        for (context->block_index[1] = 0; context->block_index[1] < context->grid[1]; context->block_index[1]++)
-            for (context->block_index[0] = 0; context->block_index[0] < context->grid[0]; context->block_index[0]++) {
-                int end = object->info.suspends ? block_run(object, context, threads) : object->block(context);
-                if (end) return end;
-            }
+static void place(uint64_t number, uint32_t index[3]) {
+    index[0] = (uint32_t)(number % running.first.grid[0]);
+    index[1] = (uint32_t)(number / running.first.grid[0] % running.first.grid[1]);
+    index[2] = (uint32_t)(number / running.first.grid[0] / running.first.grid[1]);
+}
+
+// -- blocks whose threads never wait ---------------------------------------------------------------------------------
+
+static int run_blocks(void) {
+    context = running.first;
+    context.shared_base = (uint64_t)running.rooms[0]->shared;
+    watch_block(&context);
+    for (; running.begun < running.count; running.begun++) {
+        place(running.begun, context.block_index);
+        int end = running.object->block(&context);
+        if (end) return end;
+    }
     return 0;
 }
 
-static int run_watched(const struct object *object, struct kernel_context *context, char *threads) {
-    return sigsetjmp(watch_jump, 0) ? ENDED_BY_USER : run_blocks(object, context, threads);
+// -- blocks whose threads wait ---------------------------------------------------------------------------------------
+
+static struct block *block_in(const struct room *room) { return (struct block *)room->memory; }
+
+static size_t head_bytes(void) { return (sizeof(struct block) + 63) / 64 * 64; }
+
+static bool make_room(void) {
+    struct room *room = room_take(FIRST_OF_BLOCKS + running.made, running.threads_bytes, running.shared_bytes);
+    if (!room) return false;
+    memset(room->shared, 0, running.shared_bytes);
+    running.rooms[running.made++] = room;
+    return true;
+}
+
+// Begins the next block, unless there is none, or no place for it.
+static bool begin_block(void) {
+    if (running.begun == running.count || running.waiting == running.most) return false;
+    if (running.waiting == running.made && !make_room()) return false;
+    struct room *room = running.rooms[running.waiting++];
+    struct block *block = block_in(room);
+    block->context = running.first;
+    block->context.shared_base = (uint64_t)room->shared;
+    place(running.begun++, block->context.block_index);
+    block_open(block, running.object, room->memory + head_bytes());
+    return true;
+}
+
+// Takes a block's room from among those of blocks that wait. The others keep their order.
+static void end_block(unsigned at) {
+    struct room *room = running.rooms[at];
+    running.waiting--;
+    memmove(&running.rooms[at], &running.rooms[at + 1], (running.waiting - at) * sizeof *running.rooms);
+    running.rooms[running.waiting] = room;
+}
+
+// Lets each block that has begun run, from one on. Returns 0, or how the kernel ended. `any`: something was done.
+static int give_turns(unsigned from, bool *any) {
+    for (unsigned at = from; at < running.waiting;) {
+        struct block *block = block_in(running.rooms[at]);
+        watch_block(&block->context);
+        int turn = block_run(block);
+        if (turn < 0) return turn;
+        *any |= turn != BLOCK_SPINS;
+        if (turn == BLOCK_ENDED)
+            end_block(at);
+        else
+            at++;
+    }
+    return 0;
+}
+
+// One block after another, as long as none waits for another. When all that have begun do, as many more begin: a device
+// has several at the same time, and may begin them in any order.
+static int run_waiting_blocks(void) {
+    while (running.begun < running.count || running.waiting) {
+        unsigned before = running.waiting, wanted = before ? 2 * before : 1;
+        bool any = false;
+        while (running.waiting < wanted && begin_block()) continue;
+        bool begins = running.waiting > before;
+        int end = give_turns(begins ? before : 0, &any);
+        if (!end && begins && before) end = give_turns(0, &any);
+        if (end) return end;
+        watch_spins(!any && (running.begun == running.count || running.waiting == running.most));
+    }
+    return 0;
+}
+
+// -- the whole -------------------------------------------------------------------------------------------------------
+
+static int run_watched(void) {
+    int how = sigsetjmp(watch_jump, 0);
+    if (how) return how;
+    return running.object->info.suspends ? run_waiting_blocks() : run_blocks();
+}
+
+static bool prepare(const struct grid *grid) {
+    const struct object *object = grid->object;
+    bool suspends = object->info.suspends;
+    uint32_t shared_bytes = object->info.static_shared_bytes + grid->dynamic_shared_bytes;
+    struct room *room = room_take(PARAMETERS, object->info.parameter_bytes, 0);
+    running = (struct running){
+        .object = object,
+        .count = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2],
+        .most = grid->is_cooperative ? ROOMS_MAX - FIRST_OF_BLOCKS : WAITING_MAX,
+        .threads_bytes = suspends ? head_bytes() + block_bytes(object, grid->threads) : 0,
+        .shared_bytes = shared_bytes,
+    };
+    if (!room || !make_room()) return false;
+    for (uint32_t i = 0; i < object->info.parameter_bytes; i++)
+        room->memory[i] = (char)HIDDEN(grid->hidden_parameters[i]);
+    running.workspace.size = sizeof running.workspace;
+    running.first = (struct kernel_context){
+        .dynamic_shared_bytes = grid->dynamic_shared_bytes,
+        .parameters = (uint64_t)room->memory,
+        .shared_bytes = shared_bytes,
+        .grid_workspace = grid->is_cooperative ? (uint64_t)&running.workspace : 0,
+    };
+    memcpy(running.first.grid, grid->blocks, sizeof running.first.grid);
+    memcpy(running.first.block, grid->threads, sizeof running.first.block);
+    return true;
 }
 
 struct grid_end grid_run(const struct grid *grid) {
     enum { USUAL_ROUNDING = 0x1f80 };
-    static struct kernel_context context;  // it outlives a jump out of the kernel
-    const struct object *object = grid->object;
-    size_t shared_bytes = (size_t)object->info.static_shared_bytes + grid->dynamic_shared_bytes;
-    size_t before_parameters = align(shared_bytes + SLACK_BYTES);
-    size_t before_threads = before_parameters + align(object->info.parameter_bytes);
-    if (!reserve(before_threads + block_bytes(object, grid->threads))) return (struct grid_end){.no_memory = true};
-    memset(scratch, 0, shared_bytes);
-    for (uint32_t i = 0; i < object->info.parameter_bytes; i++)
-        scratch[before_parameters + i] = (char)HIDDEN(grid->hidden_parameters[i]);
-    context = (struct kernel_context){.dynamic_shared_bytes = grid->dynamic_shared_bytes,
-                                      .shared_base = (uint64_t)scratch,
-                                      .parameters = (uint64_t)(scratch + before_parameters),
-                                      .shared_bytes = (uint32_t)shared_bytes};
-    memcpy(context.grid, grid->blocks, sizeof context.grid);
-    memcpy(context.block, grid->threads, sizeof context.block);
+    if (!prepare(grid)) return (struct grid_end){.no_memory = true};
     uint32_t before = exchange_rounding(USUAL_ROUNDING);
-    watch_begin(grid->name, &context);
-    int how = run_watched(object, &context, scratch + before_threads);
+    watch_block(&running.first);
+    watch_begin(grid->name);
+    fault_begin();
+    int how = run_watched();
+    fault_end();
     watch_end();
     exchange_rounding(before);
     print_end();
-    struct grid_end end = {.how = how};
-    memcpy(end.block, context.block_index, sizeof end.block);
+    struct grid_end end = {.how = how, .address = fault_address()};
+    memcpy(end.block, watch_index(), sizeof end.block);
+    rooms_give_back();
     return end;
 }

@@ -1,4 +1,5 @@
-// Runs a kernel: its blocks one after another, in the order of their numbers, so that each run does the same.
+// Runs a kernel: its blocks one after another, in the order of their numbers, so that each run does the same. A block
+// whose threads wait for another block is set aside meanwhile.
 #pragma once
 
 #include "kernels/abi.h"
@@ -9,16 +10,17 @@ struct grid {
     const char *name;
     uint32_t blocks[3], threads[3];
     uint32_t dynamic_shared_bytes;
+    bool is_cooperative;                     // all its blocks may wait for each other
     const unsigned char *hidden_parameters;  // see machine/hidden.h
 };
 
 struct grid_end {
     int how;            // 0, or an enum kernel_end
     uint32_t block[3];  // the one that ended it before its time
+    uint64_t address;   // that it had no memory at: ENDED_BY_ADDRESS
     bool no_memory;     // nothing ran
 };
 
 struct grid_end grid_run(const struct grid *grid);
 
 void grids_close(void);
-void grids_range(void (*add)(const void *start, size_t bytes));  // of threads and blocks: it keeps old content

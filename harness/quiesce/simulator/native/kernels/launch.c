@@ -1,17 +1,33 @@
 #include "kernels/launch.h"
 
 #include "code/source.h"
+#include "kernels/uncomputed.h"
 #include "ledger/failure.h"
 #include "machine/device.h"
 #include "machine/settings.h"
 #include "order/context.h"
 #include "order/transfer.h"
 
+enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
+
 // A function of a library that the runtime loaded is launched as if it were the client's own (cudaLibraryGetKernel).
 static bool find_source(const struct callee *callee, uint64_t *key, struct source *source) {
     *key = callee->stub ? (uint64_t)callee->stub : callee->function;
     if (module_source(*key, source)) return true;
     return callee->stub && source_of_function(callee->stub, device_capability(), source);
+}
+
+void launch_attributes(struct callee *callee, const void *attributes, unsigned count) {
+    enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4 };
+    const struct {
+        int which, padding;
+        unsigned value[16];
+    } *each = attributes;
+    for (unsigned i = 0; each && i < count; i++) {
+        const unsigned *value = each[i].value;
+        if (each[i].which == COOPERATIVE && value[0]) callee->is_cooperative = true;
+        if (each[i].which == CLUSTER_DIMENSION && value[0] * value[1] * value[2] > 1) callee->has_clusters = true;
+    }
 }
 
 // Of a function that nobody registered nothing is known: it is ordered, and computes nothing.
@@ -24,10 +40,17 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
     if (!find_source(callee, &key, &source)) return OK;
     const struct kernel *kernel = kernel_find(key, &source, stream->device);
     if (!kernel) return OK;  // which was said
+    if (callee->has_clusters) {
+        uncomputed_note(kernel->name, "it was launched in clusters of blocks, which are not executed");
+        return OK;
+    }
     if (kernel->object.info.parameter_count && !callee->arguments.pointers && !callee->arguments.extra)
         return INVALID_VALUE;
-    struct dimensions dimensions = {
-        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, (uint32_t)callee->shared_bytes};
+    if (callee->shared_bytes + kernel->object.info.static_shared_bytes > SHARED_BYTES_MAX) return INVALID_VALUE;
+    struct dimensions dimensions = {{grid.x, grid.y, grid.z},
+                                    {block.x, block.y, block.z},
+                                    (uint32_t)callee->shared_bytes,
+                                    callee->is_cooperative};
     *call = kernel_call_new(kernel, &dimensions, &callee->arguments);
     return *call ? OK : OUT_OF_MEMORY;
 }

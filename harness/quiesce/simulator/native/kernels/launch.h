@@ -11,7 +11,12 @@ struct callee {
     const void *stub;  // where it is not NULL
     struct arguments arguments;
     uint64_t shared_bytes;
+    bool is_cooperative;  // "all blocks run at the same time", and may wait for each other
+    bool has_clusters;
 };
+
+// Notes what the attributes of a launch say (CUlaunchAttribute, cudaLaunchAttribute) that kernels see.
+void launch_attributes(struct callee *callee, const void *attributes, unsigned count);
 
 // Puts a launch on a stream. NULL: nothing is known of what it computes.
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/abi.h"
@@ -30,6 +31,7 @@ struct specifier {
     char text[SPECIFIER_BYTES];
     unsigned length;
     bool is_long;
+    unsigned halves;  // "h" and "hh"
     char type;  // 0: it is none
 };
 
@@ -44,19 +46,32 @@ static const char *read_specifier(const char *at, struct specifier *specifier, s
             specifier->length += (unsigned)snprintf(specifier->text + specifier->length, 12, "%d", width);
         } else if (strchr("lLjzt", *at)) {
             specifier->is_long = true;
-        } else if (*at != 'h' && !specifier->type) {
+        } else if (*at == 'h') {
+            specifier->halves++;
+        } else if (!specifier->type) {
             specifier->text[specifier->length++] = *at;
         }
     }
     return at;
 }
 
+// Reads a text once outside of the C library, which is never left where a text turns out to be nowhere.
+static void touch_text(const char *text, const struct specifier *specifier) {
+    const char *precision = memchr(specifier->text, '.', specifier->length);
+    long bytes = precision ? strtol(precision + 1, NULL, 10) : -1;
+    volatile size_t length = bytes < 0 ? strlen(text) : strnlen(text, (size_t)bytes);
+    (void)length;
+}
+
 static void print_number(struct specifier *specifier, struct arguments *arguments) {
     char *end = specifier->text + specifier->length;
     if (specifier->type == 's') {
         const char *text = (const char *)take(arguments, 8);
+        if (!text) text = "(null)";
+        *end = 0;
+        touch_text(text, specifier);
         strcpy(end, "s");
-        printf(specifier->text, text ? text : "(null)");
+        printf(specifier->text, text);
     } else if (strchr("fFeEgGaA", specifier->type)) {
         uint64_t bits = take(arguments, 8);
         double value;
@@ -70,7 +85,7 @@ static void print_number(struct specifier *specifier, struct arguments *argument
         sprintf(end, "ll%c", specifier->type);
         printf(specifier->text, (long long)take(arguments, 8));
     } else {
-        sprintf(end, "%c", specifier->type);
+        sprintf(end, "%s%c", specifier->halves > 1 ? "hh" : specifier->halves ? "h" : "", specifier->type);
         printf(specifier->text, (int)take(arguments, 4));
     }
 }
@@ -104,6 +119,10 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
 void quiesce_kernel_assert(struct kernel_context *context, const char *message, const char *file, uint32_t line,
                            const char *function) {
     const uint32_t *block = context->block_index;
+    const struct specifier whole = {.length = 0};
+    const char *const texts[] = {message, file, function};
+    for (unsigned i = 0; i < 3; i++)
+        if (texts[i]) touch_text(texts[i], &whole);
     fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u] Assertion `%s` failed.\n", file ? file : "", line,
             function ? function : "", block[0], block[1], block[2], message ? message : "");
 }

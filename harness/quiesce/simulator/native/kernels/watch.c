@@ -15,7 +15,8 @@ sigjmp_buf watch_jump;
 
 static struct {
     const char *name;
-    const struct kernel_context *context;
+    const struct kernel_context *volatile context;
+    volatile bool spins;
     pthread_t runner;
 } watched;
 static volatile uint64_t begun, ended;  // kernels: one runs where they differ
@@ -31,13 +32,13 @@ static volatile sig_atomic_t held, wanted, passed_on;
 
 // -- the signal ------------------------------------------------------------------------------------------------------
 
-static void leave_kernel(void) {
+void watch_leave(enum kernel_end how) {
     sigset_t signals;
     wanted = 0;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);  // for the handler is left, and never returns
-    siglongjmp(watch_jump, 1);
+    siglongjmp(watch_jump, how);
 }
 
 // What the client does about the signal. False: it is ignored.
@@ -68,14 +69,14 @@ static void stop(int number, siginfo_t *about, void *state) {
     if (held)
         wanted = 1;
     else
-        leave_kernel();
+        watch_leave(ENDED_BY_USER);
 }
 
 void watch_hold(void) { held = 1; }
 
 void watch_release(void) {
     held = 0;
-    if (wanted) leave_kernel();
+    if (wanted) watch_leave(ENDED_BY_USER);
 }
 
 // -- the thread ------------------------------------------------------------------------------------------------------
@@ -94,11 +95,12 @@ static void tell(uint64_t number, unsigned seconds) {
     pthread_mutex_lock(&handling);
     if (begun == number && ended != number) {
         const volatile struct kernel_context *context = watched.context;
+        const char *why = watched.spins ? ", and its threads only wait for memory to change" : "";
         fprintf(stderr,
                 "quiesce: kernel '%.200s' has been running for %u seconds: it is in block (%u, %u, %u) of "
-                "(%u, %u, %u); press Ctrl-C to stop it\n",
+                "(%u, %u, %u)%s; press Ctrl-C to stop it\n",
                 watched.name, seconds, context->block_index[0], context->block_index[1], context->block_index[2],
-                context->grid[0], context->grid[1], context->grid[2]);
+                context->grid[0], context->grid[1], context->grid[2], why);
     }
     pthread_mutex_unlock(&handling);
 }
@@ -127,7 +129,13 @@ static void *watch(void *nothing) {
     return nothing;
 }
 
-void watch_begin(const char *name, const struct kernel_context *context) {
+void watch_block(const struct kernel_context *context) { watched.context = context; }
+
+const uint32_t *watch_index(void) { return (const uint32_t *)watched.context->block_index; }
+
+void watch_spins(bool spins) { watched.spins = spins; }
+
+void watch_begin(const char *name) {
     pthread_t thread;
     if (!made) {
         sem_init(&woken, 0, 0);
@@ -135,7 +143,7 @@ void watch_begin(const char *name, const struct kernel_context *context) {
     }
     pthread_mutex_lock(&handling);
     watched.name = name;
-    watched.context = context;
+    watched.spins = false;
     watched.runner = pthread_self();
     begun++;
     pthread_mutex_unlock(&handling);
@@ -148,6 +156,6 @@ void watch_end(void) {
     ended = begun;
     if (handled) sigaction(SIGINT, &before, NULL);
     handled = false;
-    wanted = passed_on = 0;
+    wanted = passed_on = held = 0;
     pthread_mutex_unlock(&handling);
 }

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <setjmp.h>
+#include <stdbool.h>
 
 #include "kernels/abi.h"
 
-// Where a kernel that is to end goes on: sigsetjmp(watch_jump, 0) returns there a second time.
+// Where a kernel that is to end goes on: sigsetjmp(watch_jump, 0) returns there a second time, with an enum kernel_end.
 extern sigjmp_buf watch_jump;
+_Noreturn void watch_leave(enum kernel_end how);
 
-void watch_begin(const char *name, const struct kernel_context *context);
+void watch_begin(const char *name);
+void watch_block(const struct kernel_context *context);  // which block runs
+const uint32_t *watch_index(void);                       // its index
+void watch_spins(bool spins);  // the blocks that have begun only look at memory again and again
 void watch_end(void);
 
 // Between these two a kernel is not ended, for the thread is in a function of the C library.

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/grid.h"
+#include "kernels/room.h"
 #include "ledger/ledger.h"
 #include "machine/mappings.h"
 #include "memory/places.h"
@@ -110,7 +110,7 @@ static void find_own(void) {
     add_own(mapped, sizeof mapped);
     memory_tables(add_own);
     work_store_ranges(add_own);
-    grids_range(add_own);
+    rooms_range(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);
 }
 

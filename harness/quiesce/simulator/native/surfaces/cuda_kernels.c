@@ -4,10 +4,12 @@
 #include "ledger/handle.h"
 #include "surfaces/calls.h"
 
-struct launch_configuration {  // CUlaunchConfig up to the attributes of a launch, which kernels do not see
+struct launch_configuration {  // CUlaunchConfig
     struct dim3 grid, block;
     unsigned shared_bytes;
     void *stream;
+    const void *attributes;
+    unsigned attributes_count;
 };
 
 EXPORT int cuLaunchKernelEx(const struct launch_configuration *configuration, void *function, void **arguments,
@@ -16,7 +18,8 @@ EXPORT int cuLaunchKernelEx(const struct launch_configuration *configuration, vo
     NEED(configuration, INVALID_VALUE);
     NEED_STREAM(stream, configuration->stream);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, configuration->shared_bytes};
+    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, configuration->shared_bytes, false, false};
+    launch_attributes(&callee, configuration->attributes, configuration->attributes_count);
     ANSWER(launch(stream, configuration->grid, configuration->block, &callee));
 }
 

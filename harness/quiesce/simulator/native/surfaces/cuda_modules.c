@@ -115,7 +115,7 @@ static int launch_function(const struct callee *callee, struct dim3 grid, struct
 EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                           unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments,
                           void **extra) {
-    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, shared_bytes};
+    struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, shared_bytes, false, false};
     return launch_function(&callee, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
                            stream, "cuLaunchKernel");
 }
@@ -123,7 +123,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
 EXPORT int cuLaunchCooperativeKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                      void *stream, void **arguments) {
-    struct callee callee = {(uint64_t)function, NULL, {arguments, NULL}, shared_bytes};
+    struct callee callee = {(uint64_t)function, NULL, {arguments, NULL}, shared_bytes, .is_cooperative = true};
     return launch_function(&callee, (struct dim3){grid_x, grid_y, grid_z}, (struct dim3){block_x, block_y, block_z},
                            stream, "cuLaunchCooperativeKernel");
 }

@@ -170,10 +170,12 @@ EXPORT int __cudaGetKernel(const void **kernel, const void *function) {
     return OK;
 }
 
-struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a launch, which kernels do not see
+struct launch_configuration {  // cudaLaunchConfig_t
     struct dim3 grid, block;
     size_t shared_bytes;
     void *stream;
+    const void *attributes;
+    unsigned attributes_count;
 };
 
 // What takes a stream, for both kinds of clients, beside what stream_calls.inc has.
@@ -188,7 +190,8 @@ struct launch_configuration {  // cudaLaunchConfig_t up to the attributes of a l
         NEED(configuration && function, INVALID_VALUE);                                                                \
         struct stream *stream = own##_find(configuration->stream);                                                     \
         NEED(stream, INVALID_HANDLE);                                                                                  \
-        struct callee callee = {0, function, {arguments, NULL}, configuration->shared_bytes};                          \
+        struct callee callee = {0, function, {arguments, NULL}, configuration->shared_bytes, false, false};            \
+        launch_attributes(&callee, configuration->attributes, configuration->attributes_count);                        \
         ANSWER(launch(stream, configuration->grid, configuration->block, &callee));                                    \
     }                                                                                                                  \
     EXPORT int cudaGraphUpload##suffix(void *executable, void *handle) {                                               \
