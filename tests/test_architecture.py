@@ -67,7 +67,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.registry": VALUES | _rooms("backend backends.command backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry cases"),
     "simulator": VALUES,
-    "kernels": VALUES,
+    "kernels": VALUES | _rooms("simulator"),
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),

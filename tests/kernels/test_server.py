@@ -76,7 +76,7 @@ def strange_compiler(folder: Path, seconds: int) -> Iterator[None]:
         listening.bind(str(folder / SOCKET))
         listening.listen()
         server = subprocess.Popen(
-            [sys.executable, "-c", STRANGE, str(listening.fileno()), str(folder / "objects")],
+            [sys.executable, "-c", STRANGE, str(listening.fileno()), str(folder / "objects"), str(folder)],
             stdin=subprocess.PIPE,
             pass_fds=[listening.fileno()],
             env={**os.environ, KERNEL_SECONDS_VARIABLE: str(seconds)},

@@ -25,6 +25,8 @@ class Asked(IntEnum):
     """The content is a kernel's name; the answer is its object."""
     DECLARATIONS = 3
     """The answer is the text of the module without bodies of functions."""
+    TOOLKIT = 4
+    """The answer is where NVIDIA's compiler and headers are for the client: :mod:`quiesce.kernels.toolkits`."""
 
 
 class Packing(IntEnum):

@@ -1,6 +1,7 @@
-"""The compiler as a process: ``python -m quiesce.kernels.server SOCKET CACHE``.
+"""The compiler as a process: ``python -m quiesce.kernels.server SOCKET CACHE RUN``.
 
-``quiesce exec`` starts it when the first client connects, with the number of the socket that listens. Each client is
+``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of
+the cache and that of the run. Each client is
 served by a copy of the process. A copy that crashes, or that takes too long for a kernel, ends; its client takes that
 for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started
 it holds open.
@@ -13,6 +14,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 from pathlib import Path
 from typing import Final, NoReturn
@@ -21,13 +23,15 @@ from quiesce.kernels.compiler import prepare_compiler
 from quiesce.kernels.kept_objects import KeptObjects
 from quiesce.kernels.protocol import read_request
 from quiesce.kernels.service import Service
+from quiesce.kernels.toolkits import find_toolkit
 
 KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
 _KERNEL_SECONDS: Final = 300
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+_CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
 
 
-def serve(listening: socket.socket, cache: Path) -> None:
+def serve(listening: socket.socket, cache: Path, run: Path) -> None:
     """Serve clients until standard input ends."""
     prepare_compiler()
     kept = KeptObjects(cache)
@@ -39,15 +43,18 @@ def serve(listening: socket.socket, cache: Path) -> None:
         connection, _ = listening.accept()
         if not os.fork():
             listening.close()
-            _serve_client(connection, kept)
+            _serve_client(connection, kept, run)
         connection.close()
 
 
-def _serve_client(connection: socket.socket, kept: KeptObjects) -> NoReturn:
+def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> NoReturn:
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
-        service = Service(kept)
+        process, _, _ = _CREDENTIALS.unpack(
+            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        service = Service(kept, lambda: find_toolkit(process, run).text())
         while (request := read_request(connection)) is not None:
             signal.alarm(seconds)  # whose signal ends the process, wherever it is
             answer = service.answer(request)
@@ -61,10 +68,10 @@ def _serve_client(connection: socket.socket, kept: KeptObjects) -> NoReturn:
 
 
 def main(words: list[str]) -> None:
-    """Serve the socket whose number is the first word; the second is the folder of the cache."""
-    number, cache = words
+    """Serve the socket whose number is the first word; the others are the folders of the cache and of the run."""
+    number, cache, run = words
     with socket.socket(fileno=int(number)) as listening:
-        serve(listening, Path(cache))
+        serve(listening, Path(cache), Path(run))
 
 
 if __name__ == "__main__":

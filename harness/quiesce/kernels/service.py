@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -39,10 +40,10 @@ class Keeps(Protocol):
 
 
 class Service:
-    """The answers to one client."""
+    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler and headers are for it."""
 
-    def __init__(self, kept: Keeps) -> None:
-        self._kept = kept
+    def __init__(self, kept: Keeps, toolkit: Callable[[], str] = str) -> None:
+        self._kept, self._toolkit = kept, toolkit
         self._modules: dict[int, _Told] = {}
 
     def answer(self, request: Request) -> Answer | None:
@@ -58,6 +59,8 @@ class Service:
             return Answer(True, f"the compiler failed: {type(error).__name__}: {error}"[:500].encode())
 
     def _content(self, request: Request) -> bytes:
+        if request.asked is Asked.TOOLKIT:
+            return self._toolkit().encode("utf-8", "surrogateescape")
         told = self._modules.get(request.module)
         if told is None:
             raise RefusedKernel("its module is not known to the compiler")

@@ -34,6 +34,12 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
 """The libraries that vendors ship with a version of the runtime, as far as their handles are simulated, and what such a
 library needs: CuPy loads libnvJitLink before libcusparse."""
 
+COMPILERS: Final = (
+    *("libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"),
+    *("libnvJitLink.so.12", "libnvJitLink.so.13", "libnvJitLink.so"),
+)
+"""CUDA's compilers that programs load. Where kernels run, ours of these names keep PTX in place of machine code."""
+
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
 """The number after ``.so`` in their files' names is the release of the kernel's driver, as in ``libcuda.so.550.54.15``,
@@ -63,16 +69,18 @@ class Simulated:
         names = _OFFERED[self.flavour, self.version].split()
         return (*names, *dict.fromkeys(f"{name.partition('.so')[0]}.so" for name in names))
 
-    def served(self, *, redirects: bool = True) -> str:
+    def served(self, *, redirects: bool = True, kernels: bool = False) -> str:
         """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in.
 
-        ``redirects`` says whether one does for runtimes that are linked in statically, too.
+        ``redirects`` says whether one does for runtimes that are linked in statically, too, and ``kernels`` whether one
+        does for compilers.
         """
         named = {name.partition(".so")[0]: name for name in self.sonames}
         numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
         if self.flavour is Flavour.CUDA:
             lines.append(f"libcudart_static * {self.sonames[0] if redirects else '-'}\n")
+            lines += [f"{name} * +{name}.so\n" for name in ("libnvrtc", "libnvJitLink") if kernels]
         return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))
 
     def __str__(self) -> str:

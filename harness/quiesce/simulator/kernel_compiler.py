@@ -35,7 +35,7 @@ def kernels_can_run() -> bool:
 def kernel_compiler(folder: Path) -> Iterator[None]:
     """Let clients reach a compiler through ``folder`` for as long as the ``with`` lasts."""
     listening, (stop, stopped) = _listen(folder), socket.socketpair()
-    waiter = threading.Thread(target=_serve, args=(listening, stopped, cache_folder() / "kernels"), daemon=True)
+    waiter = threading.Thread(target=_serve, args=(listening, stopped, cache_folder() / "kernels", folder), daemon=True)
     waiter.start()
     try:
         yield
@@ -57,13 +57,13 @@ def _listen(folder: Path) -> socket.socket:
     return made
 
 
-def _serve(listening: socket.socket, stopped: socket.socket, cache: Path) -> None:
+def _serve(listening: socket.socket, stopped: socket.socket, cache: Path, run: Path) -> None:
     """Start the compiler when a client connects, and end it when nobody holds the other end of ``stopped``."""
     with listening:
         ready, _, _ = select.select([listening, stopped], [], [])
         if stopped in ready:
             return
-        words = [sys.executable, "-P", "-m", "quiesce.kernels.server", str(listening.fileno()), str(cache)]
+        words = [sys.executable, "-P", "-m", "quiesce.kernels.server", str(listening.fileno()), str(cache), str(run)]
         server = subprocess.Popen(  # noqa: S603 - a list, no shell
             words, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], start_new_session=True
         )

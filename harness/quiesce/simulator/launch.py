@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.errors import ConfigurationError
+from quiesce.flavour import Flavour
 from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.command_lines import read_command
-from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.flavours import COMPILERS, Simulated
 from quiesce.simulator.kernel_compiler import kernel_compiler
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
@@ -126,7 +127,12 @@ class Prepared:
 
 @contextmanager
 def prepare(
-    words: Sequence[str], simulated: Simulated, environment: Mapping[str, str], *, redirects: bool = True
+    words: Sequence[str],
+    simulated: Simulated,
+    environment: Mapping[str, str],
+    *,
+    redirects: bool = True,
+    kernels: bool = False,
 ) -> Iterator[Prepared]:
     """Write the libraries that a program needs, for as long as the ``with`` lasts.
 
@@ -140,8 +146,11 @@ def prepare(
     try:
         libraries = folder / "lib"
         libraries.mkdir()
-        write_lookalikes(libraries, runtime, simulated, command)
-        variables = loader_variables(folder, runtime, audit, simulated, environment, redirects=redirects)
+        compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
+        write_lookalikes(libraries, runtime, simulated, command, compilers)
+        variables = loader_variables(
+            folder, runtime, audit, simulated, environment, redirects=redirects, kernels=bool(compilers)
+        )
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -161,7 +170,8 @@ def run_program(
     does not take.
     """
     check_settings(settings)
-    with prepare(words, settings.simulated, environment, redirects=settings.redirects) as prepared:
+    how = {"redirects": settings.redirects, "kernels": settings.kernels}
+    with prepare(words, settings.simulated, environment, **how) as prepared:
         relay = SignalRelay()
         compiler = kernel_compiler(prepared.folder) if settings.kernels else nullcontext()
         with relay.listening(), compiler:

@@ -29,9 +29,10 @@ def loader_variables(
     environment: Mapping[str, str],
     *,
     redirects: bool = True,
+    kernels: bool = False,
 ) -> dict[str, str]:
     """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
-    (folder / "served").write_text(simulated.served(redirects=redirects), encoding="utf-8")
+    (folder / "served").write_text(simulated.served(redirects=redirects, kernels=kernels), encoding="utf-8")
     linked = str(link_folder(runtime, simulated))
     made = {
         "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),

@@ -36,6 +36,8 @@ class Loaded(enum.StrEnum):
     UNREDIRECTED = "unredirected"
     """A file has a CUDA runtime linked into it, or a part of one, which was left alone; in place of a client stands
     why."""
+    COMPILER = "compiler"
+    """A vendor's compiler was found at this path, and the run's own one was opened instead, which uses it."""
     UNHEARD = "unheard"
     """A program goes on without the module: a library that it starts with (the client here) needs more static
     thread-local storage than a loader with a module has, as ThreadSanitizer's. Only ``LD_LIBRARY_PATH`` leads to the

@@ -36,8 +36,12 @@ _State = tuple[int, int] | None
 """When a file or folder was changed, in nanoseconds, and its size in bytes; None where it does not exist."""
 
 
-def write_lookalikes(folder: Path, runtime: Path, simulated: Simulated, command: Command) -> None:
+def write_lookalikes(
+    folder: Path, runtime: Path, simulated: Simulated, command: Command, compilers: tuple[str, ...] = ()
+) -> None:
     """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under the names of what is simulated.
+
+    ``compilers`` are libraries of compilers that the runtime has as well.
 
     Raises :class:`quiesce.errors.UnreadableObject` for a program or module that is no readable ELF file.
     """
@@ -46,15 +50,14 @@ def write_lookalikes(folder: Path, runtime: Path, simulated: Simulated, command:
     if not interpreters:
         from quiesce.simulator.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
-        simulator = Simulator(runtime, simulated.libraries, simulated.offered)
+        simulator = Simulator(runtime, (*simulated.libraries, *compilers), simulated.offered)
         clients = _clients(programs, command.program, simulator, library_path)
         if clients:
             write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
             return
         interpreters, programs = likely_interpreters(command), ()
-    kept = _Kept(
-        Command(command.program, programs, interpreters, command.environment), runtime, simulated, library_path
-    )
+    planned = Command(command.program, programs, interpreters, command.environment)
+    kept = _Kept(planned, runtime, simulated, library_path, compilers)
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -90,12 +93,13 @@ class _Kept:
         runtime: Path,
         simulated: Simulated,
         library_path: list[str],
+        compilers: tuple[str, ...],
     ) -> None:
-        self._command = command
+        self._command, self._compilers = command, compilers
         self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
         self._runtime, self._simulated, self._library_path = runtime, simulated, library_path
         own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
-        asked = repr((command.programs, self._packages, runtime, simulated, library_path, own))
+        asked = repr((command.programs, self._packages, runtime, simulated, library_path, compilers, own))
         self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
@@ -111,7 +115,7 @@ class _Kept:
         modules_of = {interpreter: gpu_modules(packages) for interpreter, packages in self._packages.items()}
         installed = {path.name for modules in modules_of.values() for path in modules.looked_at}
         offered = tuple(name for name in self._simulated.offered if name not in installed)
-        simulator = Simulator(self._runtime, self._simulated.libraries, offered)
+        simulator = Simulator(self._runtime, (*self._simulated.libraries, *self._compilers), offered)
         processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
         looked_at = frozenset(command.programs)
         for interpreter, modules in modules_of.items():

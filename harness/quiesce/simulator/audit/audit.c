@@ -10,6 +10,7 @@
 
 #include <link.h>
 
+#include "provided.h"
 #include "redirect.h"
 #include "restart.h"
 #include "run.h"
@@ -53,6 +54,20 @@ static char *searched_first(const char *name) {
     return path;
 }
 
+/* Return what is opened in place of a compiler. NULL: it is not there, and the loader goes on to the next place. Where
+   it is nowhere, ours says what to install. Only ours gets the vendor's, and opens it where it was witnessed. */
+static const char *compiler_instead(const char *name, const char *stands_in, unsigned int flag) {
+    if (is_same(base_name(last_client), SIMULATOR_NAME)) return name;
+    int is_path = base_name(name) != name;
+    if (!is_path && flag == LA_SER_ORIG) return name;
+    int is_last = flag == LA_SER_DEFAULT;
+    if (!is_last && (run_has(name) || !is_file(name))) return flag == LA_SER_ORIG ? name : NULL;
+    if (!run_has(name) && is_file(name)) witness("compiler", name, last_client);
+    const char *path = library_of_run("", base_name(name));
+    if (!path) path = library_of_run("", stands_in);
+    return path ? path : name;
+}
+
 /* The cookie of an object is the address of its link map, as the loader has set it. */
 static const char *client_of(uintptr_t *cookie) {
     const struct link_map *map = (const struct link_map *)*cookie;
@@ -60,10 +75,12 @@ static const char *client_of(uintptr_t *cookie) {
 }
 
 SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag) {
+    const char *stands_in;
     char *other = NULL;
+    if (flag == LA_SER_ORIG) last_client = client_of(cookie);
+    if (served_as(name, &stands_in) == COMPILER) return (char *)compiler_instead(name, stands_in, flag);
     if (run_has(name)) return (char *)name;
     if (flag == LA_SER_ORIG) {
-        last_client = client_of(cookie);
         other = searched_first(name);
     } else if (flag == LA_SER_DEFAULT) {
         // found nowhere: a program that sets LD_LIBRARY_PATH for a child leaves out the run's folder
@@ -102,9 +119,11 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
         return 0;
     }
     service answer = served_as(map->l_name, &stands_in);
+    if (answer == NO_RUNTIME && !run_has(map->l_name)) answer = served_as(soname_of(map), &stands_in);
+    if (answer == COMPILER) return 0;
     if (run_has(map->l_name)) {
         if (answer != NO_RUNTIME) witness(answer == SERVED ? "own" : "other", base_name(map->l_name), last_client);
-    } else if (answer != NO_RUNTIME || served_as(soname_of(map), &stands_in) != NO_RUNTIME) {
+    } else if (answer != NO_RUNTIME) {
         witness("real", map->l_name, last_client);
     } else if (space == LM_ID_BASE) {
         redirect_look_at(map, map->l_name);

@@ -4,7 +4,8 @@
 #include "run.h"
 #include "system.h"
 
-/* A line of the table: "libcudart 12 libcudart.so.12"; "*" is any number, "-" is nobody. The first that fits counts. */
+/* A line of the table: "libcudart 12 libcudart.so.12"; "*" is any number, "-" is nobody, and "+" comes before the name
+   of a compiler. The first that fits counts. */
 typedef struct {
     const char *beginning, *number, *stands_in;
 } row;
@@ -69,6 +70,10 @@ service served_as(const char *name, const char **stands_in) {
         const char *ending = ending_of(base, rows[each].beginning);
         if (ending && has_number(ending, rows[each].number)) {
             *stands_in = rows[each].stands_in;
+            if (**stands_in == '+') {
+                ++*stands_in;
+                return COMPILER;
+            }
             return is_same(*stands_in, "-") ? NOT_SERVED : SERVED;
         }
     }

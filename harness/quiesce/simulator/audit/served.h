@@ -1,10 +1,11 @@
-/* Which libraries are a vendor's runtime or driver, and which of the run's own stands for each. */
+/* Which libraries are a vendor's runtime, driver or compiler, and which of the run's own stands for each. */
 #pragma once
 
 /* Read the run's table, which harness/quiesce/simulator/flavours.py writes. */
 void served_read(void);
 
-typedef enum { NO_RUNTIME, SERVED, NOT_SERVED } service;
+/* COMPILER: one whose results are to be other than on a device, and that needs the vendor's own. */
+typedef enum { NO_RUNTIME, SERVED, NOT_SERVED, COMPILER } service;
 
 /* Say what a library is by its name, which may have a folder before it; give the name of the one that stands for it. */
 service served_as(const char *name, const char **stands_in);

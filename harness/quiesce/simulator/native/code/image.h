@@ -61,5 +61,8 @@ struct architectures image_elf_architectures(const char *image, size_t bytes, in
 // others. It becomes the caller's. NULL: there is none, or none that can be unpacked.
 char *image_code(const char *image, int device, size_t *bytes);
 
+// A copy of the PTX within a fatbin, unpacked, the best for the device; the caller's. NULL: there is none.
+char *image_ptx(const char *fatbin, size_t room, int device, size_t *bytes);
+
 // How long a bundle of code objects is, within `room`, and the first of these; 0: it is none, damaged, or compressed.
 size_t image_bundle(const char *image, size_t room, const char **code, size_t *code_bytes);

@@ -94,3 +94,12 @@ char *image_code(const char *image, int device, size_t *bytes) {
     char *copy = *bytes ? calloc(1, *bytes + 1) : NULL;
     return copy ? memcpy(copy, image, *bytes) : NULL;
 }
+
+static int rank_of_ptx(const struct fatbin_entry *entry, int device) {
+    return entry->kind == ENTRY_PTX ? rank_of(entry, device) : 0;
+}
+
+char *image_ptx(const char *fatbin, size_t room, int device, size_t *bytes) {
+    struct fatbin_part best = fatbin_best(fatbin, room, device, rank_of_ptx);
+    return best.content ? copy_of(&best, bytes) : NULL;
+}

@@ -1,23 +1,11 @@
-// Linking by the driver: recorded, not computed. The image that comes out holds its inputs, so that as a module it has
-// the functions and variables that they have; where one of them can't be looked through, neither can it.
+// Linking by the driver: recorded, not computed.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "code/link_inputs.h"
 #include "machine/status.h"
-
-// Kinds of inputs, of both vendors (CUjitInputType, hipJitInputType).
-enum link_input {
-    LINK_CUBIN,
-    LINK_PTX,
-    LINK_FATBINARY,
-    LINK_OBJECT,
-    LINK_LIBRARY,
-    LINK_NVVM,
-    LINK_BITCODE = 100,
-    LINK_SPIRV = 103,
-};
 
 enum status link_create(uint64_t *handle);
 

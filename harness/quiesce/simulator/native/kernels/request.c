@@ -12,7 +12,7 @@
 
 #include "machine/settings.h"
 
-enum request_kind { REQUEST_MODULE = 1, REQUEST_KERNEL, REQUEST_DECLARATIONS };
+enum request_kind { REQUEST_MODULE = 1, REQUEST_KERNEL, REQUEST_DECLARATIONS, REQUEST_TOOLKIT };
 enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 
 // As server.py has them. A module is told of once on each connection, and has no answer.
@@ -46,22 +46,27 @@ void requests_close(void) {
     told = NULL;
 }
 
-// The folder's path may be longer than the address of a socket can be.
-static bool connect_to_compiler(void) {
+// The folder's path may be longer than the address of a socket can be. Returns -1 where nobody listens.
+static int connect_through(const char *folder_path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (connection >= 0) return true;
-    if (!told) told = malloc(MODULES_MAX * sizeof *told);
-    int folder = open(settings.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int folder = open(folder_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/kernels", folder);
-    bool connected = told && folder >= 0 && connection >= 0 &&
-                     !connect(connection, (struct sockaddr *)&address, sizeof address);
+    bool connected = folder >= 0 && made >= 0 && !connect(made, (struct sockaddr *)&address, sizeof address);
     if (folder >= 0) close(folder);
-    if (!connected) disconnect();
-    return connected;
+    if (connected) return made;
+    if (made >= 0) close(made);
+    return -1;
 }
 
-static bool send_bytes(const void *content, size_t bytes) {
+static bool connect_to_compiler(void) {
+    if (connection >= 0) return true;
+    if (!told) told = malloc(MODULES_MAX * sizeof *told);
+    connection = told ? connect_through(settings.folder) : -1;
+    return connection >= 0;
+}
+
+static bool send_bytes(int connection, const void *content, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t sent = send(connection, (const char *)content + done, bytes - done, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
@@ -71,7 +76,7 @@ static bool send_bytes(const void *content, size_t bytes) {
     return true;
 }
 
-static bool receive_bytes(void *content, size_t bytes) {
+static bool receive_bytes(int connection, void *content, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = recv(connection, (char *)content + done, bytes - done, 0);
         if (got < 0 && errno == EINTR) continue;
@@ -85,7 +90,7 @@ static bool receive_bytes(void *content, size_t bytes) {
 
 static bool send_request(enum request_kind kind, const struct ptx *ptx, const char *content, size_t bytes) {
     struct request_header header = {kind, (uint32_t)ptx->packing, ptx->identity, bytes, ptx->plain_bytes};
-    return send_bytes(&header, sizeof header) && send_bytes(content, bytes);
+    return send_bytes(connection, &header, sizeof header) && send_bytes(connection, content, bytes);
 }
 
 static bool send_module(const struct ptx *ptx) {
@@ -102,32 +107,48 @@ static struct answer refuse(const char *why) {
     return (struct answer){true, content, content ? strlen(content) : 0};
 }
 
-static struct answer receive_answer(void) {
+// False: the connection has ended, and the answer is why.
+static bool receive_answer(int connection, struct answer *answer) {
     struct answer_header header;
-    if (!receive_bytes(&header, sizeof header) || header.bytes > ANSWER_BYTES_MAX) {
-        disconnect();
-        return refuse("the compiler ended, or took too long, while it compiled this kernel");
+    if (!receive_bytes(connection, &header, sizeof header) || header.bytes > ANSWER_BYTES_MAX) {
+        *answer = refuse("the compiler ended, or took too long, while it compiled this kernel");
+        return false;
     }
-    struct answer answer = {header.kind != ANSWER_CONTENT, malloc(header.bytes + 1), header.bytes};
-    if (answer.content && receive_bytes(answer.content, answer.bytes)) {
-        answer.content[answer.bytes] = 0;
-        return answer;
+    *answer = (struct answer){header.kind != ANSWER_CONTENT, malloc(header.bytes + 1), header.bytes};
+    if (answer->content && receive_bytes(connection, answer->content, answer->bytes)) {
+        answer->content[answer->bytes] = 0;
+        return true;
     }
-    free(answer.content);
-    disconnect();
-    return refuse("the compiler ended while it answered");
+    free(answer->content);
+    *answer = refuse("the compiler ended while it answered");
+    return false;
 }
 
 static struct answer ask(enum request_kind kind, const struct ptx *ptx, const char *name) {
     for (unsigned attempt = 0; attempt < 2; attempt++) {  // an old connection may have ended since the last request
         bool sent = connect_to_compiler() && send_module(ptx) && send_request(kind, ptx, name, strlen(name));
-        if (sent) return receive_answer();
-        disconnect();
+        struct answer answer;
+        bool received = sent && receive_answer(connection, &answer);
+        if (!received) disconnect();
+        if (sent) return answer;
     }
     return refuse("the compiler of kernels can't be reached");
 }
 
 struct answer request_kernel(const struct ptx *ptx, const char *name) { return ask(REQUEST_KERNEL, ptx, name); }
+
+// On a connection of its own, for the caller has not the lock.
+struct answer request_toolkit(void) {
+    struct request_header header = {.kind = REQUEST_TOOLKIT};
+    struct answer answer;
+    int own = connect_through(settings.folder);
+    if (own < 0 || !send_bytes(own, &header, sizeof header))
+        answer = refuse("NVRTC was not found: the compiler of kernels, which looks for it, can't be reached");
+    else
+        receive_answer(own, &answer);
+    if (own >= 0) close(own);
+    return answer;
+}
 
 char *ptx_declarations(const struct ptx *ptx) {
     if (ptx->packing == PACKED_PLAIN) return strndup(ptx->content, ptx->bytes);

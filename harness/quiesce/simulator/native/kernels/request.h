@@ -15,4 +15,7 @@ struct answer {
 // The object of a kernel.
 struct answer request_kernel(const struct ptx *ptx, const char *name);
 
+// Where the vendor's compiler and headers are for this process, in lines (compilers/toolkit.c). It needs no lock.
+struct answer request_toolkit(void);
+
 void requests_close(void);

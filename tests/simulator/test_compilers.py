@@ -1,0 +1,182 @@
+"""Compilers that programs load: NVRTC, found without being told, and nvJitLink. Both give PTX for machine code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from quiesce.errors import BackendUnavailable
+from quiesce.simulator.build import find_compiler, require_platform
+from quiesce.simulator.kernel_compiler import kernels_can_run
+
+pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="it needs pip install 'quiesce[kernels]'")
+
+COMPILE: Final = """
+import ctypes, sys
+nvrtc = ctypes.CDLL(sys.argv[1])
+
+def compile(source, *options):
+    program, bytes_ = ctypes.c_void_p(), ctypes.c_size_t()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernel.cu", 0, None, None) == 0
+    given = (ctypes.c_char_p * len(options))(*options)
+    status = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    results = [str(status)]
+    for what in ("ProgramLog", "PTX", "CUBIN", "LTOIR"):
+        if getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(bytes_)):
+            results.append("refused")
+            continue
+        place = ctypes.create_string_buffer(bytes_.value + 1)
+        assert getattr(nvrtc, f"nvrtcGet{what}")(program, place) == 0
+        results.append(place.value.decode())
+        assert bytes_.value in (0, len(place.value) + 1), what
+    assert nvrtc.nvrtcDestroyProgram(ctypes.byref(program)) == 0
+    return results
+"""
+LINK: Final = """
+import ctypes
+linker = ctypes.CDLL("libnvJitLink.so.12")
+driver = ctypes.CDLL("libcuda.so.1")
+handle, size = ctypes.c_void_p(), ctypes.c_size_t()
+options = (ctypes.c_char_p * 1)(b"-arch=sm_80")
+assert linker.__nvJitLinkCreate_12_4(ctypes.byref(handle), 1, options) == 0
+HEAD = b".version 8.0\\n.target sm_80\\n.address_size 64\\n"
+CALLER = HEAD + b'''.extern .func (.param .b32 result) seven();
+.visible .entry write(.param .u64 to) {
+    .reg .b64 %rd<2>; .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [to];
+    { .param .b32 got; call (got), seven; ld.param.b32 %r1, [got]; }
+    st.global.u32 [%rd1], %r1; ret; }'''
+CALLED = HEAD + b'''.visible .func (.param .b32 result) seven() {
+    .reg .b32 %r<2>; mov.u32 %r1, 7; st.param.b32 [result], %r1; ret; }'''
+LTO = b"\\xed\\x43\\x4e\\x7f" + bytes(100)
+assert linker.nvJitLinkAddData(handle, 3, LTO, len(LTO), b"optimized") == 5
+assert linker.nvJitLinkGetErrorLogSize(handle, ctypes.byref(size)) == 0
+log = ctypes.create_string_buffer(size.value)
+assert linker.nvJitLinkGetErrorLog(handle, log) == 0
+print(log.value.decode())
+for kind, text in ((2, CALLER), (10, CALLED)):
+    assert linker.nvJitLinkAddData(handle, kind, text, len(text), b"text") == 0
+assert linker.nvJitLinkComplete(handle) == 0
+assert linker.nvJitLinkGetLinkedCubinSize(handle, ctypes.byref(size)) == 0
+cubin = ctypes.create_string_buffer(size.value)
+assert linker.nvJitLinkGetLinkedCubin(handle, cubin) == 0
+assert linker.nvJitLinkDestroy(ctypes.byref(handle)) == 0
+
+module, function, context, block = (ctypes.c_void_p() for _ in range(4))
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and driver.cuCtxSetCurrent(context) == 0
+assert driver.cuModuleLoadData(ctypes.byref(module), cubin) == 0
+assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"write") == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(4)) == 0
+arguments = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+assert driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, arguments, None) == 0
+number = ctypes.c_int()
+assert driver.cuMemcpyDtoH_v2(ctypes.byref(number), block, ctypes.c_size_t(4)) == 0
+assert driver.cuMemFree_v2(block) == 0
+assert driver.cuDevicePrimaryCtxRelease(0) == 0
+print(number.value)
+"""
+
+
+def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on a simulated CUDA 12, with all that it says."""
+    words = [sys.executable, "-m", "quiesce.cli.main", "exec", "--kernels", "run", "--flavour", "cuda:12", "--"]
+    return subprocess.run(
+        [*words, sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1", **variables},
+    )
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages with a library that stands in for NVRTC, as NVIDIA's package has it."""
+    folder = tmp_path_factory.mktemp("packages")
+    library = folder / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+    library.parent.mkdir(parents=True)
+    try:
+        require_platform()
+        compiler = find_compiler()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    source = Path(__file__).with_name("stand_in_nvrtc.c")
+    subprocess.run([*compiler, "-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.12", "-o", library, source], check=True)
+    return folder
+
+
+def compiled(packages: Path, program: str, library: str = "libnvrtc.so.12") -> str:
+    search = f"{packages}:{os.environ.get('PYTHONPATH', '')}"
+    done = run(COMPILE + program, library, PYTHONPATH=search)
+    assert "Traceback" not in done.stderr, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_program_gets_ptx_in_place_of_machine_code(packages: Path) -> None:
+    said = compiled(
+        packages,
+        """
+for options in ([b"-arch=sm_90a"], [b"--gpu-architecture", b"sm_86"], [b"-arch=compute_70"], [b"-dlto"]):
+    status, _, ptx, cubin, lto = compile(b"", b"-DX=sm_1", *options)
+    print(ptx.splitlines()[0], "|", ptx.splitlines()[4].partition(" -I")[0], "|", cubin == ptx, lto == ptx, status)
+""",
+    )
+    mark = "// Compiled for a device that quiesce simulates"
+    assert said.splitlines()[:4] == [
+        f"{mark} | // -DX=sm_1 -arch=compute_90a | True False 0",
+        f"{mark} | // -DX=sm_1 --gpu-architecture compute_86 | True False 0",
+        f"{mark} | // -DX=sm_1 -arch=compute_70 | False False 0",
+        f"{mark} | // -DX=sm_1 -rdc=true | False True 0",
+    ]
+
+
+def test_a_library_that_is_named_by_its_path_is_that_one(packages: Path, tmp_path: Path) -> None:
+    there = tmp_path / "elsewhere" / "libnvrtc.so.12"
+    there.parent.mkdir()
+    there.write_bytes((packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12").read_bytes())
+    done = run(COMPILE + "print(compile(b'', b'-arch=sm_80')[3].splitlines()[4])", str(there))
+    assert done.stdout.startswith("// -arch=compute_80"), done.stdout + done.stderr
+
+
+def test_folders_of_headers_come_along(packages: Path) -> None:
+    header = packages / "nvidia" / "cuda_runtime" / "include" / "cuda_fp16.h"
+    said = compiled(packages, "print(compile(b'fails')[1])")
+    assert said.startswith("kernel.cu(1): catastrophic error")
+    assert "quiesce: if the header is one of CUDA's, run" in said
+    assert "-m pip install nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12" in said
+    header.parent.mkdir(parents=True)
+    header.touch()
+    try:
+        assert f"// -I{header.parent}" in compiled(packages, "print(compile(b'')[2])")
+    finally:
+        header.unlink()
+
+
+@pytest.mark.skipif("CUDA_PATH" in os.environ, reason="it is for a machine without CUDA's toolkit")
+def test_without_nvrtc_the_log_says_what_to_install() -> None:
+    done = run(COMPILE + "print(compile(b'', b'-arch=sm_80'))", "libnvrtc.so.11.2")
+    if "['0'" in done.stdout:
+        pytest.skip("NVRTC is installed here")
+    wanted = f"NVRTC (libnvrtc.so.11.2) is not installed; run {sys.executable} -m pip install nvidia-cuda-nvrtc-cu11"
+    assert done.stdout.startswith(f"['6', 'quiesce: {wanted}\\n', 'refused', "), done.stdout + done.stderr
+    assert f"quiesce: {wanted}\n" in done.stderr
+
+
+def test_without_kernels_that_run_a_client_has_the_vendors_own(packages: Path) -> None:
+    library = packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+    program = "import ctypes, sys; print(hasattr(ctypes.CDLL(sys.argv[1]), 'nvrtcGetCUBIN'))"
+    words = [sys.executable, "-m", "quiesce.cli.main", "exec", "--kernels", "off", "--", sys.executable, "-c", program]
+    done = subprocess.run([*words, str(library)], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[0] == "False"  # which the one that stands in has not
+
+
+def test_texts_that_are_linked_call_each_other() -> None:
+    done = run(LINK)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[:2] == ["optimized is LTO-IR, which quiesce can't execute; compile it to PTX", "7"]
