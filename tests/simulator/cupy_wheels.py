@@ -50,6 +50,8 @@ RELEASES: Final = {
     ),
     "cupy-rocm-7-0==14.2.0": Release("hip:7", True, False, 2, says_of_memory="False True"),
     "cupy-cuda12x==12.3.0": Release("cuda:12", False, False, 2),
+    "cupy-cuda12x==14.2.0": Release("cuda:12", False, False, 1, says_of_memory="True False"),
+    "cupy-cuda13x==14.2.0": Release("cuda:13", False, False, 1, says_of_memory="True False"),
 }
 
 

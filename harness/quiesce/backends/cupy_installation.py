@@ -16,7 +16,7 @@ from quiesce.errors import BackendUnavailable
 
 REMEDY: Final = (
     "install one CuPy for the machine's driver: pip install 'quiesce[cupy-cuda12]', 'quiesce[cupy-cuda13]' or "
-    "'quiesce[cupy-rocm]'"
+    "'quiesce[cupy-rocm]'; on a machine without a GPU, the first, and write 'quiesce exec --' before the command"
 )
 _WITHOUT_GPU: Final = "on a machine without a GPU, write 'quiesce exec --' before the command"
 _DRIVER_REMEDY: Final = (
