@@ -27,15 +27,32 @@ def claims(verdict: Verdict) -> dict[str, str]:
 
 
 def test_an_executed_case_exercises_what_it_needs_and_tests() -> None:
-    assert claims(Verdict.PASSED) == {
+    told = claims(Verdict.PASSED)
+    assert told.pop("alignment").startswith("the backend states that addresses are multiples of 1 byte")
+    assert told == {
         "capability 'tape'": "no request that needs it was served",
         "promise 'flat-cost'": "no case tests it",
     }
 
 
+def test_addresses_of_any_alignment_are_told() -> None:
+    stated = replace(DESCRIPTION, alignment_bytes=16)
+    gaps = claims_not_exercised(stated, [CASE], [PASSED], {Capability.MEMORY: 3})
+    assert "alignment" not in {gap.what for gap in gaps}
+    assert not {gap.what for gap in claims_not_exercised(DESCRIPTION, [CASE], [PASSED], {})} & {"alignment"}
+
+
+def test_every_allocation_tests_the_limit() -> None:
+    limited = replace(DESCRIPTION, promises=frozenset({Promise.CAPACITY_LIMIT}))
+    for served, told in ({Capability.MEMORY: 1}, False), ({}, True):
+        gaps = claims_not_exercised(limited, [CASE], [PASSED], served)
+        assert ("promise 'capacity-limit'" in {gap.what for gap in gaps}) is told
+
+
 def test_a_case_that_is_not_executed_exercises_nothing() -> None:
     told = claims(Verdict.UNSUPPORTED)
     assert set(told) == {
+        "alignment",
         "capability 'capacity'",
         "capability 'tape'",
         "promise 'flat-cost'",

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=operation_count,
         default=OPERATIONS_DEFAULT,
         metavar="N",
-        help=f"how many to perform in valid sequences, and again in hostile ones (default: {OPERATIONS_DEFAULT:,})",
+        help=f"how many to perform at least in valid and again in hostile sequences (default: {OPERATIONS_DEFAULT:,})",
     )
     parser.add_argument(
         "--report",

@@ -1,10 +1,41 @@
-"""What a person who interrupts a command is told: where it was, for a backend may hang, and how to go on."""
+"""Ends of a command from outside, and what a person is told then: where it was, since a backend may hang."""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 HINT: Final = "if a backend hangs, --backend served:NAME ends it and names the request"
+_SIGNALS: Final = tuple(
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has the first one only
+)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does inside the ``with``, so that reports are written and drivers end.
+
+    Signals that are ignored (``nohup``) or that somebody else takes are left alone. So are all outside the main thread.
+    """
+    usual = []
+    if threading.current_thread() is threading.main_thread():
+        usual = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in usual:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in usual:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt
 
 
 def describe_interruption(interruption: KeyboardInterrupt) -> str:

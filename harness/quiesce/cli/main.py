@@ -16,7 +16,7 @@ from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
-from quiesce.cli.interruption import describe_interruption
+from quiesce.cli.interruption import describe_interruption, interrupted_by_signals
 from quiesce.errors import QuiesceError
 
 COMMANDS: Final = {
@@ -141,6 +141,8 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
             from quiesce.cli.kept_back import kept_back
 
             stack.enter_context(kept_back(console, getattr(parsed, "report", None)))
+        if command != "exec":  # which gives signals to its program
+            stack.enter_context(interrupted_by_signals())
         code: ExitCode = parsed.function(parsed, console)
     return code
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from quiesce.amounts import counted
-from quiesce.backend import Capability, Description
+from quiesce.backend import Capability, Description, Promise
 from quiesce.cases.case import Case
 from quiesce.conformance.result import Gap
 from quiesce.generation.campaign import CampaignResult
 from quiesce.results import Result, Verdict
 
+_NO_ALIGNMENT: Final = (
+    "the backend states that addresses are multiples of 1 byte, so none was checked; "
+    "state `alignment_bytes` in its Description, or `alignment` in a driver program's reply to `hello`"
+)
+
 
 def claims_not_exercised(
     description: Description, cases: Sequence[Case], corpus: Sequence[Result], served: Mapping[Capability, int]
 ) -> Iterator[Gap]:
-    """Yield capabilities of which no request was served and promises that no executed case tests."""
+    """Yield capabilities of which no request was served, promises that nothing tested, and addresses of any alignment.
+
+    ``capacity-limit`` needs no case: every allocation is judged by it.
+    """
     executed = {result.case for result in corpus if result.verdict.executed}
     ran = [case for case in cases if case.identifier in executed]
     needed = frozenset(capability for case in ran for capability in case.needs)
@@ -24,6 +33,10 @@ def claims_not_exercised(
     for capability in sorted(description.capabilities - needed):
         if not served.get(capability):
             yield Gap(f"capability '{capability}'", "no request that needs it was served")
+    if served.get(Capability.MEMORY):
+        tested |= {Promise.CAPACITY_LIMIT}
+        if description.alignment_bytes == 1:
+            yield Gap("alignment", _NO_ALIGNMENT)
     for promise in sorted(description.promises - tested):
         named = sum(promise in case.promises for case in cases)
         why = "no case tests it" if not named else f"none of {counted(named, 'case')} that test it was executed"

@@ -76,7 +76,8 @@ def run_conformance(
 ) -> Conformance:
     """Run everything on a backend and return what came of it; a misbehaving backend is never an exception.
 
-    ``operations`` are performed in valid sequences, and as many in hostile ones. ``cases`` None is the corpus that
+    At least ``operations`` are performed in valid sequences, and as many in hostile ones; a sequence that has begun is
+    finished. ``cases`` None is the corpus that
     comes with quiesce. ``name`` is what the backend is installed as, for the commands that reproduce a finding.
     ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
     (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them). ``trials_max`` is as for
