@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -43,13 +43,17 @@ CONTEXT: Final = np.dtype(
     {
         "names": [
             *("grid", "block", "block_index", "dynamic", "shared_base", "parameters"),
-            *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace"),
+            *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace", "frames"),
         ],
-        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8"],
+        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8", "u8"],
     }
 )
 READY, WAITING, DONE = range(3)
 ARRIVE, YIELD = 5, 70
+
+
+tuned = [False]
+"""Whether kernels are compiled as those are that are launched often: a fixture runs each test both ways."""
 
 
 class Trapped(Exception):
@@ -150,7 +154,7 @@ class Kernel:
     """One kernel, loaded. Variables of its module are arrays, by name."""
 
     def __init__(self, text: str, entry: str, variables: dict[str, np.ndarray[Any, Any]] | None = None) -> None:
-        code = compile_kernel(Module(text), entry)
+        code = compile_kernel(Module(text), entry, tuned[0])
         for name in _undefined_symbols(code):
             address = find_helper(name)
             assert address, f"'{name}' is called, but there is no such function"
@@ -163,6 +167,9 @@ class Kernel:
             self._numbers("info", 7)
         )
         self.sites = self._numbers("info", 9)[7]
+        self.array_bytes, states = self._numbers("info", 11)[9:]
+        self.states = np.array(self._numbers("states", 2 * states), "u4").view("i4").reshape(-1, 2)
+        self.together = b"quiesce_kernel_together\0" in code
         self._parameters = self._numbers("parameters", 2 * count)
         self._set_variables(variables or {}, self._numbers("info", 9)[8])
 
@@ -200,6 +207,8 @@ class Kernel:
         context["shared_base"] = -(-shared.ctypes.data // 64) * 64
         context["shared_bytes"] = self.shared_bytes + dynamic_shared_bytes
         context["parameters"] = block_memory.ctypes.data
+        frames = np.zeros(self.array_bytes + 64, "u1")
+        context["frames"] = frames.ctypes.data
         for z, y, x in itertools.product(*(range(size) for size in reversed(sizes))):
             context["block_index"] = (x, y, z)
             self._run_block(context)
@@ -207,11 +216,40 @@ class Kernel:
     def _run_block(self, context: np.ndarray[Any, Any]) -> None:
         if self.waits:
             function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(self._address("thread"))
-            Block(context, self.frame_bytes, function).run()
+            block = Block(context, self.frame_bytes, function)
+            if not self.together or self._run_together(context, block, 0):
+                block.run(lambda: self._again(context, block))
             return
         status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._address("block"))(context.ctypes.data)
         if status:
             raise Trapped(status)
+
+    def _again(self, context: np.ndarray[Any, Any], block: Block) -> None:
+        """Run threads that are all at one barrier together."""
+        states = np.unique(block.threads["state"])
+        ready = (block.threads["status"] == READY).all() and len(states) == 1 and int(states[0])
+        if self.together and ready and self.states[int(states[0]) - 1][1] >= 0:
+            self._run_together(context, block, int(states[0]))
+
+    def _run_together(self, context: np.ndarray[Any, Any], block: Block, state: int) -> bool:
+        """Run all threads of a block from a state on; say whether each has to go on by itself then."""
+        arguments = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+        function = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(self._address("together"))
+        end = function(context.ctypes.data, int(context["frames"][0]), state)
+        if end < 0:
+            raise Trapped(end)
+        threads = block.threads
+        if not end:
+            threads["status"] = DONE
+            return False
+        frames = (ctypes.c_int32 * len(threads)).from_address(int(context["frames"][0]))
+        for number, state in enumerate(frames):
+            thread = threads[number]
+            waits = state > 0 and self.states[state - 1][1] >= 0
+            operation, barrier = self.states[state - 1].tolist() if waits else (0, 0)
+            thread["status"] = DONE if state < 0 else WAITING if operation else READY
+            thread["state"], thread["operation"], thread["b"], thread["c"] = max(state, 0), operation, barrier, 0
+        return True
 
 
 def _three(size: int | Sequence[int]) -> list[int]:
@@ -234,8 +272,8 @@ class Block:
         self._function = function
         self._arrived: Counter[int] = Counter()
 
-    def run(self) -> None:
-        """Run all threads to their ends."""
+    def run(self, passed: Callable[[], None]) -> None:
+        """Run all threads to their ends; ``passed`` is called after each barrier."""
         threads = self.threads
         while (threads["status"] != DONE).any():
             ready = np.flatnonzero(threads["status"] == READY)
@@ -244,13 +282,16 @@ class Block:
                 status = self._function(self._context.ctypes.data, address)
                 if status < 0:
                     raise Trapped(status)
+                threads[number]["operation"] = status
                 if status == ARRIVE:
                     self._arrived[int(threads[number]["b"])] += 1
                 threads[number]["status"] = DONE if not status else READY if status in (ARRIVE, YIELD) else WAITING
             warps = [threads[start : start + 32] for start in range(0, len(threads), 32)]
             resolved = [_resolve_warp(warp) for warp in warps]
-            if not len(ready) and not any(resolved) and not self._resolve_barriers():
-                raise Deadlocked
+            if not len(ready) and not any(resolved):
+                if not self._resolve_barriers():
+                    raise Deadlocked
+                passed()
 
     def _resolve_barriers(self) -> bool:
         threads = self.threads

@@ -110,29 +110,29 @@ def mutated(text: str, generator: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_hostile_text_is_refused(seed: int) -> None:
+def test_hostile_text_is_refused(seed: int, tuned: bool) -> None:
     """Whatever comes is translated to something valid, or refused: nothing else is raised."""
     generator = random.Random(seed)
     original = kernel_around(MUTATED, ["u32"], ["u32"])
     refused = 0
     for _ in range(250):
         try:
-            translate_kernel(Module(mutated(original, generator)), "k")
+            translate_kernel(Module(mutated(original, generator)), "k", tuned)
         except RefusedKernel:
             refused += 1
     assert 50 < refused < 250
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_hostile_text_that_is_translated_is_valid(seed: int) -> None:
+def test_hostile_text_that_is_translated_is_valid(seed: int, tuned: bool) -> None:
     generator = random.Random(1000 + seed)
     original = kernel_around(MUTATED, ["u32"], ["u32"])
     compiled = 0
     while compiled < 3:
         try:
             module = Module(mutated(original, generator))
-            translate_kernel(module, "k")
+            translate_kernel(module, "k", tuned)
         except RefusedKernel:
             continue
-        assert compile_kernel(module, "k").startswith(b"\x7fELF")
+        assert compile_kernel(module, "k", tuned).startswith(b"\x7fELF")
         compiled += 1

@@ -26,10 +26,10 @@ STRANGE = """
 import os, sys
 from quiesce.kernels import server, service
 usual = service.compile_kernel
-def compile_kernel(module, name):
+def compile_kernel(module, name, tuned):
     while name == "hang":
         pass
-    return os.abort() if name == "crash" else usual(module, name)
+    return os.abort() if name == "crash" else usual(module, name, tuned)
 service.compile_kernel = compile_kernel
 server.main(sys.argv[1:])
 """

@@ -14,9 +14,9 @@ from quiesce.kernels.ptx.module import FunctionText, Module
 _NAME: Final = re.compile(r"[\w$]+")
 
 
-def kernel_key(module: Module, entry: str) -> str:
+def kernel_key(module: Module, entry: str, tuned: bool = False) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    digest = hashlib.sha256(f"{_own_sources()}\0{describe_target()}\0{entry}\0{module.declarations}".encode())
+    digest = hashlib.sha256(f"{_own_sources()}\0{describe_target()}\0{tuned}\0{entry}\0{module.declarations}".encode())
     waiting = [module.find(entry)]
     seen = {entry}
     while waiting:

@@ -27,6 +27,8 @@ class Asked(IntEnum):
     """The answer is the text of the module without bodies of functions."""
     TOOLKIT = 4
     """The answer is where NVIDIA's compiler and headers are for the client: :mod:`quiesce.kernels.toolkits`."""
+    TUNED_KERNEL = 5
+    """As for a kernel, for one that is launched often: it may take longer to compile, and has to run faster."""
 
 
 class Packing(IntEnum):

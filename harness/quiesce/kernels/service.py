@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.compiler import compile_kernel
@@ -12,6 +13,9 @@ from quiesce.kernels.keys import kernel_key
 from quiesce.kernels.protocol import Answer, Asked, Packing, Request
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.unpacking import unpack
+
+ALWAYS_TUNED_VARIABLE: Final = "QUIESCE_KERNELS_TUNED"
+"""Where it is set, every kernel is compiled as if it was launched often."""
 
 
 @dataclass(slots=True)
@@ -67,9 +71,10 @@ class Service:
         if request.asked is Asked.DECLARATIONS:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
-        key = kernel_key(module, name)
+        tuned = request.asked is Asked.TUNED_KERNEL or ALWAYS_TUNED_VARIABLE in os.environ
+        key = kernel_key(module, name, tuned)
         made = self._kept.find(key)
         if made is None:
-            made = compile_kernel(module, name)
+            made = compile_kernel(module, name, tuned)
             self._kept.keep(key, made)
         return made

@@ -17,21 +17,26 @@ _U32 = TYPES["u32"]
 
 
 def translate_blocks(e: Emitter, flow: Flow) -> None:
-    """Write all blocks of a function; the first one is ``%B0``."""
-    for number, block in enumerate(flow.blocks):
-        e.place(f"B{number}")
-        ended = False
-        for place, instruction in enumerate(block.instructions):
-            e.instruction = instruction
-            e.position = (number, place)
-            ended = _translate(e, flow, instruction, number)
-        if not ended:
-            _go_on(e, flow, number)
+    """Write all blocks of a function; the first one is that of number 0."""
+    for number in range(len(flow.blocks)):
+        e.place(e.block_label(number))
+        translate_block(e, flow, number)
+
+
+def translate_block(e: Emitter, flow: Flow, number: int, first: int = 0, end: int | None = None) -> None:
+    """Write a block from one of its instructions on; up to another one, if nothing comes to the end of the block."""
+    ended = False
+    for place, instruction in enumerate(flow.blocks[number].instructions[first:end], start=first):
+        e.instruction = instruction
+        e.position = (number, place)
+        ended = _translate(e, flow, instruction, number)
+    if not ended and end is None:
+        _go_on(e, flow, number)
 
 
 def _go_on(e: Emitter, flow: Flow, number: int) -> None:
     if number + 1 < len(flow.blocks):
-        e.emit(f"br label %B{number + 1}")
+        e.emit(f"br label %{e.block_label(number + 1)}")
     else:
         finish(e, 0)
 
@@ -72,9 +77,12 @@ def _end(e: Emitter, flow: Flow, i: Instruction, number: int) -> None:
         _enter_guarded(e, i, otherwise)
     if i.opcode == "bra":
         require(i, ("uni",), operands=1, types=0)
-        if id(i) in e.spinning and e.suspension is not None:
-            e.suspension.wait(e, YIELD, WarpOperands(), ())
-        e.emit(f"br label %B{flow.labels[branch_labels(e.function, i)[0]]}")
+        target = flow.labels[branch_labels(e.function, i)[0]]
+        if e.suspension is not None:
+            if id(i) in e.spinning:
+                e.suspension.wait(e, YIELD, WarpOperands(), ())
+            e.suspension.go_back(e, target)
+        e.emit(f"br label %{e.block_label(target)}")
     elif i.opcode == "brx":
         _branch_by_index(e, flow, i)
     else:
@@ -89,8 +97,9 @@ def _branch_by_index(e: Emitter, flow: Flow, i: Instruction) -> None:
     require(i, ("idx", "uni"), operands=2, types=0)
     blocks = [flow.labels[label] for label in branch_labels(e.function, i)]
     index = e.read(i.operands[0], _U32)
-    cases = " ".join(f"i32 {case}, label %B{block}" for case, block in enumerate(blocks))
-    e.emit(f"switch i32 {index}, label %B{blocks[0]} [{cases}]")
+    labels = [e.block_label(block) for block in blocks]
+    cases = " ".join(f"i32 {case}, label %{label}" for case, label in enumerate(labels))
+    e.emit(f"switch i32 {index}, label %{labels[0]} [{cases}]")
 
 
 def finish(e: Emitter, status: int) -> None:

@@ -39,6 +39,15 @@ class Suspension(Protocol):
     def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
         """End the function with the number of an operation, and go on with its results later."""
 
+    def go_back(self, e: Emitter, target: int) -> None:
+        """Go back to the beginning of a loop, by the number of its block, or stop there."""
+
+    def result(self, e: Emitter) -> str:
+        """Return the result of the operation that a thread waited for, with 64 bits."""
+
+    def predicate(self, e: Emitter) -> str:
+        """Return the predicate that came with the result."""
+
 
 @dataclass(frozen=True, slots=True)
 class WarpOperands:
@@ -66,6 +75,8 @@ class Emitter(Code):
         """Branches at which the other threads have their turn."""
         self.suspension: Suspension | None = None
         """How the thread waits, in a kernel in which some do."""
+        self.block_prefix = ""
+        """What the labels of blocks begin with."""
         self._registers: dict[Register, str] = {}
         self._known: dict[Register, str] = {}
         """Values of registers that the lines since the last label wrote or read."""
@@ -89,6 +100,10 @@ class Emitter(Code):
         """Begin a block, in which registers may have other values than in the one before."""
         super().place(label)
         self._known.clear()
+
+    def block_label(self, number: int) -> str:
+        """Return the label of a block of the function."""
+        return f"{self.block_prefix}B{number}"
 
     # -- registers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,8 +30,11 @@ class Flow:
     labels: dict[str, int]
 
 
-def flow_of(function: Function) -> Flow:
-    """Split a function into blocks. Raises RefusedKernel where a branch goes nowhere."""
+def flow_of(function: Function, begins: Callable[[Instruction], bool] = lambda _: False) -> Flow:
+    """Split a function into blocks. ``begins``: a block begins with the instruction, whatever is before it.
+
+    Raises RefusedKernel where a branch goes nowhere.
+    """
     blocks = [Block()]
     labels: dict[str, int] = {}
     for item in function.items:
@@ -39,6 +43,8 @@ def flow_of(function: Function) -> Flow:
                 blocks.append(Block())
             labels[item.name] = len(blocks) - 1
         else:
+            if blocks[-1].instructions and begins(item):
+                blocks.append(Block())
             blocks[-1].instructions.append(item)
             if item.opcode in ENDS:
                 blocks.append(Block())

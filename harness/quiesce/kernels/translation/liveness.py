@@ -27,6 +27,10 @@ class Liveness:
         """Return the registers that may be read before they are written."""
         return self._named(self.live_in[0])
 
+    def at_start(self, block: int) -> tuple[Register, ...]:
+        """Return the registers that are read later than the beginning of a block."""
+        return self._named(self.live_in[block])
+
     def after(self, block: int, place: int) -> tuple[Register, ...]:
         """Return the registers that are read later than an instruction, by the number of its block and its place."""
         live = _union(self.live_in[each] for each in self._flow.blocks[block].successors)

@@ -11,7 +11,7 @@ from typing import Final
 from quiesce.kernels.translation.code import INVARIANT, Code
 
 GRID, BLOCK, BLOCK_INDEX, DYNAMIC_BYTES, SHARED_BASE, PARAMETERS, SHARED_BYTES = 0, 12, 24, 36, 40, 48, 56
-GRID_WORKSPACE = 80
+GRID_WORKSPACE, FRAMES = 80, 88
 """Offsets in the context."""
 STATE, INDEX, LANE, WARP, OPERATION, MASK, VALUE, OPERAND_B, OPERAND_C, RESULT, PREDICATE_RESULT, FRAME = (
     *(0, 4, 16, 20, 24, 28, 32),

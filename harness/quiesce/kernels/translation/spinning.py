@@ -13,6 +13,18 @@ _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv"})
 _COMPARING: Final = frozenset({"cas", "exch"})
 
 
+def waits_for_some(i: Instruction) -> bool:
+    """Say whether a thread waits at an instruction, and for anything else than all threads of its block."""
+    return i.opcode in SUSPENDING and not waits_for_all(i)
+
+
+def waits_for_all(i: Instruction) -> bool:
+    """Say whether an instruction is a barrier of all threads of the block, whose number is in the text."""
+    if i.opcode not in ("bar", "barrier") or not {"sync", "cta", "aligned"}.issuperset(i.modifiers):
+        return False
+    return "sync" in i.modifiers and len(i.operands) == 1 and isinstance(i.operands[0], Integer)
+
+
 def waits_by_itself(function: Function) -> bool:
     """Say whether threads wait in a function, apart from those that it calls."""
     if any(item.opcode in SUSPENDING for item in function.instructions()):

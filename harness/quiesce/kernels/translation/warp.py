@@ -7,9 +7,8 @@ from typing import Final
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Operand, Pair, Sink
 from quiesce.kernels.ptx.types import PREDICATE, TYPES, Type
-from quiesce.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.kernels.translation.emitter import Emitter, Suspension, WarpOperands
 from quiesce.kernels.translation.forms import choose, refuse, require, require_type
-from quiesce.kernels.translation.suspension import predicate_of, result_of
 
 _B32: Final = TYPES["b32"]
 _U32: Final = TYPES["u32"]
@@ -25,14 +24,15 @@ YIELD: Final = 70
 """The numbers of operations, which the runtime knows."""
 
 
-def _wait(e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...] = ()) -> None:
+def _wait(e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...] = ()) -> Suspension:
     if e.suspension is None:
         raise e.refuse("threads wait for each other in a function that is not part of its caller")
     e.suspension.wait(e, operation, operands, results)
+    return e.suspension
 
 
-def _write_result(e: Emitter, target: Operand, type_: Type) -> None:
-    e.write(target, e.cast(result_of(e), 64, type_.bits), type_)
+def _write_result(e: Emitter, suspension: Suspension, target: Operand, type_: Type) -> None:
+    e.write(target, e.cast(suspension.result(e), 64, type_.bits), type_)
 
 
 def barrier(e: Emitter, i: Instruction) -> None:
@@ -63,8 +63,7 @@ def _barrier_reduction(e: Emitter, i: Instruction) -> None:
         second=e.read(number, _U32),
         third=e.read(threads[0], _U32) if threads else "0",
     )
-    _wait(e, BARRIER_REDUCTION[operation], operands, (target,))
-    _write_result(e, target, type_)
+    _write_result(e, _wait(e, BARRIER_REDUCTION[operation], operands, (target,)), target, type_)
 
 
 def shuffle(e: Emitter, i: Instruction) -> None:
@@ -79,14 +78,13 @@ def shuffle(e: Emitter, i: Instruction) -> None:
         second=e.read(lane, _B32),
         third=e.read(clamp, _B32),
     )
-    _wait(e, SHUFFLE[choose(i, SHUFFLE)], operands, (target,))
-    _write_with_predicate(e, target, type_)
+    _write_with_predicate(e, _wait(e, SHUFFLE[choose(i, SHUFFLE)], operands, (target,)), target, type_)
 
 
-def _write_with_predicate(e: Emitter, target: Operand, type_: Type) -> None:
+def _write_with_predicate(e: Emitter, suspension: Suspension, target: Operand, type_: Type) -> None:
     first, second = (target.first, target.second) if isinstance(target, Pair) else (target, Sink())
-    _write_result(e, first, type_)
-    e.write(second, predicate_of(e), PREDICATE)
+    _write_result(e, suspension, first, type_)
+    e.write(second, suspension.predicate(e), PREDICATE)
 
 
 def vote(e: Emitter, i: Instruction) -> None:
@@ -99,8 +97,7 @@ def vote(e: Emitter, i: Instruction) -> None:
     operands = WarpOperands(
         mask=e.read(mask[0], _B32) if mask else "-1", value=e.cast(e.read(predicate, PREDICATE), 1, 64)
     )
-    _wait(e, VOTE[operation], operands, (target,))
-    _write_result(e, target, type_)
+    _write_result(e, _wait(e, VOTE[operation], operands, (target,)), target, type_)
 
 
 def match(e: Emitter, i: Instruction) -> None:
@@ -109,8 +106,7 @@ def match(e: Emitter, i: Instruction) -> None:
     type_ = require_type(i, ("b32", "b64"))
     target, source, mask = i.operands
     operands = WarpOperands(mask=e.read(mask, _B32), value=e.cast(e.read(source, type_), type_.bits, 64))
-    _wait(e, MATCH[choose(i, MATCH)], operands, (target,))
-    _write_with_predicate(e, target, _B32)
+    _write_with_predicate(e, _wait(e, MATCH[choose(i, MATCH)], operands, (target,)), target, _B32)
 
 
 def reduce(e: Emitter, i: Instruction) -> None:
@@ -122,8 +118,7 @@ def reduce(e: Emitter, i: Instruction) -> None:
     target, source, mask = i.operands
     operands = WarpOperands(mask=e.read(mask, _B32), value=e.cast(e.read(source, type_), 32, 64))
     number = SIGNED_REDUCTION.get(operation) if type_.is_signed else None
-    _wait(e, number or REDUCTION[operation], operands, (target,))
-    _write_result(e, target, type_)
+    _write_result(e, _wait(e, number or REDUCTION[operation], operands, (target,)), target, type_)
 
 
 def sleep(e: Emitter, i: Instruction) -> None:

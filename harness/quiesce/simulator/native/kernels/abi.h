@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 2, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 3, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -17,6 +17,7 @@ struct kernel_context {
     void *checks;
     struct run *runtime;
     uint64_t grid_workspace;  // of a cooperative launch: two words that device code uses to wait for other blocks; or 0
+    void *frames;  // where registers of the block's threads are kept while they wait; the first array has their states
 };
 
 // A thread of a kernel whose threads wait for each other: where it goes on, and what it waits for. Its frame follows.
@@ -28,13 +29,20 @@ struct kernel_thread {
     uint32_t predicate, status;
 };
 
-_Static_assert(offsetof(struct kernel_context, grid_workspace) == 80, "the context as compiled code knows it");
+_Static_assert(offsetof(struct kernel_context, frames) == 88, "the context as compiled code knows it");
 _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
 
 // Numbers that the code states of itself (quiesce_kernel_info).
 struct kernel_info {
     uint32_t abi, suspends, frame_bytes, parameter_bytes, parameter_count, static_shared_bytes, local_bytes;
-    uint32_t site_count, variable_count;
+    uint32_t site_count, variable_count, array_bytes, state_count;
+};
+
+// A state that a thread may be in, from 1 on: what it waits for there, and at which barrier if all threads of the block
+// do; -1: at none.
+struct kernel_state {
+    uint32_t operation;
+    int32_t barrier;
 };
 
 struct kernel_parameter {
@@ -86,3 +94,4 @@ enum kernel_end {
 
 typedef int run_block(struct kernel_context *context);
 typedef int run_thread(struct kernel_context *context, struct kernel_thread *thread);
+typedef int run_together(struct kernel_context *context, void *frames, uint32_t from);

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/together.h"
 #include "kernels/warp.h"
 
 enum { ALIGNMENT = 64, PATIENCE = 16 };  // rounds in which threads of a block only looked at memory
@@ -12,18 +13,23 @@ static size_t thread_bytes(const struct object *object) {
 }
 
 size_t block_bytes(const struct object *object, const uint32_t block[3]) {
-    return object->info.suspends ? thread_bytes(object) * block[0] * block[1] * block[2] : 0;
+    size_t threads = object->info.suspends ? thread_bytes(object) * block[0] * block[1] * block[2] : 0;
+    return threads + object->info.array_bytes;
+}
+
+static void *block_frames(const struct object *object, const uint32_t block[3], char *memory) {
+    return memory + block_bytes(object, block) - object->info.array_bytes;
 }
 
 // In the order of their numbers: x first, then y, then z.
-static void make_threads(struct block *block, char *memory) {
+static void make_threads(struct block *block) {
     const uint32_t *size = block->context.block;
     size_t bytes = thread_bytes(block->object);
     unsigned number = 0;
     for (uint32_t z = 0; z < size[2]; z++)
         for (uint32_t y = 0; y < size[1]; y++)
             for (uint32_t x = 0; x < size[0]; x++, number++) {
-                struct kernel_thread *thread = (struct kernel_thread *)(memory + bytes * number);
+                struct kernel_thread *thread = (struct kernel_thread *)(block->memory + bytes * number);
                 *thread = (struct kernel_thread){
                     .index = {x, y, z}, .lane = number % WARP_THREADS, .warp = number / WARP_THREADS};
                 block->threads[number] = thread;
@@ -76,17 +82,60 @@ static int run_warps(struct block *block, bool *any, bool *looks) {
 
 void block_open(struct block *block, const struct object *object, char *memory) {
     block->object = object;
-    make_threads(block, memory);
+    block->memory = memory;
+    block->has_threads = false;
+    block->context.frames = block_frames(object, block->context.block, memory);
     barriers_open(&block->barriers);
+}
+
+// Lets each thread go on by itself, after all were run together.
+static int part(struct block *block) {
+    block->left = 0;
+    for (unsigned i = 0; i < block->count; i++) {
+        struct kernel_thread *thread = block->threads[i];
+        if (!together_part(block->object, &block->context, i, thread)) continue;
+        block->left++;
+        if (thread->status == THREAD_WAITS && !barrier_meet(&block->barriers, thread)) return ENDED_BY_TRAP;
+    }
+    return 0;
+}
+
+// Runs all threads together, as far as they come. Returns 0, or how the kernel ended.
+static int run_all(struct block *block, uint32_t from) {
+    int end = together_run(block->object, &block->context, from);
+    if (end < 0) return end;
+    if (!block->has_threads && end) make_threads(block);
+    block->has_threads |= end;
+    if (end) return part(block);
+    block->left = 0;
+    return 0;
+}
+
+static int begin(struct block *block) {
+    block->left = 1;  // or more
+    if (block->object->together) return run_all(block, 0);
+    make_threads(block);
+    block->has_threads = true;
+    return 0;
 }
 
 int block_run(struct block *block) {
     enum block_turn turn = BLOCK_SPINS;
+    if (!block->has_threads) {
+        int end = begin(block);
+        if (end) return end;
+        turn = BLOCK_CAME_TO_SPIN;
+    }
     for (unsigned looked = 0; block->left;) {
         bool any = false, looks = false;
         int end = run_warps(block, &any, &looks);
         if (end) return end;
-        any |= barriers_resolve(&block->barriers, block->threads, block->count, block->left);
+        if (barriers_resolve(&block->barriers, block->threads, block->count, block->left)) {
+            any = true;
+            bool are_together = together_again(block->object, block->threads, block->count);
+            end = are_together ? run_all(block, block->threads[0]->state) : 0;
+            if (end) return end;
+        }
         if (!any && !looks && block->left) return ENDED_WAITING;
         if (any) turn = BLOCK_CAME_TO_SPIN;
         looked = any ? 0 : looked + 1;

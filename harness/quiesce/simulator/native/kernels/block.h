@@ -1,6 +1,7 @@
 // Runs the threads of one block whose threads wait for each other: warp by warp, each thread until it waits.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "kernels/abi.h"
@@ -11,6 +12,8 @@ struct block {
     struct kernel_context context;
     const struct object *object;
     struct kernel_thread *threads[BLOCK_THREADS_MAX];
+    char *memory;
+    bool has_threads;  // else it has not begun, or all of its threads ran together
     unsigned count, left;
     struct barriers barriers;
 };

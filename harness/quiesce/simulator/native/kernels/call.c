@@ -13,6 +13,7 @@
 struct kernel_call {
     unsigned references;
     const struct kernel *kernel;
+    const struct object *object;
     struct dimensions dimensions;
     unsigned char hidden[];
 };
@@ -36,15 +37,16 @@ static void copy_arguments(const struct object *object, const struct arguments *
     if (buffer && bytes) memcpy(to, buffer, *bytes < room ? *bytes : room);
 }
 
-struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct dimensions *dimensions,
-                                    const struct arguments *arguments) {
-    size_t bytes = kernel->object.info.parameter_bytes;
+struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct object *object,
+                                    const struct dimensions *dimensions, const struct arguments *arguments) {
+    size_t bytes = object->info.parameter_bytes;
     struct kernel_call *call = calloc(1, sizeof *call + bytes);
     if (!call) return NULL;
     call->references = 1;
     call->kernel = kernel;
+    call->object = object;
     call->dimensions = *dimensions;
-    copy_arguments(&kernel->object, arguments, call->hidden);
+    copy_arguments(object, arguments, call->hidden);
     for (size_t i = 0; i < bytes; i++) call->hidden[i] = (unsigned char)HIDDEN(call->hidden[i]);
     return call;
 }
@@ -88,7 +90,7 @@ static void tell(const struct kernel *kernel, const struct grid_end *end) {
 
 void kernel_call_run(const struct kernel_call *call) {
     const struct kernel *kernel = call->kernel;
-    struct grid grid = {.object = &kernel->object,
+    struct grid grid = {.object = call->object,
                         .name = kernel->name,
                         .dynamic_shared_bytes = call->dimensions.shared_bytes,
                         .is_cooperative = call->dimensions.is_cooperative,

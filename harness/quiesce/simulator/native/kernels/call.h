@@ -21,5 +21,5 @@ struct dimensions {
 };
 
 // NULL: no memory is left.
-struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct dimensions *shape,
-                                    const struct arguments *arguments);
+struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct object *object,
+                                    const struct dimensions *shape, const struct arguments *arguments);

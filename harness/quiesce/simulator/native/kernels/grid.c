@@ -46,6 +46,7 @@ static void place(uint64_t number, uint32_t index[3]) {
 static int run_blocks(void) {
     context = running.first;
     context.shared_base = (uint64_t)running.rooms[0]->shared;
+    context.frames = running.rooms[0]->memory;
     watch_block(&context);
     for (; running.begun < running.count; running.begun++) {
         place(running.begun, context.block_index);
@@ -139,7 +140,7 @@ static bool prepare(const struct grid *grid) {
         .object = object,
         .count = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2],
         .most = grid->is_cooperative ? ROOMS_MAX - FIRST_OF_BLOCKS : WAITING_MAX,
-        .threads_bytes = suspends ? head_bytes() + block_bytes(object, grid->threads) : 0,
+        .threads_bytes = (suspends ? head_bytes() : 0) + block_bytes(object, grid->threads),
         .shared_bytes = shared_bytes,
     };
     if (!room || !make_room()) return false;

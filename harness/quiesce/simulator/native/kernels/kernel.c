@@ -8,16 +8,19 @@
 #include "kernels/uncomputed.h"
 
 enum { BUCKETS = 4096 };
+// So many threads run for some 20 ms. A launch counts for some at least, since few threads may do much each.
+enum { MANY_THREADS = 1 << 22, MANY_THREADS_WAITING = 1 << 20, LAUNCH_THREADS = 1 << 15 };
 
 static struct kernel *buckets[BUCKETS];
 
 static struct kernel **bucket_of(uint64_t key) { return &buckets[(key >> 4 ^ key >> 16) % BUCKETS]; }
 
 // Gives the code the addresses of the variables that it uses.
-static bool link_variables(struct kernel *kernel, const struct source *source, char reason[OBJECT_REASON_BYTES]) {
-    for (unsigned i = 0; i < kernel->object.info.variable_count; i++) {
-        const struct kernel_variable *variable = &kernel->object.variables[i];
-        enum status status = source_variable(source, variable->name, kernel->device, variable->address);
+static bool link_variables(const struct object *object, const struct source *source, unsigned device,
+                           char reason[OBJECT_REASON_BYTES]) {
+    for (unsigned i = 0; i < object->info.variable_count; i++) {
+        const struct kernel_variable *variable = &object->variables[i];
+        enum status status = source_variable(source, variable->name, device, variable->address);
         if (!status) continue;
         const char *why = status == OUT_OF_MEMORY   ? "the device has no memory for it"
                           : status == NOT_SUPPORTED ? "its first value can't be read from the PTX"
@@ -29,18 +32,18 @@ static bool link_variables(struct kernel *kernel, const struct source *source, c
 }
 
 // Returns whether it can be run; else the reason is written.
-static bool make(struct kernel *kernel, const struct source *source, char reason[OBJECT_REASON_BYTES]) {
+static bool make(struct object *object, const struct source *source, unsigned device, bool tuned,
+                 char reason[OBJECT_REASON_BYTES]) {
     if (!source->ptx) {
         snprintf(reason, OBJECT_REASON_BYTES, "its image has machine code only, and no PTX");
         return false;
     }
-    struct answer answer = request_kernel(source->ptx, source->name);
+    struct answer answer = request_kernel(source->ptx, source->name, tuned);
     if (answer.is_refused) snprintf(reason, OBJECT_REASON_BYTES, "%s", answer.content ? answer.content : "");
-    bool made = !answer.is_refused && answer.content &&
-                object_load(&kernel->object, answer.content, answer.bytes, reason) &&
-                link_variables(kernel, source, reason);
+    bool made = !answer.is_refused && answer.content && object_load(object, answer.content, answer.bytes, reason) &&
+                link_variables(object, source, device, reason);
     free(answer.content);
-    if (!made) object_unload(&kernel->object);
+    if (!made) object_unload(object);
     return made;
 }
 
@@ -61,9 +64,20 @@ const struct kernel *kernel_find(uint64_t key, const struct source *source, unsi
     *kernel = (struct kernel){.next = *bucket, .key = key, .identity = identity, .device = device, .name = name};
     *bucket = kernel;
     char reason[OBJECT_REASON_BYTES] = "";
-    if (make(kernel, source, reason)) return kernel;
+    if (make(&kernel->object, source, device, false, reason)) return kernel;
     uncomputed_note(name, reason);
     return NULL;
+}
+
+const struct object *kernel_object(const struct kernel *found, const struct source *source, uint64_t threads) {
+    struct kernel *kernel = (struct kernel *)found;  // they are all made here
+    uint64_t many = kernel->object.info.suspends ? MANY_THREADS_WAITING : MANY_THREADS, before = kernel->threads;
+    kernel->threads += threads > LAUNCH_THREADS ? threads : LAUNCH_THREADS;
+    if (before < many && kernel->threads >= many) {
+        char reason[OBJECT_REASON_BYTES] = "";  // it was compiled before: the first object is as good
+        make(&kernel->tuned, source, kernel->device, true, reason);
+    }
+    return kernel->tuned.memory ? &kernel->tuned : &kernel->object;
 }
 
 void kernels_close(void) {
@@ -72,6 +86,7 @@ void kernels_close(void) {
             struct kernel *kernel = buckets[i];
             buckets[i] = kernel->next;
             object_unload(&kernel->object);
+            object_unload(&kernel->tuned);
             free(kernel->name);
             free(kernel);
         }

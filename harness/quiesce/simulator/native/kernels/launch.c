@@ -51,7 +51,9 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
                                     {block.x, block.y, block.z},
                                     (uint32_t)callee->shared_bytes,
                                     callee->is_cooperative};
-    *call = kernel_call_new(kernel, &dimensions, &callee->arguments);
+    uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
+    const struct object *object = kernel_object(kernel, &source, threads);
+    *call = kernel_call_new(kernel, object, &dimensions, &callee->arguments);
     return *call ? OK : OUT_OF_MEMORY;
 }
 

@@ -232,7 +232,11 @@ static bool describe(struct loading *loading, struct object *object) {
         loading, "quiesce_kernel_variables", (uint64_t)info->variable_count * sizeof(struct kernel_variable));
     object->block = (run_block *)find_exported(loading, "quiesce_kernel_block", 1);
     object->thread = (run_thread *)find_exported(loading, "quiesce_kernel_thread", 1);
+    object->together = (run_together *)find_exported(loading, "quiesce_kernel_together", 1);
+    object->states = (const struct kernel_state *)find_exported(
+        loading, "quiesce_kernel_states", (uint64_t)info->state_count * sizeof(struct kernel_state));
     bool whole = (object->parameters || !info->parameter_count) && (object->variables || !info->variable_count) &&
+                 (object->states || !info->state_count) &&
                  (info->suspends ? object->thread != NULL : object->block != NULL);
     for (unsigned i = 0; whole && i < info->parameter_count; i++) {
         struct kernel_parameter each = object->parameters[i];

@@ -14,6 +14,8 @@ struct object {
     const struct kernel_variable *variables;
     run_block *block;    // of a kernel whose threads never wait, or
     run_thread *thread;  // of one whose threads do
+    run_together *together;  // the same, all threads of a block at once; NULL: there is no such function
+    const struct kernel_state *states;
 };
 
 enum { OBJECT_REASON_BYTES = 256 };

@@ -12,7 +12,7 @@
 
 #include "machine/settings.h"
 
-enum request_kind { REQUEST_MODULE = 1, REQUEST_KERNEL, REQUEST_DECLARATIONS, REQUEST_TOOLKIT };
+enum request_kind { REQUEST_MODULE = 1, REQUEST_KERNEL, REQUEST_DECLARATIONS, REQUEST_TOOLKIT, REQUEST_TUNED_KERNEL };
 enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 
 // As server.py has them. A module is told of once on each connection, and has no answer.
@@ -135,7 +135,9 @@ static struct answer ask(enum request_kind kind, const struct ptx *ptx, const ch
     return refuse("the compiler of kernels can't be reached");
 }
 
-struct answer request_kernel(const struct ptx *ptx, const char *name) { return ask(REQUEST_KERNEL, ptx, name); }
+struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned) {
+    return ask(tuned ? REQUEST_TUNED_KERNEL : REQUEST_KERNEL, ptx, name);
+}
 
 // On a connection of its own, for the caller has not the lock.
 struct answer request_toolkit(void) {

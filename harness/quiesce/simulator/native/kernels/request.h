@@ -12,8 +12,8 @@ struct answer {
     size_t bytes;
 };
 
-// The object of a kernel.
-struct answer request_kernel(const struct ptx *ptx, const char *name);
+// The object of a kernel. `tuned`: it may take longer to compile, and has to run faster.
+struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned);
 
 // Where the vendor's compiler and headers are for this process, in lines (compilers/toolkit.c). It needs no lock.
 struct answer request_toolkit(void);

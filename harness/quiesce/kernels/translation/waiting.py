@@ -1,0 +1,215 @@
+"""Kernels whose threads wait, or stop at each round of a loop: one thread by itself, and all threads of a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from quiesce.kernels.ptx.declarations import total_bytes
+from quiesce.kernels.ptx.function import Function
+from quiesce.kernels.translation.beginning import ATTRIBUTES, clear, prepare, reserve_memory
+from quiesce.kernels.translation.body import translate_blocks
+from quiesce.kernels.translation.code import INVARIANT
+from quiesce.kernels.translation.flow import flow_of
+from quiesce.kernels.translation.frames import NEXT, Frames, Waiting
+from quiesce.kernels.translation.guessing import Guesses, guess_strides
+from quiesce.kernels.translation.inlining import inline_waiting_functions
+from quiesce.kernels.translation.liveness import liveness_of
+from quiesce.kernels.translation.loops import shared_loops
+from quiesce.kernels.translation.program import Program
+from quiesce.kernels.translation.recomputing import Recomputed
+from quiesce.kernels.translation.shapes import BLOCK, FRAMES, INDEX, LANE, PARAMETERS, STATE, WARP, StateShape
+from quiesce.kernels.translation.spinning import waits_for_some
+from quiesce.kernels.translation.suspension import LINEAR, ThreadSuspension
+from quiesce.kernels.translation.together import DONE, Together, TogetherShape
+from quiesce.kernels.translation.uniformity import uniform_registers
+
+Loops = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """The functions of a kernel, and what the runtime has to know of them."""
+
+    lines: list[str]
+    frame_bytes: int = 0
+    """How much memory each thread has to itself."""
+    array_bytes: int = 0
+    """How much memory the registers of a block's threads need while they wait."""
+    states: list[Waiting] = field(default_factory=list)
+
+
+def translate_waiting(program: Program, function: Function, tuned: bool) -> Translated:
+    """Translate a kernel whose threads wait for each other; ``tuned``: also for all threads of a block together."""
+    function, kept = inline_waiting_functions(program, function)
+    flow, frames = flow_of(function, waits_for_some), _frames(function)
+    is_plain = tuned and not kept and not _has_own_memory(function)
+    loops = shared_loops(function, flow) if is_plain else {}
+    lines, frame_bytes = _thread(program, function, frames, loops, kept, tuned)
+    together = _together(program, function, frames, loops, {}) if is_plain and frames.is_plain else []
+    return Translated([*lines, *together], frame_bytes, frames.bytes, frames.states)
+
+
+def translate_rounds(program: Program, function: Function) -> Translated | None:
+    """Translate a kernel whose threads never wait, but should do rounds of a loop together; None: there is none."""
+    flow = flow_of(function, waits_for_some)
+    loops = {} if _has_own_memory(function) else shared_loops(function, flow)
+    if not loops:
+        return None
+    frames, guesses = _frames(function), guess_strides(function)
+    lines, _ = _thread(program, function, frames, loops, frozenset(), True)
+    together = _together(program, function, frames, loops, guesses)
+    if not together:
+        return None
+    return Translated([*lines, *together, *_block(guesses)], 0, frames.bytes, frames.states)
+
+
+def _has_own_memory(function: Function) -> bool:
+    return any(variable.space == "local" for variable in function.variables.values())
+
+
+def _frames(function: Function) -> Frames:
+    parameters = frozenset(each.name for each in function.parameters)
+    return Frames(Recomputed(function), uniform_registers(flow_of(function, waits_for_some), parameters))
+
+
+def _thread(
+    program: Program, function: Function, frames: Frames, loops: Loops, kept: frozenset[str], tuned: bool
+) -> tuple[list[str], int]:
+    """Return a function that runs one thread until it waits, and how much memory of its own that has."""
+    e = prepare(program, function, StateShape())
+    flow = flow_of(function, waits_for_some)
+    liveness = liveness_of(flow)
+    e.suspension = suspension = ThreadSuspension(frames, liveness)
+    memory = reserve_memory(e, function, suspension, kept)
+    e.place("start")
+    clear(e, liveness)
+    e.emit(f"br label %{e.block_label(0)}")
+    translate_blocks(e, flow)
+    for number, block in enumerate(flow.blocks):
+        if tuned and block.instructions and waits_for_some(block.instructions[0]):
+            suspension.enter_block(e, number)
+    for position in list(loops):
+        if position in frames.places:
+            del loops[position]
+        elif loops[position] not in frames.entered:
+            suspension.enter_block(e, loops[position])
+    return [
+        f"define i32 @quiesce_kernel_thread(ptr noalias nocapture readonly %context, ptr %thread) {ATTRIBUTES} {{",
+        "entry:",
+        *memory,
+        *e.stack_lines(),
+        *_THREAD_BEGINS,
+        f"switch i32 %state, label %start [{suspension.cases()}]",
+        *e.lines,
+        "}",
+    ], suspension.frame_bytes
+
+
+_THREAD_BEGINS: Final = f"""%frames.place = getelementptr i8, ptr %context, i64 {FRAMES}
+%frames = load ptr, ptr %frames.place, {INVARIANT}
+%own.warp.place = getelementptr i8, ptr %thread, i64 {WARP}
+%own.warp = load i32, ptr %own.warp.place
+%own.lane.place = getelementptr i8, ptr %thread, i64 {LANE}
+%own.lane = load i32, ptr %own.lane.place
+%own.first = shl i32 %own.warp, 5
+%own.number = or i32 %own.first, %own.lane
+{LINEAR} = zext i32 %own.number to i64
+%state = load i32, ptr %thread""".split("\n")
+
+
+def _together(program: Program, function: Function, frames: Frames, loops: Loops, guesses: Guesses) -> list[str]:
+    """Return a function that runs all threads of a block; nothing where that is not worth it."""
+    e = prepare(program, function, TogetherShape(total_bytes(function.parameters), guesses))
+    memory = reserve_memory(e, function, None)
+    flow = flow_of(function, waits_for_some)
+    together = Together(e, flow, frames, loops, liveness_of(flow).at_entry())
+    if not together.write():
+        return []
+    return [
+        "define i32 @quiesce_kernel_together"
+        f"(ptr noalias nocapture readonly %context, ptr noalias %frames, i32 %from) {ATTRIBUTES} {{",
+        "entry:",
+        *together.lines(memory),
+        "}",
+    ]
+
+
+def _block(guesses: Guesses) -> list[str]:
+    """Return a function that runs the threads of a block together, and then those that are left one after another."""
+    lines = list(_BLOCK_BEGINS)
+    for number, ((offset, bits), value) in enumerate(guesses.items()):
+        lines += [
+            f"%guess{number}.place = getelementptr i8, ptr %parameters, i64 {offset}",
+            f"%guess{number}.value = load i{bits}, ptr %guess{number}.place, align 1",
+            f"%guess{number}.holds = icmp eq i{bits} %guess{number}.value, {value}",
+            f"br i1 %guess{number}.holds, label %guessed{number}, label %begin",
+            f"guessed{number}:",
+        ]
+    return [*lines, *_BLOCK_ENDS]
+
+
+_BLOCK_BEGINS: Final = f"""define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{
+entry:
+%thread = alloca [64 x i8], align 16
+%frames.place = getelementptr i8, ptr %context, i64 {FRAMES}
+%frames = load ptr, ptr %frames.place, {INVARIANT}
+%nexts = getelementptr i8, ptr %frames, i64 {NEXT}
+%parameters.place = getelementptr i8, ptr %context, i64 {PARAMETERS}
+%parameters = load ptr, ptr %parameters.place, {INVARIANT}
+%block.x.place = getelementptr i8, ptr %context, i64 {BLOCK}
+%block.x = load i32, ptr %block.x.place, {INVARIANT}, !range !1
+%block.y.place = getelementptr i8, ptr %context, i64 {BLOCK + 4}
+%block.y = load i32, ptr %block.y.place, {INVARIANT}, !range !1
+%block.z.place = getelementptr i8, ptr %context, i64 {BLOCK + 8}
+%block.z = load i32, ptr %block.z.place, {INVARIANT}, !range !1
+%block.row = mul i32 %block.x, %block.y
+%threads = mul i32 %block.row, %block.z""".split("\n")
+_BLOCK_ENDS: Final = f"""%together = call i32 @quiesce_kernel_together(ptr %context, ptr %frames, i32 0)
+%is.apart = icmp sgt i32 %together, 0
+br i1 %is.apart, label %apart, label %whole
+whole:
+ret i32 %together
+begin:
+%begin.bytes = shl i32 %threads, 2
+call void @llvm.memset.p0.i32(ptr %nexts, i8 0, i32 %begin.bytes, i1 false)
+br label %apart
+apart:
+br label %one
+one:
+%number = phi i32 [0, %apart], [%number.next, %following]
+%next.place = getelementptr i32, ptr %nexts, i32 %number
+%state = load i32, ptr %next.place
+%has.ended = icmp eq i32 %state, {DONE}
+br i1 %has.ended, label %following, label %run
+run:
+%state.place = getelementptr i8, ptr %thread, i64 {STATE}
+store i32 %state, ptr %state.place
+%x = urem i32 %number, %block.x
+%row = udiv i32 %number, %block.x
+%y = urem i32 %row, %block.y
+%z = udiv i32 %row, %block.y
+%x.place = getelementptr i8, ptr %thread, i64 {INDEX}
+store i32 %x, ptr %x.place
+%y.place = getelementptr i8, ptr %thread, i64 {INDEX + 4}
+store i32 %y, ptr %y.place
+%z.place = getelementptr i8, ptr %thread, i64 {INDEX + 8}
+store i32 %z, ptr %z.place
+%lane = and i32 %number, 31
+%lane.place = getelementptr i8, ptr %thread, i64 {LANE}
+store i32 %lane, ptr %lane.place
+%warp = lshr i32 %number, 5
+%warp.place = getelementptr i8, ptr %thread, i64 {WARP}
+store i32 %warp, ptr %warp.place
+%end = call i32 @quiesce_kernel_thread(ptr %context, ptr %thread)
+%has.failed = icmp slt i32 %end, 0
+br i1 %has.failed, label %failed, label %following
+failed:
+ret i32 %end
+following:
+%number.next = add nuw nsw i32 %number, 1
+%is.last = icmp eq i32 %number.next, %threads
+br i1 %is.last, label %all, label %one
+all:
+ret i32 0
+}}""".split("\n")
