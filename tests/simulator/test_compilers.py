@@ -1,4 +1,4 @@
-"""Compilers that programs load: NVRTC, found without being told, and nvJitLink. Both give PTX for machine code."""
+"""Compilers that programs load: NVRTC and libNVVM, found without being told, and nvJitLink. All of them give PTX."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ def compile(source, *options):
         assert bytes_.value in (0, len(place.value) + 1), what
     assert nvrtc.nvrtcDestroyProgram(ctypes.byref(program)) == 0
     return results
+"""
+NVVM: Final = """
+import ctypes
+nvvm = ctypes.CDLL("libnvvm.so.4")
+program, size = ctypes.c_void_p(), ctypes.c_size_t()
+assert nvvm.nvvmCreateProgram(ctypes.byref(program)) == 0
+options = (ctypes.c_char_p * 3)(b"-arch=compute_80", b"-gen-lto", b"-g")
+assert nvvm.nvvmCompileProgram(program, 3, options) == 0
+assert nvvm.nvvmGetCompiledResultSize(program, ctypes.byref(size)) == 0
+result = ctypes.create_string_buffer(size.value)
+assert nvvm.nvvmGetCompiledResult(program, result) == 0
+print(result.value.decode().splitlines()[3])
 """
 LINK: Final = """
 import ctypes
@@ -106,7 +118,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         compiler = find_compiler()
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    source = Path(__file__).with_name("stand_in_nvrtc.c")
+    source = Path(__file__).with_name("stand_in_compiler.c")
     subprocess.run([*compiler, "-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.12", "-o", library, source], check=True)
     return folder
 
@@ -174,6 +186,14 @@ def test_without_kernels_that_run_a_client_has_the_vendors_own(packages: Path) -
     words = [sys.executable, "-m", "quiesce.cli.main", "exec", "--kernels", "off", "--", sys.executable, "-c", program]
     done = subprocess.run([*words, str(library)], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[0] == "False"  # which the one that stands in has not
+
+
+def test_libnvvm_gives_ptx_in_place_of_lto_ir(packages: Path, tmp_path: Path) -> None:
+    library = tmp_path / "nvidia" / "cuda_nvcc" / "nvvm" / "lib64" / "libnvvm.so"
+    library.parent.mkdir(parents=True)
+    library.write_bytes((packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12").read_bytes())
+    done = run(NVVM, PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert done.stdout.startswith("// -arch=compute_80 -g\n"), done.stdout + done.stderr
 
 
 def test_texts_that_are_linked_call_each_other() -> None:

@@ -45,7 +45,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     folder = tmp_path_factory.mktemp("numba")
     (folder / "test_it.py").write_text(TESTS, encoding="utf-8")
     words = [sys.executable, "-m", "pytest", "-q", "--quiesce-report=out", "test_it.py"]
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", "--", *words]
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--", *words]
     subprocess.run(command, cwd=folder, check=False)
     found = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))["results"]
     return {result["case"].partition("::")[2]: result for result in found}
@@ -72,6 +72,6 @@ def test_the_list_of_devices_is_where_quiesce_looks_for_it() -> None:
         "from quiesce.leaks.numba_frees import finish_numbas_frees; finish_numbas_frees(); "
         "assert len(context.memory_manager.deallocations) == 0"
     )
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", "--"]
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--"]
     done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -54,7 +54,7 @@ def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> No
         process, _, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-        service = Service(kept, lambda: find_toolkit(process, run).text())
+        service = Service(kept, lambda name: find_toolkit(name, process, run).text())
         while (request := read_request(connection)) is not None:
             signal.alarm(seconds)  # whose signal ends the process, wherever it is
             answer = service.answer(request)

@@ -44,9 +44,9 @@ class Keeps(Protocol):
 
 
 class Service:
-    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler and headers are for it."""
+    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler of a name and headers are for it."""
 
-    def __init__(self, kept: Keeps, toolkit: Callable[[], str] = str) -> None:
+    def __init__(self, kept: Keeps, toolkit: Callable[[str], str] = str) -> None:
         self._kept, self._toolkit = kept, toolkit
         self._modules: dict[int, _Told] = {}
 
@@ -64,7 +64,7 @@ class Service:
 
     def _content(self, request: Request) -> bytes:
         if request.asked is Asked.TOOLKIT:
-            return self._toolkit().encode("utf-8", "surrogateescape")
+            return self._toolkit(request.content.decode("latin-1")).encode("utf-8", "surrogateescape")
         told = self._modules.get(request.module)
         if told is None:
             raise RefusedKernel("its module is not known to the compiler")

@@ -1,4 +1,4 @@
-"""Where NVIDIA's compiler NVRTC and CUDA's headers are for a process, which may be any program.
+"""Where NVIDIA's compilers NVRTC and libNVVM and CUDA's headers are for a process, which may be any program.
 
 A process that asks is looked at from outside: which file the dynamic loader found for it, which packages are next to
 the files that it has loaded and to its interpreter, and what its environment says. The packages of quiesce come last.
@@ -14,68 +14,116 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.errors import RefusedKernel
 from quiesce.simulator.clients import package_folders
 from quiesce.simulator.loads import Loaded, read_loads
 
-_LIBRARY: Final = "libnvrtc.so"
-_VERSIONS: Final = ("13", "12", "11.2")
-"""What follows in the library's name, the newest first: NVIDIA names all releases of CUDA 11 since 11.3 like that."""
-_WHEELS: Final = {
-    "13": ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime nvidia-cuda-cccl"),
-    "12": ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12"),
-    "11.2": ("nvidia-cuda-nvrtc-cu11", "nvidia-cuda-runtime-cu11 nvidia-cuda-cccl-cu11"),
-}
-"""The packages that have the library, and those that have the headers."""
+_VERSIONS: Final = ("13", "12", "11")
+"""Of CUDA, the newest first."""
 _PACKAGES: Final = re.compile(r"(.*/(?:site|dist)-packages)/")
 _HEADERS: Final = ("cuda_fp16.h", "cuda/std/version", "curand_kernel.h")
 """One of each package of headers that kernels include."""
 
 
 @dataclass(frozen=True, slots=True)
+class _Library:
+    """A library: its names by version of CUDA, the packages that have it, and where those and toolkits have it."""
+
+    title: str
+    names: Mapping[str, tuple[str, ...]]
+    wheels: Mapping[str, str]
+    folders: tuple[str, ...]
+
+
+_LIBRARIES: Final = {
+    "libnvrtc": _Library(
+        "NVRTC",
+        {"13": ("libnvrtc.so.13",), "12": ("libnvrtc.so.12",), "11": ("libnvrtc.so.11.2",)},
+        {"13": "nvidia-cuda-nvrtc", "12": "nvidia-cuda-nvrtc-cu12", "11": "nvidia-cuda-nvrtc-cu11"},
+        ("lib64", "lib", "targets/x86_64-linux/lib"),
+    ),
+    "libnvvm": _Library(
+        "libNVVM",
+        dict.fromkeys(_VERSIONS, ("libnvvm.so.4", "libnvvm.so")),
+        {"13": "nvidia-nvvm", "12": "nvidia-cuda-nvcc-cu12", "11": "nvidia-cuda-nvcc-cu11"},
+        ("lib", "nvvm/lib64"),
+    ),
+}
+_HEADER_WHEELS: Final = {
+    "13": "nvidia-cuda-runtime nvidia-cuda-cccl",
+    "12": "nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12",
+    "11": "nvidia-cuda-runtime-cu11 nvidia-cuda-cccl-cu11",
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Toolkit:
-    """What a process gets; ``version`` is that of the library that it wants."""
+    """What a process gets. ``wanted`` says what it wants and has not: the name of a library, and the packages."""
 
     library: Path | None
     includes: tuple[Path, ...]
-    version: str
+    wanted: str
+    wheel: str
+    header_wheels: str
     interpreter: str
     """How its Python is called, empty for a program without one."""
 
     def text(self) -> str:
         """Return it in the lines that ``compilers/toolkit.c`` reads."""
-        compiler, headers = _WHEELS[self.version]
         pip = f"{self.interpreter} -m pip install" if self.interpreter else "pip install"
         lines = [f"include {folder}" for folder in self.includes]
         if self.library is None:
-            lines.append(f"reason NVRTC ({_LIBRARY}.{self.version}) is not installed; run {pip} {compiler}")
+            lines.append(f"reason {self.wanted} is not installed; run {pip} {self.wheel}")
         else:
             # the loader knows ours by the path that the client asked for, and is to take this for another
             lines.append(f"library {self.library.parent}/./{self.library.name}")
-        lines.append(f"headers-reason if the header is one of CUDA's, run {pip} {headers}")
+        lines.append(f"headers-reason if the header is one of CUDA's, run {pip} {self.header_wheels}")
         return "\n".join(line for line in lines if "\n" not in line)
 
 
-def find_toolkit(process: int, run: Path) -> Toolkit:
-    """Return what there is for a process of the run in that folder."""
-    seen = _Seen(process)
-    fronts = run / "lib"
-    loaded = [path.name for path in seen.files if path.parent == fronts and path.name.startswith(_LIBRARY)]
-    wanted = tuple(name.removeprefix(f"{_LIBRARY}.") for name in loaded if name != _LIBRARY) or _VERSIONS
-    versions = tuple(each for each in _VERSIONS if each in wanted) or _VERSIONS
+def find_toolkit(name: str, process: int, run: Path) -> Toolkit:
+    """Return what there is for a process of the run in that folder; ``name`` is ``libnvrtc`` or ``libnvvm``.
+
+    Raises :class:`quiesce.errors.RefusedKernel` for any other name.
+    """
+    if name not in _LIBRARIES:
+        raise RefusedKernel(f"there is no compiler '{name}'")
+    library, seen = _LIBRARIES[name], _Seen(process)
+    versions = _versions(library, seen, run / "lib")
     folders = tuple(dict.fromkeys(seen.packages()))
     found = [load.path for load in read_loads(run) if load.kind is Loaded.COMPILER and load.process == process]
-    library = next(filter(None, (_library(version, found, folders, seen) for version in versions)), None)
-    version = next((each for each in versions if library and library.name == f"{_LIBRARY}.{each}"), versions[0])
-    return Toolkit(library, tuple(_includes(version, library, folders, seen)), version, seen.interpreter())
+    for version in versions:
+        path = _library(library, version, found, folders, seen)
+        if path is not None:
+            break
+    else:
+        version, path = versions[0], None
+    return Toolkit(
+        path,
+        tuple(_includes(version, path, folders, seen)),
+        f"{library.title} ({library.names[version][0]})",
+        library.wheels[version],
+        _HEADER_WHEELS[version],
+        seen.interpreter(),
+    )
 
 
-def _library(version: str, found: Iterable[Path], folders: Sequence[Path], seen: _Seen) -> Path | None:
-    name = f"{_LIBRARY}.{version}"
+def _versions(library: _Library, seen: _Seen, fronts: Path) -> tuple[str, ...]:
+    """Return the versions of CUDA whose library the process has loaded, which are ours; all where that is not clear."""
+    loaded = {path.name for path in seen.files if path.parent == fronts}
+    return tuple(each for each in _VERSIONS if loaded.intersection(library.names[each])) or _VERSIONS
+
+
+def _library(
+    library: _Library, version: str, found: Iterable[Path], folders: Sequence[Path], seen: _Seen
+) -> Path | None:
+    names = library.names[version]
     # the loader may have found it by a name without a number
-    paths = [path for path in found if path.resolve().name.startswith(name)]
+    paths = [path for path in found if path.resolve().name.startswith(names)]
     for folder in folders:
-        paths += sorted((folder / "nvidia").glob(f"*/lib/{name}"))
-    paths += [root / each / name for root in seen.toolkits() for each in ("lib64", "lib", "targets/x86_64-linux/lib")]
+        for name in names:
+            paths += [path for each in library.folders for path in sorted((folder / "nvidia").glob(f"*/{each}/{name}"))]
+    paths += [root / each / name for root in seen.toolkits() for each in library.folders for name in names]
     return next((path for path in paths if path.is_file()), None)
 
 
@@ -87,10 +135,8 @@ def _includes(version: str, library: Path | None, folders: Sequence[Path], seen:
     places += [path for folder in folders for path in sorted((folder / "nvidia").glob("curand/include"))]
     places += [root / each for root in seen.toolkits() for each in ("include", "targets/x86_64-linux/include")]
     places = [inner for path in places for inner in (path, path / "cccl")]
-    for header in _HEADERS:
-        first = next((path for path in places if (path / header).is_file()), None)
-        if first is not None:
-            yield first
+    found = (next((path for path in places if (path / header).is_file()), None) for header in _HEADERS)
+    yield from dict.fromkeys(path for path in found if path is not None)
 
 
 class _Seen:

@@ -37,6 +37,7 @@ library needs: CuPy loads libnvJitLink before libcusparse."""
 COMPILERS: Final = (
     *("libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"),
     *("libnvJitLink.so.12", "libnvJitLink.so.13", "libnvJitLink.so"),
+    *("libnvvm.so.4", "libnvvm.so"),
 )
 """CUDA's compilers that programs load. Where kernels run, ours of these names keep PTX in place of machine code."""
 
@@ -80,7 +81,7 @@ class Simulated:
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
         if self.flavour is Flavour.CUDA:
             lines.append(f"libcudart_static * {self.sonames[0] if redirects else '-'}\n")
-            lines += [f"{name} * +{name}.so\n" for name in ("libnvrtc", "libnvJitLink") if kernels]
+            lines += [f"{name} * +{name}.so\n" for name in ("libnvrtc", "libnvJitLink", "libnvvm") if kernels]
         return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))
 
     def __str__(self) -> str:

@@ -51,6 +51,7 @@ FAMILIES: Final = (
            ("libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13")),
     Family("libnvJitLink", "(?:__)?nvJitLink", 6, "NVJITLINK_ERROR_INTERNAL",
            ("libnvJitLink.so.12", "libnvJitLink.so.13")),
+    Family("libnvvm", "nvvm", 9, "NVVM_ERROR_COMPILATION"),
     Family("libcupti", "cupti", 27, "CUPTI_ERROR_NOT_SUPPORTED", texts=False),
     Family("libnvidia-ml", "nvml", 3, "NVML_ERROR_NOT_SUPPORTED"),
     Family("libnvToolsExt", "nvtx", -2, "NVTX_NO_PUSH_POP_TRACKING"),

@@ -34,6 +34,9 @@ static enum status take(struct link_inputs *inputs, char *content, size_t bytes)
     return OK;
 }
 
+// CUDA's own library for kernels, libcudadevrt.a: the compiler of kernels has its functions, as far as it has them.
+static bool is_device_runtime(const char *text) { return strstr(text, "__cuda_syscall_") != NULL; }
+
 // Takes the PTX of each fatbin in an object, a library or a fatbin itself.
 static enum status take_ptx(struct link_inputs *inputs, const char *content, size_t bytes) {
     enum { ALIGNMENT = 4, HEADER_BYTES = 16 };
@@ -43,7 +46,9 @@ static enum status take_ptx(struct link_inputs *inputs, const char *content, siz
         if (magic != FATBIN_MAGIC) continue;
         size_t text_bytes;
         char *text = image_ptx(content + at, bytes - at, device_capability(), &text_bytes);
-        enum status status = text ? take(inputs, text, text_bytes) : OK;
+        bool is_wanted = text && !is_device_runtime(text);
+        if (!is_wanted) free(text);
+        enum status status = is_wanted ? take(inputs, text, text_bytes) : OK;
         if (status) return status;
     }
     return OK;

@@ -2,7 +2,6 @@
 // machine code and of LTO-IR too. Where it is not installed, each compilation fails with a log that says so.
 //
 // Signatures and statuses are those of nvrtc.h of CUDA 12.9 and 13.5.
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,10 +37,7 @@ static struct program *find(void *handle) {
     return program;
 }
 
-static void *vendors(const char *name) {
-    const struct toolkit *toolkit = toolkit_get();
-    return toolkit->library ? dlsym(toolkit->library, name) : NULL;
-}
+static void *vendors(const char *name) { return toolkit_function(TOOLKIT_NVRTC, name); }
 
 #define PASS(name, parameters, arguments, otherwise) \
     EXPORT int simulated_##name parameters { \
@@ -166,7 +162,7 @@ static char *translated(const char *option, bool is_architecture, struct program
 }
 
 static int compile(struct program *program, int count, const char *const *options) {
-    const struct toolkit *toolkit = toolkit_get();
+    const struct toolkit *toolkit = toolkit_get(TOOLKIT_NVRTC);
     int (*function)(void *, int, const char *const *) = vendors("nvrtcCompileProgram");
     if (!function) return COMPILATION;
     char **given = calloc((size_t)(count + toolkit->includes_count + 1), sizeof *given);
@@ -207,7 +203,7 @@ EXPORT int simulated_nvrtcCompileProgram(void *handle, int count, const char *co
     struct program *program = find(handle);
     if (!program) return INVALID_PROGRAM;
     if (count < 0 || (count && !options)) return INVALID_INPUT;
-    const struct toolkit *toolkit = toolkit_get();
+    const struct toolkit *toolkit = toolkit_get(TOOLKIT_NVRTC);
     int status = compile(program, count, options);
     if (!toolkit->library) note(program, toolkit->reason);
     else if (status == COMPILATION && lacks_header(handle)) note(program, toolkit->headers_reason);

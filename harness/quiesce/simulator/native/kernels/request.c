@@ -140,12 +140,12 @@ struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned
 }
 
 // On a connection of its own, for the caller has not the lock.
-struct answer request_toolkit(void) {
-    struct request_header header = {.kind = REQUEST_TOOLKIT};
+struct answer request_toolkit(const char *library) {
+    struct request_header header = {.kind = REQUEST_TOOLKIT, .bytes = strlen(library)};
     struct answer answer;
     int own = connect_through(settings.folder);
-    if (own < 0 || !send_bytes(own, &header, sizeof header))
-        answer = refuse("NVRTC was not found: the compiler of kernels, which looks for it, can't be reached");
+    if (own < 0 || !send_bytes(own, &header, sizeof header) || !send_bytes(own, library, header.bytes))
+        answer = refuse("CUDA's compiler was not found: the process that looks for it can't be reached");
     else
         receive_answer(own, &answer);
     if (own >= 0) close(own);

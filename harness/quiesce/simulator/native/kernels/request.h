@@ -15,7 +15,8 @@ struct answer {
 // The object of a kernel. `tuned`: it may take longer to compile, and has to run faster.
 struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned);
 
-// Where the vendor's compiler and headers are for this process, in lines (compilers/toolkit.c). It needs no lock.
-struct answer request_toolkit(void);
+// Where the vendor's compiler of that name and headers are for this process, in lines (compilers/toolkit.c). It needs
+// no lock.
+struct answer request_toolkit(const char *library);
 
 void requests_close(void);

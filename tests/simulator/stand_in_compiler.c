@@ -1,4 +1,5 @@
-// An NVRTC that compiles nothing: a source "fails" does, and any other becomes a comment with the options.
+// An NVRTC that compiles nothing: a source "fails" does, and any other becomes a comment with the options. Under its
+// other name it is a libNVVM of the same kind.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,3 +59,13 @@ int nvrtcGetProgramLog(struct program *program, char *log) {
     strcpy(log, program->log);
     return 0;
 }
+
+int nvvmCreateProgram(struct program **made) { return nvrtcCreateProgram(made, "", "", 0, NULL, NULL); }
+
+int nvvmCompileProgram(struct program *program, int count, const char **options) {
+    return nvrtcCompileProgram(program, count, options);
+}
+
+int nvvmGetCompiledResultSize(struct program *program, size_t *bytes) { return nvrtcGetPTXSize(program, bytes); }
+
+int nvvmGetCompiledResult(struct program *program, char *ptx) { return nvrtcGetPTX(program, ptx); }
