@@ -34,6 +34,11 @@ LONGEST_LINE: Final = "driver_reads_the_longest_line"
 ENDS_WITH_INPUT: Final = "driver_ends_with_its_input"
 QUITS: Final = "driver_quits_whenever_it_is_told"
 
+WATCHDOG_SECONDS: Final = 60.0
+"""How long a driver program may take for one answer, unless somebody says otherwise."""
+WATCHDOG_SECONDS_MAX: Final = 86_400.0
+"""A day: a longer silence is a hang."""
+
 RULES: Final[Mapping[str, str]] = {
     RAISED: "A backend raises only the exceptions of the contract, and returns only its values.",
     STAYS_THE_SAME: "A backend describes itself in the same way whenever it is asked.",

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.arguments import folder, job_count, operation_count, output_file, seed_number, whole_number
+from quiesce.cli.arguments import (
+    folder,
+    job_count,
+    operation_count,
+    output_file,
+    seconds_number,
+    seed_number,
+    whole_number,
+)
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 
@@ -30,6 +38,10 @@ SAVED: list[list[str]] = [
         (whole_number, "1_0", "'1_0' is not a whole number; write digits, such as 100000"),
         (whole_number, "٣", "'٣' is not a whole number; write digits, such as 100000"),
         (operation_count, f"1{'0' * 26}", f"1{'0' * 26} would take years; write at most 1000000000000"),
+        *(
+            (seconds_number, text, f"'{text}' is no number of seconds; write one above 0 and up to 86400")
+            for text in ("0", "-1", "nan", "inf", "1 s", "", "86401")
+        ),
         (job_count, "0", "0 runs nothing; write at least 1"),
         (job_count, "x", "'x' is not a whole number; write digits, such as 100000"),
         *(
@@ -41,7 +53,7 @@ SAVED: list[list[str]] = [
         (operation_count, "many", "'many' is not a whole number; write digits, such as 100000"),
     ],
 )
-def test_what_is_no_number_is_told_with_one_that_is(convert: Callable[[str], int], text: str, message: str) -> None:
+def test_what_is_no_number_is_told_with_one_that_is(convert: Callable[[str], object], text: str, message: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError) as refused:
         convert(text)
     assert str(refused.value) == message
@@ -49,6 +61,7 @@ def test_what_is_no_number_is_told_with_one_that_is(convert: Callable[[str], int
 
 def test_numbers_are_taken() -> None:
     assert (whole_number("-1"), operation_count("100000")) == (-1, 100_000)
+    assert seconds_number("0.5") == 0.5
     assert (seed_number("0"), seed_number(str((1 << 64) - 1))) == (0, (1 << 64) - 1)
 
 

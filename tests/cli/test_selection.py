@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from quiesce.backend import BackendFault, DeviceProfile
+from quiesce.backends.command import CommandBackend
+from quiesce.backends.registry import Usable
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
@@ -69,3 +73,17 @@ def test_a_topic_without_a_case_names_the_nearest(corpus: Path) -> None:
 def test_a_target_that_names_nothing_is_an_error(corpus: Path) -> None:
     with pytest.raises(ConfigurationError, match="no/such"):
         select_cases(["no/such"])
+
+
+def test_a_timeout_is_for_driver_programs() -> None:
+    with pytest.raises(ConfigurationError, match="'alpha' runs in quiesce's own process; write --backend served:alpha"):
+        choose_backends(["alpha"], 2.0)
+
+
+def test_a_timeout_bounds_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging = Path(__file__).parents[1] / "backends" / "drivers" / "hanging.py"
+    driver = CommandBackend([sys.executable, str(hanging), "gauges"])
+    monkeypatch.setattr("quiesce.cli.selection.probe_backend", lambda name: Usable(name, driver, driver.describe()))
+    (bounded,) = choose_backends(["command:driver"], 0.5).usable
+    with pytest.raises(BackendFault, match=r"did not answer 'gauges' within 0\.5 s"):
+        bounded.backend.open(DeviceProfile()).readings()

@@ -6,15 +6,16 @@ import pytest
 from tests.oracle.strangers.faulty import FAULTY
 
 from quiesce import operations as ops
-from quiesce.backend import Backend, Context, Description, DeviceProfile
+from quiesce.backend import Backend, BackendFault, Context, Description, DeviceProfile
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.case import Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.cases.writer import write_case
+from quiesce.contract import IN_TIME
 from quiesce.generation.editing import requests
 from quiesce.generation.reshaping import smaller_bodies, staged_bodies
-from quiesce.generation.shrinking import shrink
+from quiesce.generation.shrinking import HANGS_MAX, shrink
 from quiesce.generation.tightening import allocations, cases_without
 
 pytestmark = pytest.mark.long
@@ -161,6 +162,30 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
     assert again is not None
     assert not again.interrupted
     assert len(again.case.body) == 3
+
+
+class Hanging:
+    """A backend that hangs whatever is asked."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.opens = 0
+
+    def describe(self) -> Description:
+        return self.backend.describe()
+
+    def open(self, profile: DeviceProfile) -> Context:
+        self.opens += 1
+        raise BackendFault(IN_TIME, "the driver program did not answer")
+
+
+def test_few_trials_wait_for_a_program_that_hangs() -> None:
+    hanging = Hanging(faulty("pool.accepts_double_free"))
+    shrunk = shrink(hanging, parse_text(HEADER + BODY, "x.case", "x"))
+    assert shrunk is not None
+    assert shrunk.finding.rule == IN_TIME
+    assert hanging.opens <= HANGS_MAX
+    assert len(shrunk.case.body) < 22
 
 
 def test_an_interruption_before_anything_was_found_is_one() -> None:

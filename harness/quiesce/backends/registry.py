@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.backend import Backend, Description
@@ -93,6 +93,27 @@ def probe_backend(name: str) -> Usable | Unusable:
         raise
     except (Exception, SystemExit) as error:  # describe() is third-party code as well
         return Unusable(name, _describe(error), "repair describe(): it raises BackendUnavailable or answers")
+
+
+def bound_answers(usable: Sequence[Usable], seconds: float) -> list[Usable]:
+    """Return the backends, with another bound for each answer of those that are driver programs.
+
+    Raises :class:`ConfigurationError` where none is one.
+    """
+    from quiesce.backends.command import CommandBackend
+
+    bounded = []
+    for each in usable:
+        if isinstance(each.backend, CommandBackend):
+            bounded.append(replace(each, backend=each.backend.with_watchdog(seconds)))
+    if not bounded:
+        name = usable[0].name
+        raise ConfigurationError(
+            f"--timeout bounds the answers of a driver program, and '{name}' runs in quiesce's own process; "
+            f"write --backend served:{name}"
+        )
+    changed = {each.name: each for each in bounded}
+    return [changed.get(each.name, each) for each in usable]
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

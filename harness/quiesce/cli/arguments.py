@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.contract import WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
 from quiesce.reporting.text import clean_line
 
 SEED_MAX: Final = (1 << 64) - 1
@@ -54,6 +55,16 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Declare how long a driver program may take for an answer."""
+    parser.add_argument(
+        "--timeout",
+        type=seconds_number,
+        metavar="SECONDS",
+        help=f"how long a driver program may take for one answer (default: {WATCHDOG_SECONDS:g})",
+    )
+
+
 def whole_number(text: str) -> int:
     """Return the number. Raises :class:`argparse.ArgumentTypeError` for anything else."""
     if not _DIGITS.match(text):
@@ -66,6 +77,19 @@ def seed_number(text: str) -> int:
     if not _DIGITS.match(text) or not 0 <= int(text) <= SEED_MAX:
         raise argparse.ArgumentTypeError(f"'{text}' is not a seed; write a whole number from 0 to {SEED_MAX}")
     return int(text)
+
+
+def seconds_number(text: str) -> float:
+    """Return how many seconds a person gave: more than 0, and at most a day."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= WATCHDOG_SECONDS_MAX:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no number of seconds; write one above 0 and up to {WATCHDOG_SECONDS_MAX:g}"
+        )
+    return seconds
 
 
 def operation_count(text: str) -> int:

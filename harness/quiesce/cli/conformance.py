@@ -8,14 +8,14 @@ from typing import Final
 
 from quiesce.amounts import counted
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, add_verbose, operation_count, report_folder, seed_number
+from quiesce.cli.arguments import Once, add_timeout, add_verbose, operation_count, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.interruption import describe_interruption
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
-from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.conformance import Conformance, Standing, run_conformance
 from quiesce.conformance.run import OPERATIONS_DEFAULT
@@ -48,12 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
     )
+    add_timeout(parser)
     add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Examine and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    choice = choose_backends([arguments.backend])
+    choice = choose_backends([arguments.backend], arguments.timeout)
     catalogue = select_cases([])
     complain_about(catalogue.errors, console)
     usable = choice.usable[0]
@@ -74,6 +75,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 name=usable.name,
                 progress=console.progress,
                 report=keep,
+                found=lambda case: tell_shrinking(case, console),
             )
     except KeyboardInterrupt as interruption:
         console.end_progress()

@@ -12,11 +12,11 @@ from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, add_verbose, folder, operation_count, output_file, seed_number
+from quiesce.cli.arguments import Once, add_timeout, add_verbose, folder, operation_count, output_file, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
-from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_described
 from quiesce.files import naming
 from quiesce.generation.campaign import CampaignResult, run_campaign
@@ -52,16 +52,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--coverage-json", type=output_file, metavar="FILE", help="write these counts to a file, with the seed"
     )
+    add_timeout(parser)
     add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    usable = choose_described(arguments.backend)
+    usable = choose_described(arguments.backend, arguments.timeout)
 
     def keep(case: Case) -> None:
         with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either
             save(case, arguments.save)
+        tell_shrinking(case, console)
 
     try:
         result = run_campaign(

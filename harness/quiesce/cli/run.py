@@ -12,7 +12,7 @@ from quiesce.amounts import counted
 from quiesce.backend import Backend
 from quiesce.backends.registry import Usable
 from quiesce.cases.case import Case
-from quiesce.cli.arguments import add_verbose, nonempty, report_folder, seed_number
+from quiesce.cli.arguments import add_timeout, add_verbose, nonempty, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.interruption import describe_interruption
@@ -69,13 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed_number, default=0, metavar="N", help="seed that the report shows (default: 0)"
     )
+    add_timeout(parser)
     add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, report and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     catalogue = select_cases(arguments.targets, arguments.topic)
-    plan = Plan(catalogue.cases, choose_backends(arguments.backend), arguments.seed)
+    plan = Plan(catalogue.cases, choose_backends(arguments.backend, arguments.timeout), arguments.seed)
     complain_about(catalogue.errors, console)
     if catalogue.cases:
         console.write(opening(plan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quiesce.amounts import counted
 from quiesce.cases.case import Case
 from quiesce.cli.console import Console
 from quiesce.cli.file_errors import explain
@@ -18,3 +19,9 @@ def save_or_complain(case: Case, directory: Path, console: Console) -> Path | No
         console.end_progress()
         console.complain(f"a case is not saved: {explain(error)}")
         return None
+
+
+def tell_shrinking(case: Case, console: Console) -> None:
+    """Say what a sequence breaks before it is shortened, which may take long."""
+    console.end_progress()
+    console.complain(f"{case.finds} is broken after {counted(len(case.body), 'line')}; shrinking (Ctrl-C ends that)")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quiesce.answers import check_description
 from quiesce.backend import BackendFault
-from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
+from quiesce.backends.registry import Unusable, Usable, backend_names, bound_answers, probe_backend
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
 from quiesce.cases.wording import instead_of
@@ -23,11 +23,12 @@ class Choice:
     skipped: Mapping[str, str]
 
 
-def choose_backends(requested: Sequence[str]) -> Choice:
+def choose_backends(requested: Sequence[str], timeout_seconds: float | None = None) -> Choice:
     """Return the requested backends, or every installed one that works here.
 
-    Raises :class:`BackendUnavailable` where a requested one cannot work, and :class:`ConfigurationError` where a
-    requested one is unknown or none at all works.
+    ``timeout_seconds`` bounds each answer of driver programs. Raises :class:`BackendUnavailable` where a requested one
+    cannot work, and :class:`ConfigurationError` where a requested one is unknown, none at all works, or none is a
+    driver program that ``timeout_seconds`` can bound.
     """
     usable: list[Usable] = []
     skipped: dict[str, str] = {}
@@ -47,16 +48,17 @@ def choose_backends(requested: Sequence[str]) -> Choice:
             skipped[name] = probed.explanation
     if not usable:
         raise ConfigurationError("no backend works here, so nothing can run; write 'quiesce doctor' to see why")
-    return Choice(tuple(usable), skipped)
+    bounded = usable if timeout_seconds is None else bound_answers(usable, timeout_seconds)
+    return Choice(tuple(bounded), skipped)
 
 
-def choose_described(name: str) -> Usable:
+def choose_described(name: str, timeout_seconds: float | None = None) -> Usable:
     """Return the one backend that a command works with, whose description it relies on.
 
     Raises :class:`BackendUnavailable` where it cannot work or describes itself wrongly, and
-    :class:`ConfigurationError` where it is unknown.
+    :class:`ConfigurationError` where it is unknown, or no driver program that ``timeout_seconds`` can bound.
     """
-    described = check_described(choose_backends([name]).usable[0])
+    described = check_described(choose_backends([name], timeout_seconds).usable[0])
     if isinstance(described, Usable):
         return described
     raise BackendUnavailable(described.name, described.reason, described.remedy)

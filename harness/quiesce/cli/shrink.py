@@ -7,7 +7,7 @@ import argparse
 from quiesce.amounts import counted
 from quiesce.cases.parser import parse_case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, add_verbose, folder, nonempty_path
+from quiesce.cli.arguments import Once, add_timeout, add_verbose, folder, nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.saved_cases import save_or_complain
@@ -24,13 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=nonempty_path, metavar="CASE", help="the case file")
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend that it fails on")
     parser.add_argument("--save", type=folder, metavar="DIR", help="write the shorter case here (default: show it)")
+    add_timeout(parser)
     add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
     case = parse_case(arguments.file)
-    usable = choose_described(arguments.backend)
+    usable = choose_described(arguments.backend, arguments.timeout)
     try:
         shrunk = shrink(
             usable.backend,

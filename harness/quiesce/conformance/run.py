@@ -72,6 +72,7 @@ def run_conformance(
     name: str | None = None,
     progress: Progress | None = None,
     report: Report | None = None,
+    found: Callable[[Case], None] | None = None,
     trials_max: int | None = None,
 ) -> Conformance:
     """Run everything on a backend and return what came of it; a misbehaving backend is never an exception.
@@ -80,15 +81,15 @@ def run_conformance(
     finished. ``cases`` None is the corpus that
     comes with quiesce. ``name`` is what the backend is installed as, for the commands that reproduce a finding.
     ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
-    (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them). ``trials_max`` is as for
-    :func:`quiesce.generation.campaign.run_campaign`.
+    (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them). ``found`` and ``trials_max``
+    are as for :func:`quiesce.generation.campaign.run_campaign`.
 
     Raises :class:`BackendUnavailable` where the backend cannot work here, :class:`ConfigurationError` for an argument
     that means nothing, and :class:`quiesce.errors.CaseError` for a corpus that cannot be read.
     """
     _check_arguments(backend, operations)
     chosen = _corpus() if cases is None else tuple(cases)
-    run = _Run(backend, seed, name, progress or _silent, report or _unheard, trials_max)
+    run = _Run(backend, seed, name, progress or _silent, report or _unheard, found, trials_max)
     return run.everything(chosen, operations)
 
 
@@ -128,12 +129,14 @@ class _Run:
         name: str | None,
         progress: Progress,
         report: Report,
+        found: Callable[[Case], None] | None,
         trials_max: int | None,
     ) -> None:
         self._backend = backend
         self._seed = seed
         self._progress = progress
         self._report = report
+        self._found_whole = found
         self._trials_max = trials_max
         self._notebook = Notebook()
         self._watched = Attentive(backend, self._notebook)
@@ -292,6 +295,7 @@ class _Run:
                     operations=operations,
                     hostile=hostile,
                     name=self._name,
+                    found=self._found_whole,
                     progress=self._progress,
                     trials_max=self._trials_max,
                 )

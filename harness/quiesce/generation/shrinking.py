@@ -18,6 +18,7 @@ from quiesce.cases.case import Case
 from quiesce.cases.effects import SlotKind
 from quiesce.cases.expansion import PerformStep, expand
 from quiesce.cases.slots import check_slots
+from quiesce.contract import IN_TIME
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
 from quiesce.generation.editing import (
@@ -47,6 +48,8 @@ from quiesce.generation.tightening import allocations, cases_without, tight_case
 from quiesce.lockstep import run_lockstep
 
 TRIALS_MAX: Final = 6000
+HANGS_MAX: Final = 10
+"""So many trials may end with a driver program that does not answer: each lasts as long as it is waited for."""
 PAIRS_MAX: Final = 30
 """With more lines left, they are not removed two by two."""
 RUN_LINES_MAX: Final = 40
@@ -95,6 +98,7 @@ class _Shrinker:
         self._legality = worst_legality(self._description, case.device, operations)
         self._finding: Finding | None = None
         self._interrupted = False
+        self._hangs = 0
 
     def run(self) -> Shrunk | None:
         self._finding = self._find(self._case)
@@ -141,7 +145,11 @@ class _Shrinker:
             return None
         trial = run_lockstep(self._backend, case.device, steps, timeline=False)
         wanted = self._finding.rule if self._finding is not None else None
-        return next((found for found in trial.findings if wanted in (None, found.rule)), None)
+        finding = next((found for found in trial.findings if wanted in (None, found.rule)), None)
+        self._hangs += any(found.rule == IN_TIME for found in trial.findings)
+        if self._hangs == HANGS_MAX:
+            self._left = 0
+        return finding
 
     def _accept(self, case: Case) -> bool:
         """Take a candidate if it still fails."""

@@ -8,19 +8,14 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from quiesce.backend import BackendFault, Description, DeviceProfile
 from quiesce.backends.command import wire
 from quiesce.backends.command.context import CommandContext
 from quiesce.backends.command.objects import WireError, preview
 from quiesce.backends.command.program import Program
-from quiesce.contract import IN_PROTOCOL
+from quiesce.contract import IN_PROTOCOL, WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
 from quiesce.errors import BackendUnavailable, ConfigurationError
-
-WATCHDOG_SECONDS: Final = 60.0
-WATCHDOG_SECONDS_MAX: Final = 86_400.0
-"""A day: a longer silence is a hang."""
 
 
 class CommandBackend:
@@ -58,8 +53,15 @@ class CommandBackend:
 
     def with_environment(self, environment: Mapping[str, str]) -> CommandBackend:
         """Return the same driver in another environment; it is not asked again what it is."""
+        return self._changed(self._watchdog_seconds, environment)
+
+    def with_watchdog(self, seconds: float) -> CommandBackend:
+        """Return the same driver with another bound for every reply; it is not asked again what it is."""
+        return self._changed(seconds, self._environment)
+
+    def _changed(self, watchdog_seconds: float, environment: Mapping[str, str] | None) -> CommandBackend:
         changed = CommandBackend(
-            self.command, name=self.name, watchdog_seconds=self._watchdog_seconds, environment=environment
+            self.command, name=self.name, watchdog_seconds=watchdog_seconds, environment=environment
         )
         changed._hello = self._hello
         return changed
