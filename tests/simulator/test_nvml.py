@@ -248,6 +248,12 @@ def test_figures_are_those_of_the_runtimes_attributes(nvml: Nvml) -> None:
         assert nvml.number(function, nvml.handle(), *arguments) == attribute.value // divisor
 
 
+@pytest.mark.parametrize(("told", "expected"), [("Generation", 4), ("Width", 16)])
+def test_the_bus_is_as_fast_as_it_can_be(nvml: Nvml, told: str, expected: int) -> None:
+    for kind in ("Curr", "Max"):
+        assert nvml.number(f"DeviceGet{kind}PcieLink{told}", nvml.handle()) == expected
+
+
 def test_devices_reach_each_other_over_one_host_bridge(nvml: Nvml) -> None:
     first, second = nvml.handle(0), nvml.handle(1)
     read, link, host_bridge = 0, 2, 30

@@ -35,6 +35,10 @@ TELLS(nvmlDeviceGetDisplayActive, 0)    // disabled
 TELLS(nvmlDeviceGetPersistenceMode, 0)  // disabled
 TELLS(nvmlDeviceGetComputeMode, 0)      // default: many contexts of many processes
 TELLS(nvmlDeviceGetArchitecture, 7)     // Ampere, of which the compute capability is
+TELLS(nvmlDeviceGetCurrPcieLinkGeneration, 4)
+TELLS(nvmlDeviceGetMaxPcieLinkGeneration, 4)
+TELLS(nvmlDeviceGetCurrPcieLinkWidth, 16)
+TELLS(nvmlDeviceGetMaxPcieLinkWidth, 16)
 
 // The numbers of these attributes are those of cudaDeviceAttr.
 enum { CLOCK_KHZ = 13, MEMORY_CLOCK_KHZ = 36, MEMORY_BUS_BITS = 37, MAJOR = 75, MINOR = 76 };
