@@ -24,8 +24,9 @@ class Row:
     requirements: tuple[str, ...]
     python: tuple[tuple[int, ...], tuple[int, ...]]
     programs: str
-    rule: str
+    rule: str = ""
     flavour: str = ""
+    kernels: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     alone: bool = False
     """Whether only the requirements are installed: the packages that these ask for are the vendor's, and large."""
@@ -97,7 +98,7 @@ def chosen_rows(words: Sequence[str], programs: Sequence[Path] = ()) -> list[Row
         found = _named(words[0], rows)[-1:]
     except _NoRow:
         requirements = tuple(words[0].split())
-        found = [Row(words[0], requirements[0], requirements, _ANY_PYTHON, programs="", rule="")]
+        found = [Row(words[0], requirements[0], requirements, _ANY_PYTHON, programs="")]
     return [replace(row, own=tuple(programs), rule="", fails="") for row in found]
 
 

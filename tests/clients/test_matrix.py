@@ -29,8 +29,9 @@ def python(row: Row) -> Path:
 
 def _run(row: Row, program: Path, python: Path, folder: Path) -> tuple[int, str, list[Any]]:
     """Run a program in the row's environment, and return the exit code, the output and the report's results."""
-    flavour = ["--flavour", row.flavour] if row.flavour else []
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", *flavour, "--report", str(folder / "report"), "--"]
+    chosen = {"--flavour": row.flavour, "--kernels": row.kernels}
+    options = [word for option, value in chosen.items() if value for word in (option, value)]
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", *options, "--report", str(folder / "report"), "--"]
     done = subprocess.run(
         [*command, str(python), str(program)],
         cwd=folder,
