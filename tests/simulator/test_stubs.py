@@ -107,6 +107,21 @@ def test_what_is_simulated_is_not_stubbed_for_a_runtime_of_another_version(
     assert "cudaFree" in stubbed
 
 
+@pytest.mark.parametrize("kernels_run", [False, True])
+def test_a_compiler_is_simulated_only_where_kernels_run(
+    tmp_path: Path, private: Path, compile_c: Compile, run_python: Run, kernels_run: bool
+) -> None:
+    path = tmp_path / "libsimulator.so"
+    path.write_bytes(write_library(StubLibrary("libsimulator.so", (StubFunction("simulated_nvrtcCompileProgram", 6),))))
+    source = "int nvrtcCompileProgram(void); int client(void) { return nvrtcCompileProgram(); }"
+    module = linked(compile_c, tmp_path, "module.so", source, "libnvrtc.so.12")
+    simulator = Simulator(path, ("libnvrtc.so.12",) if kernels_run else ())
+    write_stubs([Process([module], PROGRAM)], private, simulator)
+    done = run_python(LOAD, module, LD_LIBRARY_PATH=str(private))
+    assert done.stdout == f"{6 if kernels_run else 11}\n", done.stderr
+    assert ("nvrtcCompileProgram (libnvrtc.so.12) is not simulated" in done.stderr) is not kernels_run
+
+
 def test_a_runtime_that_is_opened_by_name_offers_what_is_simulated(
     private: Path, simulator: Simulator, run_python: Run
 ) -> None:

@@ -34,6 +34,7 @@ from quiesce.simulator.library_search import find_library, places_searched
 from quiesce.simulator.vendor_libraries import (
     SIMULATED_PREFIX,
     answer,
+    asks_for_a_compiler,
     family_of,
     interface_of,
     owns,
@@ -347,5 +348,7 @@ class _Plan:
 
     def _targets(self, soname: str, variables: set[str]) -> dict[str, str]:
         """Return the functions of a library that are simulated under a name of their own."""
+        if asks_for_a_compiler(soname) and not self._simulator.answers(soname):
+            return {}  # kernels do not run, and nobody would answer
         named = ((simulated_name(soname, target), target) for target in self._of_libraries)
         return {name: target for name, target in named if name and name not in variables}

@@ -151,6 +151,11 @@ def simulated_name(soname: str, target: str) -> str | None:
     return named["name"] if named["major"] in (None, major or _NEWEST) else None
 
 
+def asks_for_a_compiler(soname: str) -> bool:
+    """Say whether a library is NVRTC or libNVVM: the simulated ones ask where the vendor's are, while kernels run."""
+    return re.fullmatch(r"libnv(?:rtc|vm)\.so(?:\..*)?", plain_name(soname)) is not None
+
+
 def answer(soname: str, function: str) -> int | str | None:
     """Return what the function answers when it is not simulated; None: nothing honest is known, so the program ends.
 
