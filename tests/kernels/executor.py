@@ -49,7 +49,7 @@ CONTEXT: Final = np.dtype(
     }
 )
 READY, WAITING, DONE = range(3)
-ARRIVE, YIELD = 5, 70
+ARRIVE, YIELD, MATRICES = 5, 70, 80
 
 
 tuned = [False]
@@ -104,7 +104,7 @@ _CALLBACKS: Final = {
 @cache
 def _arithmetic() -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp(prefix="quiesce-kernels-"))
-    source = SOURCES / "kernels" / "arithmetic.c"
+    sources = [str(SOURCES / "kernels" / f"{name}.c") for name in ("arithmetic", "formats", "matrix")]
     library = folder / "arithmetic.so"
     command = [
         *find_compiler(),
@@ -117,7 +117,7 @@ def _arithmetic() -> ctypes.CDLL:
         "-Wextra",
         "-Werror",
     ]
-    subprocess.run([*command, f"-I{SOURCES}", str(source), "-o", str(library)], check=True)
+    subprocess.run([*command, f"-I{SOURCES}", *sources, "-o", str(library)], check=True)
     loaded = ctypes.CDLL(str(library))
     loaded.kernel_arithmetic_find.restype = ctypes.c_void_p
     shutil.rmtree(folder)
@@ -323,6 +323,13 @@ def _resolve_warp(warp: np.ndarray[Any, Any]) -> bool:
         if all(same[lane] and warp["status"][lane] == WAITING for lane in lanes):
             here = np.zeros(len(warp), bool)
             here[lanes] = True
+            if thread["operation"] >= MATRICES:
+                if len(lanes) < 32:
+                    continue
+                pointers = (ctypes.c_void_p * 32)(*(warp.ctypes.data + lane * warp.strides[0] for lane in lanes))
+                _arithmetic().matrix_run(pointers)
+                _finish(warp, here, 0)
+                return True
             results = [_warp_result(warp, lane, lanes) for lane in lanes]
             warp["predicate"][here] = [predicate for _, predicate in results]
             _finish(warp, here, np.array([value for value, _ in results], "u8"))

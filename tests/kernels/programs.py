@@ -96,3 +96,9 @@ def every_pair(type_: str, values: Sequence[Value]) -> tuple[Source, Source]:
     firsts = [first for first in values for _ in values]
     seconds = [second for _ in values for second in values]
     return (type_, firsts), (type_, seconds)
+
+
+def plain_kernel(body: str, arrays: int, before: str = "") -> Kernel:
+    """Return a kernel that gets so many addresses, as parameters ``p0``, ``p1`` ..."""
+    parameters = ", ".join(f".param .u64 p{number}" for number in range(arrays))
+    return Kernel(f"{HEADER}{before}\n.visible .entry k({parameters})\n{{\n{body}\nret;\n}}\n", "k")

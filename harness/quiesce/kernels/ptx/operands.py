@@ -116,6 +116,7 @@ _FLOAT32: Final = re.compile(r"0[fF]([0-9a-fA-F]{8})\Z")
 _FLOAT64: Final = re.compile(r"0[dD]([0-9a-fA-F]{16})\Z")
 _INTEGER: Final = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?\Z")
 _DECIMAL: Final = re.compile(r"\d+\.\d+(?:[eE][+-]?\d+)?\Z")
+_DIGITS_MAX: Final = 70
 WARP_SIZE: Final = 32
 
 
@@ -125,10 +126,11 @@ def parse_literal(word: str) -> Integer | Float | None:
         return Float(int(found[1], 16), 32)
     if found := _FLOAT64.match(word):
         return Float(int(found[1], 16), 64)
-    if _INTEGER.match(word):
+    if len(word) <= _DIGITS_MAX and _INTEGER.match(word):
         digits = word.rstrip("U")
         is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-        return Integer(int(digits, 8 if is_octal else 0))
+        value = int(digits, 8 if is_octal else 0)
+        return Integer(value) if value < 1 << 64 else None
     if _DECIMAL.match(word):
         return Float(int(struct.unpack("<Q", struct.pack("<d", float(word)))[0]), 64)
     return Integer(WARP_SIZE) if word == "WARP_SZ" else None

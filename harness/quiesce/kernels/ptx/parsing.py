@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
 
 from quiesce.errors import RefusedKernel
@@ -30,6 +31,7 @@ from quiesce.kernels.ptx.tokens import END, Tokens
 from quiesce.kernels.ptx.types import TYPES, Type
 
 _BRANCHES = frozenset({"bra", "brx"})
+_LINE = re.compile(r"[0-9]{1,9}\Z")
 
 
 def parse_function(module: Module, text: FunctionText) -> Function:
@@ -103,7 +105,7 @@ class _Parser:
         fields = word.split()
         if fields[0] == ".loc":
             tokens.next()
-            if len(fields) > 2 and fields[1].isdigit() and fields[2].isdigit():
+            if len(fields) > 2 and _LINE.match(fields[1]) and _LINE.match(fields[2]):
                 self._location = (int(fields[1]), int(fields[2]))
         elif fields[0] == ".file":
             tokens.next()

@@ -10,7 +10,7 @@ from quiesce.kernels.ptx.declarations import Variable
 from quiesce.kernels.ptx.operands import Register
 from quiesce.kernels.ptx.types import Type
 
-_NUMBERED: Final = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
+_NUMBER: Final = re.compile(r"(?:0|[1-9][0-9]{,9})\Z")
 
 
 class Scopes:
@@ -77,7 +77,7 @@ class Scopes:
             return None
         for prefix, (count, declared) in ranges.items():
             digits = name[len(prefix) :]
-            if name.startswith(prefix) and _NUMBERED.match(digits) and digits.isdigit() and int(digits) < count:
+            if name.startswith(prefix) and _NUMBER.match(digits) and int(digits) < count:
                 register = Register(f"{name}@{scope}" if scope else name, declared)
                 self._registers[scope][name] = register
                 return register

@@ -104,8 +104,9 @@ _FENCES: Final = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "
 
 
 def fence(e: Emitter, i: Instruction) -> None:
-    """Translate ``fence`` and ``membar``."""
-    require(i, (*_FENCES, *SCOPES, "gl"), operands=0, types=0)
+    """Translate ``fence`` and ``membar``. Copies that are asynchronous on a device are done at once here."""
+    proxies = ("proxy", "async", "alias", "async.global", "global", "shared::cta", "shared::cluster", "mbarrier_init")
+    require(i, (*_FENCES, *SCOPES, "gl", *proxies), operands=0, types=0)
     order = _FENCES[choose(i, _FENCES, "acq_rel" if i.opcode == "fence" else "sc")]
     e.emit(f"fence {order}")
 

@@ -48,6 +48,9 @@ class Suspension(Protocol):
     def predicate(self, e: Emitter) -> str:
         """Return the predicate that came with the result."""
 
+    def area(self, bytes_: int) -> int:
+        """Return the place in a thread of memory for an operation that needs more than a few numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class WarpOperands:
@@ -110,6 +113,11 @@ class Emitter(Code):
     def has_pointer(self, register: Register) -> bool:
         """Say whether the address in a register is kept as a pointer too."""
         return register in self.kept_pointers
+
+    @staticmethod
+    def is_register_of(operand: Operand, bits: int) -> bool:
+        """Say whether an operand is a register of that many bits."""
+        return isinstance(operand, Register) and operand.type.bits == bits
 
     def slot(self, register: Register) -> str:
         """Return the memory of a register."""

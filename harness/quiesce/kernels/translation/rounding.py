@@ -7,6 +7,6 @@ from typing import Final
 NEAREST: Final = "rn"
 DIRECTED: Final = ("rz", "rm", "rp")
 MODES: Final = {"rn": 0, "rz": 1, "rm": 2, "rp": 3, "rna": 4}
-"""As ``enum kernel_rounding`` in ``simulator/native/kernels/arithmetic.h`` numbers them."""
+"""As ``enum kernel_rounding`` in ``simulator/native/kernels/formats.h`` numbers them."""
 TO_INTEGER: Final = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 """Rounding to whole numbers, by LLVM's names."""

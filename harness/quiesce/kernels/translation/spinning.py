@@ -8,6 +8,7 @@ from quiesce.kernels.ptx.function import Function, Instruction, Label
 from quiesce.kernels.ptx.operands import Integer, Symbol
 
 SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep"})
+_MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma"})
 """Opcodes at which a thread waits for others."""
 _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv"})
 _COMPARING: Final = frozenset({"cas", "exch"})
@@ -27,9 +28,13 @@ def waits_for_all(i: Instruction) -> bool:
 
 def waits_by_itself(function: Function) -> bool:
     """Say whether threads wait in a function, apart from those that it calls."""
-    if any(item.opcode in SUSPENDING for item in function.instructions()):
+    if any(_takes_part(item) for item in function.instructions()):
         return True
     return any(_looks_again(each) for body in _loops(function).values() for each in body)
+
+
+def _takes_part(i: Instruction) -> bool:
+    return i.opcode in SUSPENDING or i.opcode in _MATRICES or (i.opcode == "wmma" and "mma" in i.modifiers)
 
 
 def spinning_branches(function: Function) -> frozenset[int]:

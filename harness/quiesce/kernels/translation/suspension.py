@@ -34,6 +34,7 @@ class ThreadSuspension:
         self._frames = frames
         self._liveness = liveness
         self._end = FRAME
+        self._area = 0
         self._resume_labels: list[str] = []
 
     @property
@@ -50,6 +51,13 @@ class ThreadSuspension:
     def cases(self) -> str:
         """Return where each state goes on."""
         return " ".join(f"i32 {state}, label %{label}" for state, label in enumerate(self._resume_labels, start=1))
+
+    def area(self, bytes_: int) -> int:
+        """Return the place of memory that an operation needs for longer than its fields: it is the same for all."""
+        if not self._area:
+            self._area = -(-self._end // 16) * 16
+            self._end = self._area + bytes_
+        return self._area
 
     def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
         """End the function with the number of an operation, and go on with its results later."""

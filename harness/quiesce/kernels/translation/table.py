@@ -7,6 +7,7 @@ from typing import Final
 
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.translation import (
+    asynchronous,
     atomics,
     calls,
     comparison,
@@ -15,6 +16,7 @@ from quiesce.kernels.translation import (
     half_precision,
     integer,
     logic,
+    matrices,
     memory,
     movement,
     packed_integer,
@@ -37,6 +39,8 @@ _ANY: Final[Mapping[str, Handler]] = {
     **movement.HANDLERS,
     **memory.HANDLERS,
     **atomics.HANDLERS,
+    **asynchronous.HANDLERS,
+    **matrices.HANDLERS,
     **calls.HANDLERS,
     **warp.HANDLERS,
     **dict.fromkeys(("pmevent", "griddepcontrol"), _nothing),

@@ -124,6 +124,10 @@ class Together:
             self._stop(e, self._frames.entered[target])
             e.place(e.new_label())  # nothing comes here
 
+    def area(self, bytes_: int) -> int:
+        """Return no place: only the runtime knows what to do with one."""
+        return 0
+
     def result(self, e: Emitter) -> str:
         """Return a result that no barrier has."""
         return "0"

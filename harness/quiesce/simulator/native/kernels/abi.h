@@ -81,6 +81,9 @@ enum kernel_operation {
     OPERATION_REDUX_SIGNED_MAX,
     OPERATION_WARP_SYNC = 60,
     OPERATION_YIELD = 70,
+    OPERATION_LOAD_MATRIX = 80,
+    OPERATION_STORE_MATRIX,
+    OPERATION_MULTIPLY_MATRICES,
 };
 
 // What a block or a thread returns when a kernel ends before its time.

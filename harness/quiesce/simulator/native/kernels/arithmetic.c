@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/formats.h"
+
 // -- rounding modes of the processor ---------------------------------------------------------------------------------
 
 // Control and status words of SSE: exceptions masked, subnormals kept, rounding in bits 13 and 14.
@@ -90,67 +92,6 @@ FUSED(rp, WORD_UP, double, f64, fma_f64)
 
 // -- numbers with fewer bits -----------------------------------------------------------------------------------------
 
-static uint64_t bits_of(double number) {
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
-static double number_of(uint64_t bits) {
-    double number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-// Whether a value is rounded away from zero: `rest` is what is cut off, of `cut` bits, below the last bit that is kept.
-static bool rounds_away(uint64_t kept, uint64_t rest, unsigned cut, bool negative, uint32_t rounding) {
-    uint64_t half = 1ull << (cut - 1);
-    switch (rounding) {
-        case ROUND_TO_ZERO: return false;
-        case ROUND_DOWN: return negative && rest;
-        case ROUND_UP: return !negative && rest;
-        case ROUND_NEAREST_AWAY: return rest >= half;
-        default: return rest > half || (rest == half && (kept & 1));
-    }
-}
-
-// Rounds a double once to a format of IEEE 754 with that many bits for the exponent and the fraction.
-static uint32_t narrow(double number, unsigned exponent_bits, unsigned fraction_bits, uint32_t rounding) {
-    uint64_t bits = bits_of(number), fraction = bits & 0xfffffffffffffull;
-    bool negative = bits >> 63;
-    int exponent = (int)(bits >> 52 & 0x7ff);
-    uint32_t sign = (uint32_t)negative << (exponent_bits + fraction_bits);
-    uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
-    // The only NaN of PTX has all bits but the sign.
-    if (exponent == 0x7ff) return fraction ? infinity | ((1u << fraction_bits) - 1) : sign | infinity;
-    if (!exponent) exponent = 1;  // a subnormal double
-    else fraction |= 1ull << 52;
-    int biased = exponent - 1023 + (1 << (exponent_bits - 1)) - 1;
-    unsigned cut = 52 - fraction_bits;
-    if (biased < 1) {  // a subnormal, or nothing
-        unsigned more = (unsigned)(1 - biased);
-        cut = cut + more > 60 ? 60 : cut + more;
-        biased = 0;
-    }
-    uint64_t kept = fraction >> cut, rest = fraction & ((1ull << cut) - 1);
-    if (rest && rounds_away(kept, rest, cut, negative, rounding)) kept++;
-    // The leading bit of a normal number adds one to the exponent; a carry does the same.
-    uint64_t result = kept + ((uint64_t)(biased ? biased - 1 : 0) << fraction_bits);
-    if (result < infinity) return sign | (uint32_t)result;
-    bool inwards = rounding == ROUND_TO_ZERO || rounding == (negative ? ROUND_UP : ROUND_DOWN);
-    return sign | (inwards ? infinity - 1 : infinity);
-}
-
-static double widen(uint32_t bits, unsigned exponent_bits, unsigned fraction_bits) {
-    uint64_t fraction = bits & ((1u << fraction_bits) - 1);
-    uint64_t sign = (uint64_t)(bits >> (exponent_bits + fraction_bits) & 1) << 63;
-    int largest = (1 << exponent_bits) - 1, exponent = (int)(bits >> fraction_bits) & largest, bias = largest >> 1;
-    if (exponent == largest) return number_of(sign | 0x7ffull << 52 | fraction << (52 - fraction_bits));
-    double number = ldexp((double)(exponent ? fraction | 1ull << fraction_bits : fraction),
-                          (exponent ? exponent : 1) - bias - (int)fraction_bits);
-    return number_of(bits_of(number) | sign);
-}
-
 // a * b + c as a double whose last bit says whether something was cut off, so that one more rounding is right.
 // The product of two numbers of 11 bits or fewer is exact.
 static double fused(double a, double b, double c) {
@@ -173,26 +114,28 @@ static double from_unsigned(uint64_t value) {
 }
 
 static uint16_t quiesce_kernel_narrow_f16(double number, uint32_t rounding) {
-    return (uint16_t)narrow(number, 5, 10, rounding);
+    return (uint16_t)format_narrow(number, 5, 10, rounding);
 }
 static uint16_t quiesce_kernel_narrow_bf16(double number, uint32_t rounding) {
-    return (uint16_t)narrow(number, 8, 7, rounding);
+    return (uint16_t)format_narrow(number, 8, 7, rounding);
 }
 static uint32_t quiesce_kernel_narrow_tf32(double number, uint32_t rounding) {
-    return narrow(number, 8, 10, rounding) << 13;
+    return format_narrow(number, 8, 10, rounding) << 13;
 }
 static float quiesce_kernel_narrow_f32(double number, uint32_t rounding) {
-    uint32_t bits = narrow(number, 8, 23, rounding);
+    uint32_t bits = format_narrow(number, 8, 23, rounding);
     float result;
     memcpy(&result, &bits, sizeof result);
     return result;
 }
-static double quiesce_kernel_widen_f16(uint16_t bits) { return widen(bits, 5, 10); }
+static double quiesce_kernel_widen_f16(uint16_t bits) { return format_widen(bits, 5, 10); }
 static uint16_t quiesce_kernel_fma_f16(uint16_t a, uint16_t b, uint16_t c, uint32_t rounding) {
-    return (uint16_t)narrow(fused(widen(a, 5, 10), widen(b, 5, 10), widen(c, 5, 10)), 5, 10, rounding);
+    double sum = fused(format_widen(a, 5, 10), format_widen(b, 5, 10), format_widen(c, 5, 10));
+    return (uint16_t)format_narrow(sum, 5, 10, rounding);
 }
 static uint16_t quiesce_kernel_fma_bf16(uint16_t a, uint16_t b, uint16_t c, uint32_t rounding) {
-    return (uint16_t)narrow(fused(widen(a, 8, 7), widen(b, 8, 7), widen(c, 8, 7)), 8, 7, rounding);
+    double sum = fused(format_widen(a, 8, 7), format_widen(b, 8, 7), format_widen(c, 8, 7));
+    return (uint16_t)format_narrow(sum, 8, 7, rounding);
 }
 
 // -- integers to floating point --------------------------------------------------------------------------------------
@@ -278,6 +221,11 @@ static void (*find_mathematics(const char *name))(void) {
     void (*function)(void);
     memcpy(&function, &found, sizeof function);
     return function;
+}
+
+double kernel_fused(double a, double b, double c) {
+    if (!fma_f64) fma_f64 = (double (*)(double, double, double))find_mathematics("fma");
+    return fma_f64 ? fma_f64(a, b, c) : a * b + c;
 }
 
 void (*kernel_arithmetic_find(const char *name))(void) {

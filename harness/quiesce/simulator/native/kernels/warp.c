@@ -1,5 +1,7 @@
 #include "kernels/warp.h"
 
+#include "kernels/matrix.h"
+
 static bool is_barrier(uint32_t operation) { return operation <= OPERATION_ARRIVE; }
 
 // Which threads take part in what a thread waits for, or 0: not all of them are there.
@@ -101,7 +103,10 @@ static void finish(const struct warp *warp, unsigned lane, const struct gathered
             thread->predicate = equals == found->here;
             thread->result = thread->predicate ? found->here : 0;
             break;
-        case OPERATION_WARP_SYNC: break;
+        case OPERATION_WARP_SYNC:
+        case OPERATION_LOAD_MATRIX:
+        case OPERATION_STORE_MATRIX:
+        case OPERATION_MULTIPLY_MATRICES: break;
         default: thread->result = found->reduced;
     }
 }
@@ -113,6 +118,10 @@ bool warp_resolve(struct warp *warp) {
         if (asking->status != THREAD_WAITS || is_barrier(asking->operation)) continue;
         uint32_t here = participants(warp, asking);
         if (!(here >> first & 1)) continue;  // a mask that leaves the thread itself out is never complete
+        if (asking->operation >= OPERATION_LOAD_MATRIX) {
+            if (here != UINT32_MAX) continue;  // all threads of a warp have to take part
+            matrix_run(warp->threads);
+        }
         struct gathered found = gather(warp, here, asking->operation);
         for (unsigned lane = 0; lane < warp->count; lane++)
             if (here >> lane & 1) finish(warp, lane, &found);

@@ -1,0 +1,25 @@
+// Numbers in formats of IEEE 754 with fewer bits than a double.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+// How a result that lies between two numbers is rounded. quiesce.kernels.translation.rounding has the same numbers.
+enum kernel_rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO, ROUND_DOWN, ROUND_UP, ROUND_NEAREST_AWAY };
+
+// Rounds a double once to a format with that many bits for the exponent and the fraction; an enum kernel_rounding.
+uint32_t format_narrow(double number, unsigned exponent_bits, unsigned fraction_bits, uint32_t rounding);
+
+double format_widen(uint32_t bits, unsigned exponent_bits, unsigned fraction_bits);
+
+static inline uint64_t bits_of(double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static inline double number_of(uint64_t bits) {
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}

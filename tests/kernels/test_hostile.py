@@ -1,0 +1,58 @@
+"""Texts that are nearly PTX end in an object or in a refusal by name, in bounded time and memory.
+
+The sample here is short. ``tox -e kernels-hostile`` compiles 100,000.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
+
+from tests.kernels.hostile import is_compiled, originals
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.translation.kernel import translate_kernel
+
+COUNT = int(os.environ.get("QUIESCE_HOSTILE_TEXTS", "300"))
+_ROOT = Path(__file__).parents[2]
+_BATCH = 5000
+
+
+@pytest.fixture(autouse=True)
+def tuned() -> None:
+    """Run each test once: texts are compiled in both ways in turn."""
+
+
+@pytest.mark.parametrize("start", range(0, COUNT, _BATCH))
+def test_changed_kernels_become_objects_or_are_refused(start: int) -> None:
+    count = min(_BATCH, COUNT - start)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.hostile", str(start), str(count)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith(", 0 wrong\n")
+
+
+def test_the_kernels_that_are_changed_are_whole() -> None:
+    assert len(originals()) > 30
+    assert all(map(is_compiled, originals()[:5]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\0", "{" * 100_000, "}" * 1000, ".entry", ".visible .entry k(", "/*", '"', ".global .u32 a = {", "\x80\xff;"],
+)
+def test_texts_that_are_no_modules(text: str) -> None:
+    with pytest.raises(RefusedKernel):
+        translate_kernel(Module(text), "k")
