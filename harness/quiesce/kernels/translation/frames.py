@@ -83,7 +83,7 @@ class Frames:
         """Return where the array of a register begins."""
         if register not in self._arrays:
             self._arrays[register] = self._end
-            self._end += _array_bytes(element_bytes(register))
+            self._end += _array_bytes(max(8, register.type.bits) // 8)
         return self._arrays[register]
 
     def shared_place_of(self, register: Register) -> int:
@@ -115,15 +115,15 @@ class Frames:
             keep()
 
 
-def element_bytes(register: Register) -> int:
-    """Return how long a register is in memory."""
-    return max(8, register.type.bits) // 8
+def type_of(register: Register) -> str:
+    """Return the type that a register has in memory."""
+    return f"i{max(8, register.type.bits)}"
 
 
 def element_of(code: Code, array: int, register: Register, linear: str) -> str:
     """Return a pointer to the element of a thread, whose number has 64 bits."""
     start = code.byte_offset("%frames", array)
-    return code.define(f"getelementptr i{max(8, register.type.bits)}, ptr {start}, i64 {linear}")
+    return code.define(f"getelementptr {type_of(register)}, ptr {start}, i64 {linear}")
 
 
 def set_register(e: Emitter, register: Register, loaded: str) -> None:

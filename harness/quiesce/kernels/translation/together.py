@@ -19,7 +19,7 @@ from quiesce.kernels.translation.body import translate_block
 from quiesce.kernels.translation.code import Code
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
 from quiesce.kernels.translation.flow import Flow
-from quiesce.kernels.translation.frames import NEXT, Frames, element_bytes, element_of, set_register
+from quiesce.kernels.translation.frames import NEXT, Frames, element_of, set_register, type_of
 from quiesce.kernels.translation.shapes import BLOCK, LoopShape
 from quiesce.kernels.translation.spinning import SUSPENDING
 from quiesce.kernels.translation.table import handler_of
@@ -40,7 +40,7 @@ class TogetherShape(LoopShape):
         super().__init__(parameter_bytes)
         self.state = 0
         self.left: tuple[str, ...] = ()
-        """Where the values go that are the same for all threads."""
+        """Where a thread leaves values that are the same for all threads; 0 if it has none."""
         self._guesses = guesses
 
     def parameter(self, offset: int, bits: int) -> str:
@@ -150,7 +150,7 @@ class Together:
         return f"%S{self._shape.state}.linear.wide"
 
     def _left(self, register: Register) -> str:
-        return f"%left{self._frames.shared_place_of(register)}.i{max(8, register.type.bits)}"
+        return f"%left{self._frames.shared_place_of(register)}.{type_of(register)}"
 
     # -- the loop of a state
 
@@ -182,6 +182,8 @@ class Together:
         e.emit("store i32 -1, ptr %together.and")
         live = self._frames.states[state - 1].kept if state else ()
         shared = {r: self._load_shared(r) for r in self._frames.kept(live) if r in self._frames.uniform}
+        for register in self._uniform:
+            e.emit(f"store {type_of(register)} 0, ptr {self._left(register)}.all")
         for line in _HEAD:
             e.emit(line.replace("$", name))
         begin = len(e.lines)
@@ -204,17 +206,21 @@ class Together:
             self._translate(number, 0)
             count += len(self._flow.blocks[number].instructions)
         self._mark_accesses(begin)
+        e.place(f"{name}.next.x")
+        for register in self._uniform:  # threads that have a value have the same one: it is collected from any of them
+            type_, left = type_of(register), self._left(register)
+            values = [e.define(f"load {type_}, ptr {slot}") for slot in (left, f"{left}.all")]
+            e.emit(f"store {type_} {e.define(f'or {type_} {values[0]}, {values[1]}')}, ptr {left}.all")
         for line in _TAIL:
             e.emit(line.replace("$", name))
         for register in self._uniform:
-            type_ = f"i{max(8, register.type.bits)}"
-            value = e.define(f"load {type_}, ptr {self._left(register)}")
-            e.emit(f"store {type_} {value}, ptr {self._shared(register)}")
+            value = e.define(f"load {type_of(register)}, ptr {self._left(register)}.all")
+            e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
         e.emit("br label %decide")
         return count
 
     def _load_shared(self, register: Register) -> str:
-        return self._e.define(f"load i{max(8, register.type.bits)}, ptr {self._shared(register)}")
+        return self._e.define(f"load {type_of(register)}, ptr {self._shared(register)}")
 
     def _shared(self, register: Register) -> str:
         return self._e.byte_offset("%frames", self._frames.shared_place_of(register))
@@ -286,7 +292,8 @@ class Together:
         for axis in range(3):
             self._shape.context(e, BLOCK + 4 * axis, "i32")
         stack = ["%next = alloca i32", "%together.or = alloca i32", "%together.and = alloca i32"]
-        stack += [f"{slot} = alloca {slot.rpartition('.')[2]}" for slot in self._shape.left]
+        for register in self._uniform:
+            stack += [f"{self._left(register)}{end} = alloca {type_of(register)}" for end in ("", ".all")]
         ends = self._ends(cases)
         before = self._before()
         return [*memory, *stack, *e.stack_lines(), *before, *ends, *loops]
@@ -303,9 +310,9 @@ class Together:
         e.emit("br i1 %is.first, label %S0, label %enter")
         e.place("enter")
         for register in self._uniform:
-            bits = max(8, register.type.bits)
-            value = e.define(f"load i{bits}, ptr {e.byte_offset('%frames', self._frames.place_of(register))}")
-            e.emit(f"store i{bits} {value}, ptr {self._shared(register)}")
+            own = e.byte_offset("%frames", self._frames.place_of(register))
+            value = e.define(f"load {type_of(register)}, ptr {own}")
+            e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
         e.emit(f"switch i32 %from, label %apart [{cases}]")
         for line in _DECIDE:
             e.emit(line.replace("$", cases))
@@ -322,7 +329,7 @@ class Together:
         e.emit("%copied = phi i64 [0, %apart], [%copied.next, %copy]")
         for register, value in values.items():
             element = element_of(e, self._frames.place_of(register), register, "%copied")
-            e.emit(f"store i{8 * element_bytes(register)} {value}, ptr {element}")
+            e.emit(f"store {type_of(register)} {value}, ptr {element}")
         e.emit("%copied.next = add i64 %copied, 1")
         e.emit("%copied.done = icmp eq i64 %copied.next, %threads")
         e.emit("br i1 %copied.done, label %give.back, label %copy")
@@ -345,8 +352,7 @@ $.head.x:
 %$.linear = add nuw nsw i32 %$.row.first, %$.x
 %$.linear.wide = zext i32 %$.linear to i64
 br label %$.thread""".split("\n")
-_TAIL: Final = f"""$.next.x:
-%$.state = load i32, ptr %next
+_TAIL: Final = f"""%$.state = load i32, ptr %next
 %$.state.place = getelementptr i8, ptr %frames, i64 {NEXT}
 %$.state.own = getelementptr i32, ptr %$.state.place, i64 %$.linear.wide
 store i32 %$.state, ptr %$.state.own, !llvm.access.group !4
