@@ -27,6 +27,20 @@ def test_a_kernel_computes(device: MakeDevice) -> None:
     assert (given.client.machine.ledger.launches, given.client.machine.ledger.computed) == (1, 1)
 
 
+def test_functions_of_mathematics_are_called_as_they_are_written(device: MakeDevice) -> None:
+    """LLVM would merge the calls of ``sinf`` and ``cosf`` into one of ``sincosf``."""
+    body = (
+        "cvt.rn.f32.u32 %f1, %r3;\nsin.approx.f32 %f2, %f1;\ncos.approx.f32 %f3, %f1;\nex2.approx.f32 %f4, %f1;\n"
+        "mul.rn.f32 %f2, %f2, %f2;\nfma.rn.f32 %f2, %f3, %f3, %f2;\nmul.rn.f32 %f2, %f2, %f4;\n"
+        "st.global.f32 [%rd1], %f2;"
+    )
+    given = device()
+    bits = given.run(body, block=4, count=4)
+    found = struct.unpack("<4f", struct.pack("<4I", *bits))
+    assert found == pytest.approx([1, 2, 4, 8])
+    assert given.client.machine.ledger.computed == 1
+
+
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 def test_arguments_are_those_of_the_launch(device: MakeDevice, schedule: str) -> None:
     given = device(schedule=schedule)

@@ -46,7 +46,9 @@ class Code:
         """Call a function from outside, or one of LLVM's own. Each argument has its type before it."""
         types = ", ".join(argument.split(" ", 1)[0] for argument in arguments)
         self.program.declare(f"declare {result} @{name}({types}) {attributes}")
-        called = f"call {result} @{name}({', '.join(arguments)})"
+        # LLVM must not turn calls of the C library's functions into others, such as sinf and cosf into sincosf.
+        site = "" if name.startswith("llvm.") else " nobuiltin"
+        called = f"call {result} @{name}({', '.join(arguments)}){site}"
         if result == "void":
             self.emit(called)
             return ""
