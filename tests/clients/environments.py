@@ -21,9 +21,8 @@ class NotInstallable(Exception):
     """The packages of a row can't be installed here."""
 
 
-def find_python(row: Row) -> str:
-    """Return an interpreter that the row's packages have wheels for: this one if it is in the range."""
-    first, last = row.python
+def find_python(first: tuple[int, ...], last: tuple[int, ...]) -> str:
+    """Return an interpreter in a range that packages have wheels for: this one if it is in the range."""
     if first <= sys.version_info[:2] <= last:
         return str(getattr(sys, "_base_executable", sys.executable))  # the same in each environment of tox
     names = [f"python{last[0]}.{minor}" for minor in range(last[1], first[1] - 1, -1)]
@@ -35,15 +34,20 @@ def find_python(row: Row) -> str:
 
 def python_of(row: Row) -> Path:
     """Return the interpreter of the row's environment, which is made if it is not there."""
-    base = find_python(row)
-    options = ["--only-binary", ":all:", *(["--no-deps"] if row.alone else [])]
-    text = "\n".join((base, *options, *row.requirements))
-    folder = Path(FOLDER) / f"{row.package}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    options = ("--only-binary", ":all:", *(("--no-deps",) if row.alone else ()))
+    return made_environment(row.package, (*options, *row.requirements), *row.python)
+
+
+def made_environment(name: str, packages: tuple[str, ...], first: tuple[int, ...], last: tuple[int, ...]) -> Path:
+    """Return the interpreter of an environment with these packages, and pip's options; it is made if it is not there."""
+    base = find_python(first, last)
+    text = "\n".join((base, *packages))
+    folder = Path(FOLDER) / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     python = folder / "bin" / "python"
     if not (folder / _MADE).exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([base, "-m", "venv", "--without-pip", str(folder)])
-        install = ["install", "--quiet", *options, *row.requirements]
+        install = ["install", "--quiet", *packages]
         _run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), *install])
         (folder / _MADE).write_text(text, encoding="utf-8")
     return python
