@@ -39,7 +39,7 @@ def python_of(row: Row) -> Path:
 
 
 def made_environment(name: str, packages: tuple[str, ...], first: tuple[int, ...], last: tuple[int, ...]) -> Path:
-    """Return the interpreter of an environment with these packages, and pip's options; it is made if it is not there."""
+    """Return the interpreter of an environment with these packages, which is made if it is not there."""
     base = find_python(first, last)
     text = "\n".join((base, *packages))
     folder = Path(FOLDER) / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

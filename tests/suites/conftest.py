@@ -8,6 +8,9 @@ import pytest
 from tests.suites.running import Choice, outcomes_folder, read_part
 from tests.suites.suites import read_suite, suite_names
 
+collect_ignore = ["project"]
+"""It runs on the simulated device, in a process of its own."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare ``--suite`` and ``--whole``."""

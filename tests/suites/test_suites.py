@@ -11,7 +11,7 @@ from tests.clients.environments import FOLDER as KEPT
 from tests.clients.environments import NotInstallable, made_environment
 from tests.suites.running import Choice, outcomes_folder, run_part
 from tests.suites.sources import unpack_tests
-from tests.suites.suites import Suite, read_suite, suite_names
+from tests.suites.suites import Suite
 
 _SHOWN_MAX: Final = 10
 
@@ -44,10 +44,3 @@ def test_every_test_passes_but_for_those_that_need_a_library(suite: Suite, choic
     assert failed == [], f"correct what does not work, or list it in {suite.name}.toml:\n{shown}"
     assert ran.rules <= set(suite.finds)
     assert "passed" in {outcome for outcome, _ in ran.outcomes.values()}
-
-
-@pytest.mark.parametrize("name", suite_names())
-def test_a_list_gives_reasons(name: str) -> None:
-    for group in read_suite(name).cannot_pass:
-        assert group.because.endswith("."), group
-        assert group.tests, group

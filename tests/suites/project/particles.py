@@ -110,7 +110,7 @@ def two_streams(values):
     streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
     sums = []
     cp.cuda.get_current_stream().synchronize()
-    for stream, part in zip(streams, (values[:half], values[half:])):
+    for stream, part in zip(streams, (values[:half], values[half:]), strict=True):
         with stream:
             sums.append(part.sum())
     for stream in streams:
@@ -118,13 +118,11 @@ def two_streams(values):
     return sums[0] + sums[1]
 
 
-class Recorder:
-    """Keeps copies of what it is given."""
+_kept = []
 
-    kept = []
 
-    def record(self, values, forget):
-        """Keep a copy, and forget the earlier ones if asked."""
-        if forget:
-            self.kept.clear()
-        self.kept.append(values.copy())
+def record(values, forget):
+    """Keep a copy, and forget the earlier ones if asked."""
+    if forget:
+        _kept.clear()
+    _kept.append(values.copy())

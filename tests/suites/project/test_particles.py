@@ -103,12 +103,12 @@ class TestKernels:
 
     @pytest.mark.leak
     def test_nothing_is_kept(self, size):
-        particles.Recorder().record(cp.ones(size * 1000), forget=True)
+        particles.record(cp.ones(size * 1000), forget=True)
 
 
 @pytest.mark.leak
 def test_everything_is_kept():
-    particles.Recorder().record(cp.ones(100_000), forget=False)
+    particles.record(cp.ones(100_000), forget=False)
 
 
 def test_a_wrong_expectation():

@@ -1,0 +1,34 @@
+"""The lists of tests that cannot pass: each says why, and an error that names a missing library counts by itself."""
+
+from __future__ import annotations
+
+import pytest
+from tests.suites.suites import read_suite, suite_names
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_a_list_gives_reasons(name: str) -> None:
+    for group in read_suite(name).cannot_pass:
+        assert group.because.endswith("."), group
+        assert group.tests, group
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text", "kind"),
+    [
+        ("passed", "", "passed"),
+        ("skipped", "needs two devices", "skipped"),
+        ("failed", "E  cupy_backends.cuda.libs.cublas.CUBLASError: CUBLAS_STATUS_NOT_SUPPORTED", "needs cuBLAS"),
+        ("failed", "E  cupy.cuda.cufft.CuFFTError: CUFFT_NOT_SUPPORTED", "needs cuFFT"),
+        ("failed", "E  AssertionError: Arrays are not equal", "failed"),
+    ],
+)
+def test_an_outcome_counts_by_its_text(outcome: str, text: str, kind: str) -> None:
+    assert read_suite("cupy-kernels-14").kind("tests/a_test.py::test_a", outcome, text) == kind
+
+
+def test_a_star_stands_for_any_text() -> None:
+    suite = read_suite("cupy-kernels-14")
+    name = "tests/sorting_tests/test_sort.py::TestPartition_param_1_{external=False, length=%s}::test_partition_one_dim"
+    assert suite.kind(name % 20000, "failed", "") == "listed"
+    assert suite.kind(name % 10, "failed", "") == "failed"
