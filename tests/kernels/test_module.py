@@ -61,7 +61,6 @@ def test_variables() -> None:
         "vectors": ("const", 96, 16),
         "table": ("global", 16, 8),
     }
-    assert [name for name, each in variables.items() if each.holds_addresses] == ["table"]
     assert variables["open"].is_external
 
 

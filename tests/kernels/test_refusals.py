@@ -48,14 +48,13 @@ def translate(lines: str, before: str = "") -> str:
         ("mov.f32 %x, 5;", "a number without a fraction"),
         ("ld.acquire.release.u32 %x, [%rd1];", "has no form that is executed"),
         ("ld.release.gpu.u32 %x, [%rd1];", "'.release' does not go with 'ld'"),
-        ("mov.u64 %rd1, table;", "variable 'table' begins with addresses"),
         (".shared .b8 large[300000];\nmov.u32 %x, large;", "more than .shared memory has"),
         (".local .b8 large[600000];", "more than .local memory has"),
         ("lop3.b32 %x, %a, %a, %a, %a;", "the table of 'lop3' is no literal"),
     ],
 )
 def test_by_name_and_line(lines: str, reason: str) -> None:
-    before = ".extern .func outside(.param .b32 a);\n.global .u64 table[1] = {outside};"
+    before = ".extern .func outside(.param .b32 a);"
     text = kernel_around(lines, ["u32"], ["u32"], before)
     with pytest.raises(RefusedKernel) as caught:
         translate_kernel(Module(text), "k")

@@ -257,3 +257,47 @@ def test_machine_code_alone_is_not_executed(device: MakeDevice, image: Any, fold
     (told,) = read_uncomputed(log.with_suffix(".ledger"))
     assert (told.kernel, told.reason) == ("counter", "its image has machine code only, and no PTX")
     log.unlink()
+
+
+# -- first values ------------------------------------------------------------------------------------------------------
+
+TABLES = (
+    ".func (.param .b32 r) plus(.param .b32 n) { .reg .b32 %a; ld.param.b32 %a, [n]; add.u32 %a, %a, 10; "
+    "st.param.b32 [r], %a; ret; }\n"
+    ".func (.param .b32 r) minus(.param .b32 n) { .reg .b32 %a; ld.param.b32 %a, [n]; sub.u32 %a, %a, 10; "
+    "st.param.b32 [r], %a; ret; }\n"
+    ".const .align 4 .f32 numbers[3] = {1.5, 2.5, 3.5};\n"
+    ".global .align 8 .u64 functions[2] = {plus, minus};\n"
+    ".global .align 8 .u64 places[2] = {generic(numbers)+8, generic(places)};\n"
+)
+CALL_BY_TABLE = (
+    "ld.param.u64 %rd1, [to];\nmov.u64 %rd2, functions;\nld.global.u64 %rd3, [%rd2+8];\n"
+    "{ .param .b32 in; .param .b32 back; st.param.b32 [in], 52; p: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "call (back), %rd3, (in), p; ld.param.b32 %r1, [back]; }\nst.global.u32 [%rd1], %r1;\n"
+    "mov.u64 %rd4, places;\nld.global.u64 %rd5, [%rd4];\nld.f32 %f1, [%rd5];\nst.global.f32 [%rd1+4], %f1;\n"
+    "ld.global.u64 %rd6, [%rd4+8];\nsetp.eq.u64 %p1, %rd6, %rd4;\nselp.u32 %r2, 1, 0, %p1;\n"
+    "st.global.u32 [%rd1+8], %r2;"
+)
+
+
+def test_variables_begin_with_addresses(device: MakeDevice) -> None:
+    given = device()
+    module = given.module(TABLES + entry("work", ".param .u64 to", CALL_BY_TABLE) + ADD)
+    to = given.words(0, 0, 0)
+    given.ok(given.function(module, "work"), 1, 1, to)
+    assert given.read(to, 3) == [42, struct.unpack("<I", struct.pack("<f", 3.5))[0], 1]
+    # what a program writes there stays
+    address, size = ctypes.c_uint64(), ctypes.c_size_t()
+    assert given.driver.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, b"functions") == 0
+    assert size.value == 16
+    given.client.ok("Memcpy", address.value + 8, address.value, 8, 3)
+    given.ok(given.function(module, "work"), 1, 1, to)
+    assert given.read(to, 1) == [62]
+
+
+def test_the_host_reads_a_first_value_that_only_the_compiler_can_tell(device: MakeDevice) -> None:
+    given = device()
+    module = given.module(TABLES + ADD)
+    address, size = ctypes.c_uint64(), ctypes.c_size_t()
+    assert given.driver.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, b"numbers") == 0
+    assert given.read(address.value, 3) == list(struct.unpack("<3I", struct.pack("<3f", 1.5, 2.5, 3.5)))

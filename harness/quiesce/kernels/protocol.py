@@ -22,7 +22,8 @@ class Asked(IntEnum):
     MODULE = 1
     """The content is the module's."""
     KERNEL = 2
-    """The content is a kernel's name; the answer is its object."""
+    """The content is a kernel's name; the answer is its object. For that of a variable it is a kernel that gives the
+    variable its first value."""
     DECLARATIONS = 3
     """The answer is the text of the module without bodies of functions."""
     TOOLKIT = 4

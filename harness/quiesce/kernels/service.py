@@ -11,6 +11,7 @@ from quiesce.errors import RefusedKernel
 from quiesce.kernels.compiler import compile_kernel
 from quiesce.kernels.keys import kernel_key
 from quiesce.kernels.protocol import Answer, Asked, Packing, Request
+from quiesce.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.unpacking import unpack
 
@@ -71,6 +72,8 @@ class Service:
         if request.asked is Asked.DECLARATIONS:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
+        if name not in module.functions and name in module.variables:
+            module, name = with_initial_kernel(module, name)
         tuned = request.asked is Asked.TUNED_KERNEL or ALWAYS_TUNED_VARIABLE in os.environ
         key = kernel_key(module, name, tuned)
         made = self._kept.find(key)

@@ -25,8 +25,6 @@ class Variable:
     bytes: int
     alignment: int
     is_external: bool
-    holds_addresses: bool
-    """Its first value has addresses of variables or functions in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +70,9 @@ def parse_variables(tokens: Tokens, is_external: bool) -> tuple[Variable, ...]:
     found = []
     while True:
         name, count = _parse_name(tokens)
-        holds_addresses = _skip_initialiser(tokens)
+        _skip_initialiser(tokens)
         bytes_ = element_bytes * (1 if count is None else count)
-        found.append(Variable(name, space, bytes_, alignment, is_external, holds_addresses))
+        found.append(Variable(name, space, bytes_, alignment, is_external))
         if not tokens.skip(","):
             break
     tokens.expect(";")
@@ -135,20 +133,17 @@ def _skip_pointer_attributes(tokens: Tokens) -> None:
                 tokens.next()
 
 
-def _skip_initialiser(tokens: Tokens) -> bool:
-    """Go past a first value; say whether it names a variable or a function."""
+def _skip_initialiser(tokens: Tokens) -> None:
+    """Go past a first value, which ``initialisers`` reads."""
     if not tokens.skip("="):
-        return False
+        return
     depth = 0
-    named = False
     while tokens.peek() not in (END, ";"):
         word = tokens.peek()
-        if word == "," and not depth:
+        if word == "," and depth <= 0:
             break
-        depth += (word == "{") - (word == "}")
-        named = named or ((word[0].isalpha() or word[0] in "_$%") and parse_literal(word) is None)
+        depth += (word in "{(") - (word in "})")
         tokens.next()
-    return named
 
 
 def total_bytes(parameters: Sequence[Parameter]) -> int:

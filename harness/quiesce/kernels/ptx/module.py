@@ -87,6 +87,16 @@ class Module:
         """Return the text of the module's variables."""
         return "".join(self.text[start:end] for start, end in self._variable_texts)
 
+    def declaration_tokens(self, variable: str) -> Tokens:
+        """Return the words of the statement that declares a variable. Raises RefusedKernel where none does."""
+        for start, end in self._variable_texts:
+            if variable not in self.text[start:end]:
+                continue
+            tokens = Tokens(self.text, start, end, self.lines)
+            if any(each.name == variable and not each.is_external for each in _parse_variable_statement(tokens)):
+                return Tokens(self.text, start, end, self.lines)
+        raise RefusedKernel(f"there is no variable '{variable}' in the module")
+
     def find(self, name: str) -> FunctionText:
         """Return a function by name. Raises RefusedKernel where there is none."""
         try:

@@ -242,7 +242,7 @@ class Emitter(Code):
         variable = self.function.variables.get(name) or self.program.module.variables.get(name)
         if variable is None or variable.space == "shared":
             return None
-        slot = self.program.variable_slot(variable, self.instruction)
+        slot = self.program.variable_slot(variable)
         return self.define(f"load ptr, ptr {slot}, {INVARIANT}")
 
     def address_of(self, symbol: Symbol) -> str:

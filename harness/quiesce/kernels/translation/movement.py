@@ -82,7 +82,7 @@ def _is_local(e: Emitter, address: str) -> str:
 def _is_const(e: Emitter, i: Instruction, address: str) -> str:
     result = "false"
     for variable in e.program.module.variables.values():
-        if variable.space == "const" and not variable.holds_addresses:
+        if variable.space == "const":
             start = e.address_of(Symbol(variable.name))
             result = e.define(f"or i1 {result}, {_is_inside(e, address, start, str(variable.bytes))}")
     return result

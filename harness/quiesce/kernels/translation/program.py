@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.declarations import Variable, require_memory
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.module import Module
@@ -55,10 +54,8 @@ class Program:
         """Return the number of a function, which will be translated too."""
         return self.numbers.setdefault(name, len(self.numbers))
 
-    def variable_slot(self, variable: Variable, instruction: Instruction) -> str:
+    def variable_slot(self, variable: Variable) -> str:
         """Return the place that the loader writes the address of a variable to."""
-        if variable.holds_addresses:
-            raise RefusedKernel(f"variable '{variable.name}' begins with addresses", instruction.text, instruction.line)
         if variable.name not in self.variables:
             self.variables.append(variable.name)
         return f"@slot{self.variables.index(variable.name)}"

@@ -121,6 +121,10 @@ enum status module_variable(uint64_t handle, bool of_library, const char *name, 
         status = variables_place(module->variables, device);
         if (!status) status = variables_find(module->variables, device, name, address, size_bytes);
     }
+    if (status == NOT_SUPPORTED) {
+        const struct ptx *ptx = module->ptx.content ? &module->ptx : NULL;
+        status = source_variable(&(struct source){name, ptx, module->variables, NULL}, name, device, address);
+    }
     return status == NOT_SUPPORTED ? unsimulated(function, INSTEAD) : status;
 }
 

@@ -23,3 +23,6 @@ bool source_of_function(const void *function, int device, struct source *source)
 // Where a variable of the source lies on a device, which gets memory for it if it has none yet. NOT_FOUND: there is
 // none of that name. NOT_SUPPORTED: what it holds at first can't be told.
 enum status source_variable(const struct source *source, const char *name, unsigned device, uint64_t *address);
+
+// Gives the variable with a shadow its first value, if only the compiler can tell it. False: it can't either.
+bool source_fill_symbol(uint64_t shadow);

@@ -18,6 +18,7 @@ static struct symbol {
     const void *initial;  // the first value; NULL: the image has it
     uint64_t shadow, size_bytes;
     bool managed, unclear;
+    unsigned written;  // the devices on which it is clear all the same
     uint64_t addresses[DEVICES_MAX];  // 0: it is not there
 } *symbols;
 
@@ -64,6 +65,7 @@ static void remove_from(struct symbol *symbol, unsigned device) {
     if (!symbol->addresses[device]) return;
     variable_free(thing_of(symbol), symbol->addresses[device]);
     symbol->addresses[device] = 0;
+    symbol->written &= ~(1u << device);
 }
 
 // Frees the variables of libraries that were unloaded. That is not done as they go: at exit an address that such a
@@ -124,25 +126,50 @@ enum status symbol_address(uint64_t shadow, uint64_t *address) {
     return status;
 }
 
-enum status symbol_of_binary(const struct registered_binary *binary, const char *name, unsigned device,
-                             uint64_t *address) {
+static struct symbol *named(const struct registered_binary *binary, const char *name) {
     struct symbol *symbol = first();
     while (symbol && (symbol->binary != binary || !symbol->name || strcmp(symbol->name, name))) symbol = symbol->next;
+    return symbol;
+}
+
+static bool is_unclear(const struct symbol *symbol, unsigned device) {
+    return symbol->unclear && !(symbol->written >> device & 1);
+}
+
+enum status symbol_of_binary(const struct registered_binary *binary, const char *name, unsigned device,
+                             uint64_t *address) {
+    struct symbol *symbol = named(binary, name);
     if (!symbol) return NOT_FOUND;
     if (symbol->managed) device = 0;
     enum status status = place(symbol, device);
     *address = symbol->addresses[device];
-    return !status && symbol->unclear ? NOT_SUPPORTED : status;
+    return !status && is_unclear(symbol, device) ? NOT_SUPPORTED : status;
 }
+
+void symbol_of_binary_written(const struct registered_binary *binary, const char *name, unsigned device, bool written) {
+    struct symbol *symbol = named(binary, name);
+    if (!symbol) return;
+    if (symbol->managed) device = 0;
+    symbol->written &= ~(1u << device);
+    symbol->written |= (unsigned)written << device;
+}
+
+static unsigned device_of(const struct symbol *symbol) { return symbol->managed ? 0 : device_current(); }
 
 bool symbol_is_unclear(uint64_t shadow) {
     const struct symbol *symbol = find(shadow);
-    return symbol && symbol->unclear;
+    return symbol && is_unclear(symbol, device_of(symbol));
+}
+
+struct registered_binary *symbol_binary(uint64_t shadow, const char **name) {
+    const struct symbol *symbol = find(shadow);
+    *name = symbol ? symbol->name : NULL;
+    return symbol ? symbol->binary : NULL;
 }
 
 void symbol_write(uint64_t shadow) {
     struct symbol *symbol = find(shadow);
-    if (symbol) symbol->unclear = false;
+    if (symbol) symbol->written |= 1u << device_of(symbol);
 }
 
 // -- end -------------------------------------------------------------------------------------------------------------

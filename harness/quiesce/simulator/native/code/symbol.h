@@ -34,6 +34,11 @@ enum status symbol_address(uint64_t shadow, uint64_t *address);
 enum status symbol_of_binary(const struct registered_binary *binary, const char *name, unsigned device,
                              uint64_t *address);
 
+void symbol_of_binary_written(const struct registered_binary *binary, const char *name, unsigned device, bool written);
+
+// Which binary registered it, and under which name. NULL: none.
+struct registered_binary *symbol_binary(uint64_t shadow, const char **name);
+
 // Whether it still holds what can't be read from its image. A client that writes it ends that.
 bool symbol_is_unclear(uint64_t shadow);
 void symbol_write(uint64_t shadow);

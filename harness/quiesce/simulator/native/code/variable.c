@@ -17,6 +17,7 @@ struct variables {
         uint64_t size_bytes;
         void *content;  // at first; NULL: zeros
         bool unclear;
+        unsigned written;                 // the devices on which it has what it holds at first all the same
         uint64_t addresses[DEVICES_MAX];  // 0: it is not there
     } *first, **last;
 };
@@ -107,10 +108,16 @@ enum status variables_find(const struct variables *variables, unsigned device, c
                            uint64_t *size_bytes) {
     const struct variable *variable = find(variables, name, strlen(name));
     if (!variable) return NOT_FOUND;
-    if (variable->unclear) return NOT_SUPPORTED;
     *address = variable->addresses[device];
     *size_bytes = variable->size_bytes;
-    return OK;
+    return variable->unclear && !(variable->written >> device & 1) ? NOT_SUPPORTED : OK;
+}
+
+void variables_written(struct variables *variables, unsigned device, const char *name, bool written) {
+    struct variable *variable = (struct variable *)find(variables, name, strlen(name));
+    if (!variable) return;
+    variable->written &= ~(1u << device);
+    variable->written |= (unsigned)written << device;
 }
 
 bool variables_initial(const struct variables *variables, const char *name, uint64_t size_bytes, const void **content) {

@@ -37,6 +37,9 @@ enum status variables_place_one(struct variables *variables, const char *name, u
 enum status variables_find(const struct variables *variables, unsigned device, const char *name, uint64_t *address,
                            uint64_t *size_bytes);
 
+// Notes that one holds what it should at first, although the image can't be read.
+void variables_written(struct variables *variables, unsigned device, const char *name, bool written);
+
 // What one of that size holds at first; NULL: zeros. False: there is none, or it can't be read from the image.
 bool variables_initial(const struct variables *variables, const char *name, uint64_t size_bytes, const void **content);
 

@@ -31,8 +31,7 @@ static bool link_variables(const struct object *object, const struct source *sou
     return true;
 }
 
-// Returns whether it can be run; else the reason is written.
-static bool make(struct object *object, const struct source *source, unsigned device, bool tuned,
+bool kernel_load(struct object *object, const struct source *source, unsigned device, bool tuned,
                  char reason[OBJECT_REASON_BYTES]) {
     if (!source->ptx) {
         snprintf(reason, OBJECT_REASON_BYTES, "its image has machine code only, and no PTX");
@@ -64,7 +63,7 @@ const struct kernel *kernel_find(uint64_t key, const struct source *source, unsi
     *kernel = (struct kernel){.next = *bucket, .key = key, .identity = identity, .device = device, .name = name};
     *bucket = kernel;
     char reason[OBJECT_REASON_BYTES] = "";
-    if (make(&kernel->object, source, device, false, reason)) return kernel;
+    if (kernel_load(&kernel->object, source, device, false, reason)) return kernel;
     uncomputed_note(name, reason);
     return NULL;
 }
@@ -75,7 +74,7 @@ const struct object *kernel_object(const struct kernel *found, const struct sour
     kernel->threads += threads > LAUNCH_THREADS ? threads : LAUNCH_THREADS;
     if (before < many && kernel->threads >= many) {
         char reason[OBJECT_REASON_BYTES] = "";  // it was compiled before: the first object is as good
-        make(&kernel->tuned, source, kernel->device, true, reason);
+        kernel_load(&kernel->tuned, source, kernel->device, true, reason);
     }
     return kernel->tuned.memory ? &kernel->tuned : &kernel->object;
 }

@@ -17,6 +17,10 @@ struct kernel {
     uint64_t threads;      // that were launched so far
 };
 
+// Compiles and loads what a source names. Returns whether it can be run; else the reason is written.
+bool kernel_load(struct object *object, const struct source *source, unsigned device, bool tuned,
+                 char reason[OBJECT_REASON_BYTES]);
+
 // The kernel of a source on a device; `key` is what the client names it by. NULL: it can't be run, which was said.
 const struct kernel *kernel_find(uint64_t key, const struct source *source, unsigned device);
 

@@ -11,6 +11,7 @@
 #include "code/symbol.h"
 #include "kernels/device_heap.h"
 #include "kernels/grid.h"
+#include "kernels/initial.h"
 #include "kernels/kernel.h"
 #include "kernels/request.h"
 #include "ledger/failure.h"
@@ -111,6 +112,7 @@ static void stop(void) {
     arrays_close();
     graph_memory_close();
     kernels_close();
+    initials_close();
     requests_close();
     device_heap_close();
     grids_close();

@@ -15,6 +15,7 @@
 #include "code/link.h"
 #include "code/module.h"
 #include "code/registration.h"
+#include "code/source.h"
 #include "code/symbol.h"
 #include "kernels/launch.h"
 #include "ledger/failure.h"
