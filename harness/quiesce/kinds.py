@@ -35,6 +35,9 @@ class Kind(enum.StrEnum):
     SWALLOWED_ERROR = "swallowed error"
     WRONG_COUNTER = "wrong counter"
     NEEDLESS_COPY = "needless copy of pinned memory"
+    UNWRITTEN = "read of memory that was not written"
+    WRONG_MEMORY = "access to memory of another device or of the host"
+    READ_ONLY = "write to read-only memory"
 
 
 SENTENCES: Final[Mapping[str, str]] = {
@@ -63,5 +66,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.SWALLOWED_ERROR: "An error of a call below is not reported.",
     Kind.WRONG_COUNTER: "A counter disagrees with the requests that were made.",
     Kind.NEEDLESS_COPY: "Pinned memory is copied through another pinned block.",
+    Kind.UNWRITTEN: "A kernel reads memory that nobody has written.",
+    Kind.WRONG_MEMORY: "A kernel uses an address that its device has no access to.",
+    Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
 }
 """Each kind in a sentence."""

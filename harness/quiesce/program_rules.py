@@ -13,6 +13,14 @@ AFTER_UNCHANGED: Final = "memory_after_a_block_is_unchanged"
 LIVE_HANDLES: Final = "destroyed_handles_are_not_used"
 COPIED_DIRECTLY: Final = "pinned_sources_are_copied_directly"
 ORDERED: Final = "conflicting_uses_are_ordered"
+KERNELS_INSIDE: Final = "kernels_stay_inside_blocks"
+KERNELS_NOT_FREED: Final = "kernels_use_live_memory"
+KERNELS_ALIGNED: Final = "kernels_use_aligned_addresses"
+KERNELS_READ_WRITTEN: Final = "kernels_read_what_was_written"
+KERNELS_INSIDE_SHARED: Final = "kernels_stay_inside_shared_memory"
+KERNELS_INSIDE_LOCAL: Final = "kernels_stay_inside_local_memory"
+KERNELS_OWN_DEVICE: Final = "kernels_use_memory_of_their_device"
+KERNELS_KEEP_READ_ONLY: Final = "kernels_keep_read_only_memory"
 
 RULES: Final[Mapping[str, str]] = {
     FREED_ONCE: "A block is freed once.",
@@ -23,5 +31,13 @@ RULES: Final[Mapping[str, str]] = {
     LIVE_HANDLES: "A stream, an event, a graph or a handle of a library is not used after it was destroyed.",
     COPIED_DIRECTLY: "Pinned memory that the program asked about is copied directly, not through another pinned block.",
     ORDERED: "Two uses of the same bytes, one of them a write, are ordered by a stream, an event or a wait.",
+    KERNELS_INSIDE: "An access of a kernel begins and ends within one block of memory.",
+    KERNELS_NOT_FREED: "A kernel uses no memory whose free came before it in the order of streams.",
+    KERNELS_ALIGNED: "An access of a kernel has an address that is a multiple of its size.",
+    KERNELS_READ_WRITTEN: "A kernel reads device memory only after something wrote it.",
+    KERNELS_INSIDE_SHARED: "An access to shared memory stays inside the memory that the block has.",
+    KERNELS_INSIDE_LOCAL: "An access to local memory stays inside the arrays that the thread has.",
+    KERNELS_OWN_DEVICE: "A kernel uses only memory that its device can use.",
+    KERNELS_KEEP_READ_ONLY: "A kernel does not write to memory that may only be read.",
 }
 """Every such rule. What is lost at exit breaks the oracle's rule about quiescence."""

@@ -37,6 +37,8 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "ring": ["99"],
         "static-runtime": ["refuse"],
         "kernels": ["off"],
+        "no-kernel-checks": [],
+        "kernel-faults": ["stop"],
     }
     words = [
         word for name, values in given.items() for value in values or [""] for word in (f"--{name}", value) if word

@@ -26,10 +26,10 @@ STRANGE = """
 import os, sys
 from quiesce.kernels import server, service
 usual = service.compile_kernel
-def compile_kernel(module, name, tuned):
+def compile_kernel(module, name, *how):
     while name == "hang":
         pass
-    return os.abort() if name == "crash" else usual(module, name, tuned)
+    return os.abort() if name == "crash" else usual(module, name, *how)
 service.compile_kernel = compile_kernel
 server.main(sys.argv[1:])
 """

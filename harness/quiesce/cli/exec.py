@@ -92,12 +92,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         help="what happens to a CUDA runtime that is linked into the program statically: redirect its functions to the "
         "simulated runtime, or refuse it a device (default: redirect)",
     )
-    parser.add_argument(
-        "--kernels",
-        choices=("run", "off"),
-        help="whether CUDA kernels compute: run them on the CPU from their PTX, or only put them in order "
-        "(default: run if quiesce[kernels] is installed)",
-    )
+    _add_kernels(parser)
     parser.add_argument(
         "--ring",
         type=whole_number,
@@ -107,8 +102,32 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_kernels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernels",
+        choices=("run", "off"),
+        help="whether CUDA kernels compute: run them on the CPU from their PTX, or only put them in order "
+        "(default: run if quiesce[kernels] is installed)",
+    )
+    parser.add_argument(
+        "--kernel-checks",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="judge every access of kernels that compute: out of bounds, use after free, misaligned, never written "
+        "(default: yes)",
+    )
+    parser.add_argument(
+        "--kernel-faults",
+        choices=("continue", "stop"),
+        default="continue",
+        help="what happens after a wrong access: continue without it, or stop the kernel and break the device as on a "
+        "GPU (default: continue)",
+    )
+
+
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    kernels = _runs_kernels(arguments)
     options = {
         **({"follows": 1} if arguments.flavour is None else {}),
         **({} if arguments.capacity is None else {"capacity": arguments.capacity}),
@@ -117,11 +136,11 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "ring": arguments.ring,
         "fail": ",".join(arguments.fail),
         **({"stacks": 1} if arguments.stacks else {}),
+        **({"checks": 1} if kernels and arguments.kernel_checks else {}),
+        **({"stop": 1} if arguments.kernel_faults == "stop" else {}),
     }
     redirects = arguments.static_runtime == "redirect"
-    settings = MachineSettings(
-        simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, _runs_kernels(arguments)
-    )
+    settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, kernels)
     tell_of_cache(console)
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:

@@ -23,6 +23,8 @@ _REPEATED: Final = (
     "ring",
     "static_runtime",
     "kernels",
+    "kernel_checks",
+    "kernel_faults",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""
 

@@ -15,6 +15,7 @@ from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import conditions_of, reproduce_command, simulated_by
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
+from quiesce.simulator.access_log import read_accesses
 from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
@@ -74,7 +75,7 @@ def _judged(
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
-        judgement = judge(ledger, arguments.at_exit, stacks, memory)
+        judgement = judge(ledger, arguments.at_exit, stacks, memory, lambda: read_accesses(path))
         use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()

@@ -13,12 +13,12 @@ _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 
 
-def compile_kernel(module: Module, entry: str, tuned: bool = False) -> bytes:
+def compile_kernel(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
 
-    ``tuned``: it takes a few times longer to compile, and runs faster.
+    ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses.
     """
-    return compile_text(translate_kernel(module, entry, tuned))
+    return compile_text(translate_kernel(module, entry, tuned, checks))
 
 
 def prepare_compiler() -> None:

@@ -30,6 +30,10 @@ class Asked(IntEnum):
     """The answer is where NVIDIA's compiler and headers are for the client: :mod:`quiesce.kernels.toolkits`."""
     TUNED_KERNEL = 5
     """As for a kernel, for one that is launched often: it may take longer to compile, and has to run faster."""
+    CHECKED_KERNEL = 6
+    """As KERNEL; the object asks the runtime before an access that it does not know to be right."""
+    TUNED_CHECKED_KERNEL = 7
+    """Both."""
 
 
 class Packing(IntEnum):

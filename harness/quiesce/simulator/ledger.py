@@ -19,8 +19,8 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 8
-HEADER: Final = struct.Struct("<Q6I16Q")
+LAYOUT: Final = 9
+HEADER: Final = struct.Struct("<Q6I17Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
     "device",
@@ -118,6 +118,19 @@ class Seen(enum.IntEnum):
     MARK = 25
     DEAD_HANDLE = 26
     CONTEXT_BROKEN = 27
+    KERNEL_OUT_OF_BOUNDS = 28
+    KERNEL_USED_FREED = 29
+    KERNEL_MISALIGNED = 30
+    KERNEL_READ_UNWRITTEN = 31
+    KERNEL_OUTSIDE_SHARED = 32
+    KERNEL_OUTSIDE_LOCAL = 33
+    KERNEL_NO_MEMORY = 34
+    KERNEL_OTHER_DEVICE = 35
+    KERNEL_READ_ONLY = 36
+
+
+OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)
+"""What is wrong with an access of a kernel."""
 
 
 class Reach(enum.IntEnum):
@@ -141,6 +154,7 @@ class Flag(enum.IntFlag):
     STAGED = 8
     CAPTURED = 16
     INJECTED = 32
+    WRITES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +245,11 @@ class Ledger:
     def computed(self) -> int:
         """How many of the launches were of kernels that compute."""
         return self._header()[22]
+
+    @property
+    def checked(self) -> int:
+        """How many of these were of kernels whose accesses are judged."""
+        return self._header()[23]
 
     @property
     def made(self) -> int:

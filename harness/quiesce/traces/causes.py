@@ -47,7 +47,7 @@ class Causes:
                     continue
                 self._kept[finding.rule] += 1
                 cause = self._causes[key] = _Cause(finding)
-            cause.seen += 1
+            cause.seen += finding.seen
 
     def findings(self) -> list[Finding]:
         """Return the first finding of each cause, with how often it was seen.

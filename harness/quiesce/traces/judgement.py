@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,12 +26,14 @@ from quiesce.program_rules import (
     OWN_FREED,
 )
 from quiesce.program_run import OutOfMemory
-from quiesce.simulator.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.access_log import LoggedAccess
+from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.causes import Causes
+from quiesce.traces.kernel_accesses import wrong_access
 from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.live_set import LiveSet
 from quiesce.traces.marks import Marks
@@ -64,8 +66,16 @@ class Judgement:
 class RunningJudgement:
     """Takes records in order and judges each with what came before; races only where none is missing."""
 
-    def __init__(self, flavour: Flavour, stacks: CallStacks | None, *, judges_races: bool) -> None:
+    def __init__(
+        self,
+        flavour: Flavour,
+        stacks: CallStacks | None,
+        *,
+        judges_races: bool,
+        accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
+    ) -> None:
         self.origins = Origins(stacks)
+        self._accesses = accesses
         self._races = RaceDetector() if judges_races else None
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
@@ -77,6 +87,8 @@ class RunningJudgement:
             self._missing[record.function] += 1
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
+        if record.seen in OF_KERNELS:
+            yield self.origins.explain(wrong_access(record, self._accesses()), record)
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
@@ -121,13 +133,18 @@ class RunningJudgement:
 
 
 def judge(
-    ledger: Ledger, at_exit: AtExit, stacks: CallStacks | None = None, memory: MemoryRecorder | None = None
+    ledger: Ledger,
+    at_exit: AtExit,
+    stacks: CallStacks | None = None,
+    memory: MemoryRecorder | None = None,
+    accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
 ) -> Judgement:
-    """Judge one process's ledger; ``stacks`` is the log of call stacks beside it, where one was kept.
+    """Judge one process's ledger; ``stacks`` is the log of call stacks next to it, where one was kept.
 
-    ``memory`` takes the records in the same pass.
+    ``memory`` takes the records in the same pass. ``accesses`` returns those of kernels that
+    were wrong, from the log of these.
     """
-    running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
+    running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost, accesses=accesses)
     causes = Causes(running.origins)
     live = None if ledger.lost else LiveSet()
     marks, exhaustion = Marks(running.origins), Exhaustion()
@@ -142,7 +159,7 @@ def judge(
         causes.add(running.see(record))
     notes: list[str] = []
     held: list[str] = []
-    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches, ledger.computed)]))
+    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)]))
     notes.extend(not_checked)
     if ledger.lost:
         notes.append(

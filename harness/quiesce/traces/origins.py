@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.findings import CallSite, Finding, Frame
-from quiesce.simulator.ledger import LiveThing, Record, Seen
+from quiesce.simulator.ledger import OF_KERNELS, LiveThing, Record, Seen
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.folding import frames_of
 from quiesce.traces.makers import calls_of, made_at, place_of
 
-_ABOUT_BLOCKS: Final = frozenset({Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED})
+_ABOUT_BLOCKS: Final = OF_KERNELS | {Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED}
+_WITH_START: Final = OF_KERNELS | {Seen.USED_AFTER_FREE}
+"""Of these the field ``other`` is where the block begins; 0 where there is none."""
+_AFTER_FREE: Final = _ABOUT_BLOCKS - OF_KERNELS | {Seen.KERNEL_USED_FREED}
 _ROLES: Final = {
     Seen.FREED_TWICE: "freed again by",
     Seen.FREED_FOREIGN: "freed by",
@@ -22,6 +25,7 @@ _ROLES: Final = {
     Seen.DAMAGED: "detected by",
     Seen.DEAD_HANDLE: "used by",
     Seen.STAGED_AGAIN: "copied by",
+    **dict.fromkeys(OF_KERNELS, "launched by"),
 }
 """What the call that breaks a rule did."""
 _STREAM: Final = re.compile(r"\bstream (\d+)\b")
@@ -77,9 +81,9 @@ class Origins:
 
     def explain(self, finding: Finding, record: Record) -> Finding:
         """Return the finding with where its block or handle came from, and by whom the call was made."""
-        start = record.other if record.seen is Seen.USED_AFTER_FREE else record.address
+        start = record.other if record.seen in _WITH_START else record.address
         made = self._made(record, start)
-        freed = self._freed.get(start) if record.seen in _ABOUT_BLOCKS else None
+        freed = self._freed.get(start) if record.seen in _AFTER_FREE else None
         sites = [self._site("created by" if record.seen is Seen.DEAD_HANDLE else "allocated by", made)] if made else []
         sites += [self._site("freed by", freed)] if freed else []
         return replace(finding, call_sites=(*sites, self.site(_ROLES[record.seen], record)))

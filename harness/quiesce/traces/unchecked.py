@@ -15,15 +15,18 @@ _NAME_MAX: Final = 100
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
 
 
-def kernels_unchecked(launches: int, computed: int = 0) -> str:
+def kernels_unchecked(launches: int, computed: int = 0, checked: int = 0) -> str:
     """Return what nobody checked of the kernels that a process launched, empty where it launched none.
 
-    ``computed`` is how many of the launches were of kernels that run.
+    ``computed`` is how many of the launches were of kernels that run, ``checked`` how many of those had their accesses
+    judged.
     """
     if not launches:
         return ""
     were, they = ("was", "it") if launches == 1 else ("were", "they")
     what = f"what {they} read and wrote was not checked"
+    if checked:
+        what = "races between kernels on different streams were not checked"
     if not computed:
         return f"{counted(launches, 'kernel')} {were} launched; kernels do not compute here, so {what}"
     if computed == launches:

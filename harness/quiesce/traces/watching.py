@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 from quiesce.findings import CallSite, Finding, Frame, Grade
+from quiesce.simulator.access_log import LoggedAccess, read_accesses
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
@@ -40,9 +41,12 @@ class Between:
 class Watch:
     """Reads a ledger that is still written. A finding is reported once, by the first answer that can hold it."""
 
-    def __init__(self, ledger: Ledger, stacks: CallStacks | None) -> None:
+    def __init__(
+        self, ledger: Ledger, stacks: CallStacks | None, accesses: Callable[[], Sequence[LoggedAccess]] = tuple
+    ) -> None:
         self._ledger = ledger
-        self._judgement = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost)
+        judges_races = not ledger.lost
+        self._judgement = RunningJudgement(ledger.flavour, stacks, judges_races=judges_races, accesses=accesses)
         self._read = ledger.lost
         self._made = 0
         self._accused: set[int] = set()
@@ -130,7 +134,7 @@ def _finding_from(fields: Mapping[str, Any]) -> Finding:
 
 def _serve(path: Path) -> None:
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        watch = Watch(ledger, stacks)
+        watch = Watch(ledger, stacks, lambda: read_accesses(path))
         for line in sys.stdin:
             request = json.loads(line)
             if "begin" in request:

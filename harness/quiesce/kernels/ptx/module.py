@@ -19,6 +19,7 @@ _VARIABLE: Final = re.compile(r"\.(?:global|const|shared|tex)\b")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAME: Final = re.compile(r"\.(entry|func)\b\s*(?:\([^)]*\)\s*)?(?:\.\w+\s+)*([\w$%]+)")
 _VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
+_FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
 _TARGET: Final = re.compile(r"\.target\s+(?:sm|compute)_(\d+)")
 _LINE_DIRECTIVES: Final = frozenset({".version", ".target", ".address_size"})
 
@@ -64,6 +65,11 @@ class Module:
         """Return the number of the virtual architecture: 80 for ``sm_80``; 0 where the text does not say."""
         found = _TARGET.search(self.text)
         return int(found[1]) if found else 0
+
+    @property
+    def files(self) -> dict[int, str]:
+        """Return the source files that ``.loc`` directives name, by number."""
+        return {int(found[1]): found[2] for found in _FILE.finditer(self.text)}
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -85,7 +85,10 @@ def _copy_bulk(e: Emitter, i: Instruction) -> None:
         _address(e, i, operand, "global" if space == "global" else "shared", 16, kind)
         for operand, space, kind in zip(i.operands[:2], spaces, ("store", "load"), strict=True)
     )
-    e.call("ptr", "memmove", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
+    if e.program.checks:
+        e.call("void", "quiesce_kernel_copy", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
+    else:
+        e.call("ptr", "memmove", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
     if counts:
         word = _address(e, i, i.operands[3], "shared", 8, "store")
         _change(e, word, bytes_=e.define(f"sub i64 0, {size}"))

@@ -7,6 +7,13 @@ from quiesce.kernels.translation.program import Program
 INVARIANT = "!invariant.load !0"
 
 
+def constant_text(name: str, text: str) -> str:
+    """Return a line that puts a text into the object, with a NUL after it."""
+    content = text.encode("utf-8", "surrogateescape")
+    escaped = "".join(chr(byte) if chr(byte).isascii() and chr(byte).isalnum() else f"\\{byte:02x}" for byte in content)
+    return f'@{name} = private constant [{len(content) + 1} x i8] c"{escaped}\\00"'
+
+
 class Code:
     """The lines of one function while they are written."""
 

@@ -14,6 +14,8 @@ from quiesce.kernels.translation.beginning import (
     write_values_before,
 )
 from quiesce.kernels.translation.body import load_register_parameters, translate_blocks
+from quiesce.kernels.translation.checks import site_texts
+from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.inlining import waits
 from quiesce.kernels.translation.liveness import liveness_of
@@ -25,12 +27,13 @@ ABI_VERSION = 3
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
-def translate_kernel(module: Module, entry: str, tuned: bool = False) -> str:
+def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> str:
     """Return a kernel of a module as text for LLVM. Raises RefusedKernel for what is not executed.
 
     ``tuned``: with loops over all threads of a block as well, which take longer to compile and less to run.
+    ``checks``: accesses are judged.
     """
-    program = Program(module)
+    program = Program(module, checks)
     function = program.parse(entry)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
@@ -58,6 +61,7 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False) -> str:
         "!4 = distinct !{}",
         "!5 = distinct !{!5, !6}",
         '!6 = !{!"llvm.loop.parallel_accesses", !4}',
+        '!7 = !{!"branch_weights", i32 1, i32 1000000}',
     ]
     text = "\n".join([*lines, *ranges, ""])
     return text.replace("$DYNAMIC$", str(program.dynamic_offset))
@@ -161,7 +165,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
         *(translated.array_bytes, len(translated.states)),
     )
     slots = [f"@slot{number} = global i64 0, align 8" for number in range(len(program.variables))]
-    names = [_text(f"name{number}", name) for number, name in enumerate(program.variables)]
+    names = [constant_text(f"name{number}", name) for number, name in enumerate(program.variables)]
     pairs = [word for number in range(len(program.variables)) for word in (f"ptr @name{number}", f"ptr @slot{number}")]
     return [
         *slots,
@@ -175,6 +179,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
             "quiesce_kernel_states",
             [n for each in translated.states for n in (each.operation, -1 if each.barrier is None else each.barrier)],
         ),
+        *(site_texts(program) if program.checks else ()),
         f"@quiesce_kernel_variables = constant [{len(pairs) + 1} x ptr] [{', '.join([*pairs, 'ptr null'])}], align 8",
     ]
 
@@ -182,8 +187,3 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
 def _numbers(name: str, numbers: tuple[int, ...] | list[int]) -> str:
     values = ", ".join(f"i32 {number}" for number in (*numbers, 0))
     return f"@{name} = constant [{len(numbers) + 1} x i32] [{values}], align 4"
-
-
-def _text(name: str, text: str) -> str:
-    escaped = "".join(chr(byte) if chr(byte).isalnum() else f"\\{byte:02x}" for byte in text.encode())
-    return f'@{name} = private constant [{len(text.encode()) + 1} x i8] c"{escaped}\\00"'

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Operand, Register, Symbol, Vector
 from quiesce.kernels.ptx.types import TYPES, Type
+from quiesce.kernels.translation.checks import Access, AccessKind, checked
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, refuse, require
 from quiesce.kernels.translation.shapes import SHARED_BASE
-
-Access = Literal["load", "store", "atomic"]
 
 _SPACES: Final = {
     **{name: name for name in ("global", "shared", "local", "param", "const")},
@@ -35,11 +34,16 @@ def space_of(i: Instruction) -> str:
     return _SPACES.get(choose(i, _SPACES, "generic"), "generic")
 
 
-def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: Access) -> str:
+def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: AccessKind) -> str:
     """Return a pointer for an access to memory, and note where it is in the text."""
-    del bytes_, kind
+    if e.program.checks and space != "param":
+        return checked(e, i, lambda: _place(e, i, address, space), Access(space, bytes_, kind))
     if space not in ("param", "local"):
         e.program.add_site(i)
+    return _place(e, i, address, space)
+
+
+def _place(e: Emitter, i: Instruction, address: Address, space: str) -> str:
     base = address.base
     if space == "shared":
         shared = e.shape.context(e, SHARED_BASE, "ptr")
@@ -86,7 +90,7 @@ def _require(i: Instruction, operands: int) -> None:
     require(i, _KNOWN, operands=operands + (HINT in i.modifiers))
 
 
-def _order(i: Instruction, type_: Type, kind: Access, alone: bool) -> tuple[str, str]:
+def _order(i: Instruction, type_: Type, kind: AccessKind, alone: bool) -> tuple[str, str]:
     """Return what LLVM writes for the order of an access: before its type, and after its pointer."""
     order = choose(i, _ORDERS, "weak")
     if order == "weak":

@@ -17,11 +17,12 @@ DYNAMIC_ALIGNMENT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the text where memory is touched."""
+    """A place in the text where memory is touched. ``text`` is the instruction there."""
 
     line: int
     file: int
     source_line: int
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -29,6 +30,8 @@ class Program:
     """What the functions of a kernel declare and ask for while they are translated."""
 
     module: Module
+    checks: bool = False
+    """Whether accesses are judged while the kernel runs."""
     functions: dict[str, Function] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     variables: list[str] = field(default_factory=list)
@@ -85,5 +88,5 @@ class Program:
 
     def add_site(self, instruction: Instruction) -> int:
         """Note an access to memory and return its number."""
-        self.sites.append(Site(instruction.line, *instruction.location))
+        self.sites.append(Site(instruction.line, *instruction.location, instruction.text))
         return len(self.sites) - 1

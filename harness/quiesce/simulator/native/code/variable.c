@@ -9,6 +9,7 @@
 #include "machine/settings.h"
 #include "memory/memory.h"
 #include "memory/places.h"
+#include "memory/shadow.h"
 
 struct variables {
     struct variable {
@@ -78,6 +79,7 @@ enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_b
         memcpy((void *)*address, content, size_bytes);
     else
         memset((void *)*address, 0, size_bytes);
+    shadow_write(*address, size_bytes);
     return OK;
 }
 

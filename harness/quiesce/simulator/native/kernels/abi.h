@@ -49,6 +49,15 @@ struct kernel_parameter {
     uint32_t offset, bytes;
 };
 
+struct kernel_site {
+    uint32_t line, file, source_line;  // of the PTX; of the source, by `.loc`
+};
+
+struct kernel_file {
+    uint64_t number;
+    const char *name;  // NULL: there are no more
+};
+
 struct kernel_variable {
     const char *name;
     uint64_t *address;  // where the code wants to have the variable's address
@@ -93,6 +102,8 @@ enum kernel_end {
     ENDED_WAITING = -100,
     ENDED_BY_USER = -101,
     ENDED_BY_ADDRESS = -102,
+    ENDED_BY_ACCESS = -110,
+    ENDED_MISALIGNED = -111,
 };
 
 typedef int run_block(struct kernel_context *context);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/checks.h"
 #include "kernels/grid.h"
 #include "machine/hidden.h"
+#include "memory/shadow.h"
 #include "order/context.h"
 
 // The addresses among its arguments are no sign that a client still knows a block: they are kept hidden.
@@ -15,6 +17,7 @@ struct kernel_call {
     const struct kernel *kernel;
     const struct object *object;
     struct dimensions dimensions;
+    struct launcher launcher;
     unsigned char hidden[];
 };
 
@@ -38,7 +41,8 @@ static void copy_arguments(const struct object *object, const struct arguments *
 }
 
 struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct object *object,
-                                    const struct dimensions *dimensions, const struct arguments *arguments) {
+                                    const struct dimensions *dimensions, const struct arguments *arguments,
+                                    const struct launcher *launcher) {
     size_t bytes = object->info.parameter_bytes;
     struct kernel_call *call = calloc(1, sizeof *call + bytes);
     if (!call) return NULL;
@@ -46,6 +50,7 @@ struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct ob
     call->kernel = kernel;
     call->object = object;
     call->dimensions = *dimensions;
+    call->launcher = *launcher;
     copy_arguments(object, arguments, call->hidden);
     for (size_t i = 0; i < bytes; i++) call->hidden[i] = (unsigned char)HIDDEN(call->hidden[i]);
     return call;
@@ -64,6 +69,8 @@ void kernel_call_drop(struct kernel_call *call) {
 static enum status status_of(int how) {
     switch (how) {
         case ENDED_BY_ASSERT: return ASSERTED;
+        case ENDED_BY_ACCESS: return ILLEGAL_ADDRESS;
+        case ENDED_MISALIGNED: return MISALIGNED_ADDRESS;
         case ENDED_BY_USER: return LAUNCH_TIMEOUT;
         case ENDED_BY_ADDRESS: return ILLEGAL_ADDRESS;
         default: return LAUNCH_FAILURE;
@@ -74,6 +81,8 @@ static const char *reason_of(int how) {
     switch (how) {
         case ENDED_BY_ASSERT: return "ended with a failed assertion";
         case ENDED_BY_ADDRESS: return "used an address at which there is no memory";
+        case ENDED_BY_ACCESS: return "used memory that it may not use";
+        case ENDED_MISALIGNED: return "used a misaligned address";
         case ENDED_BY_USER: return "was stopped by Ctrl-C";
         case ENDED_WAITING: return "can't go on: threads of a block wait for each other for ever";
         case ENDED_BY_TRAP: return "ended with a trap";
@@ -90,14 +99,27 @@ static void tell(const struct kernel *kernel, const struct grid_end *end) {
 
 void kernel_call_run(const struct kernel_call *call) {
     const struct kernel *kernel = call->kernel;
-    struct grid grid = {.object = call->object,
+    const struct object *object = call->object;
+    struct grid grid = {.object = object,
                         .name = kernel->name,
                         .dynamic_shared_bytes = call->dimensions.shared_bytes,
                         .is_cooperative = call->dimensions.is_cooperative,
+                        .checks = shadow_of(kernel->device),
                         .hidden_parameters = call->hidden};
     memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
     memcpy(grid.threads, call->dimensions.block, sizeof grid.threads);
+    checks_begin(&(struct checked_launch){.kernel = kernel->name,
+                                          .device = kernel->device,
+                                          .parameter_bytes = object->info.parameter_bytes,
+                                          .frame_bytes = object->info.frame_bytes,
+                                          .sites = object->sites,
+                                          .site_texts = object->site_texts,
+                                          .files = object->files,
+                                          .stack = call->launcher.stack,
+                                          .function = call->launcher.function,
+                                          .stream = call->launcher.stream});
     struct grid_end end = grid_run(&grid);
+    checks_end();
     if (end.no_memory) {
         fprintf(stderr, "quiesce: kernel '%.200s' did not run: this machine has no memory for its threads\n",
                 kernel->name);

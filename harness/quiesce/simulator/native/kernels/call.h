@@ -20,6 +20,14 @@ struct dimensions {
     bool is_cooperative;
 };
 
+// Who makes a launch.
+struct launcher {
+    uint32_t stack;
+    uint16_t function;
+    uint64_t stream;  // its serial
+};
+
 // NULL: no memory is left.
 struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct object *object,
-                                    const struct dimensions *shape, const struct arguments *arguments);
+                                    const struct dimensions *shape, const struct arguments *arguments,
+                                    const struct launcher *launcher);

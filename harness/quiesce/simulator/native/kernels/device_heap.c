@@ -51,6 +51,12 @@ void quiesce_kernel_free(struct kernel_context *context, uint64_t address) {
     watch_release();
 }
 
+bool device_heap_covers(uint64_t address, uint64_t bytes) {
+    const struct block *block = blocks;
+    while (block && address - (uint64_t)(block + 1) >= block->bytes) block = block->next;
+    return block && bytes <= block->bytes - (address - (uint64_t)(block + 1));
+}
+
 void device_heap_close(void) {
     while (blocks) give_back(blocks);
 }

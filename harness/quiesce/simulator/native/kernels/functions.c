@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/arithmetic.h"
+#include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/print.h"
 
@@ -13,6 +14,7 @@ static const struct {
     void (*address)(void);
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
+    FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy)
     FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
 };
 

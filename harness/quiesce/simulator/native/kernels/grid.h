@@ -11,6 +11,7 @@ struct grid {
     uint32_t blocks[3], threads[3];
     uint32_t dynamic_shared_bytes;
     bool is_cooperative;                     // all its blocks may wait for each other
+    void *checks;  // memory/shadow.h, or NULL
     const unsigned char *hidden_parameters;  // see machine/hidden.h
 };
 

@@ -3,6 +3,8 @@
 #include "code/source.h"
 #include "kernels/uncomputed.h"
 #include "ledger/failure.h"
+#include "ledger/ledger.h"
+#include "ledger/stacks.h"
 #include "machine/device.h"
 #include "machine/settings.h"
 #include "order/context.h"
@@ -53,7 +55,8 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
                                     callee->is_cooperative};
     uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
     const struct object *object = kernel_object(kernel, &source, threads);
-    *call = kernel_call_new(kernel, object, &dimensions, &callee->arguments);
+    struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial};
+    *call = kernel_call_new(kernel, object, &dimensions, &callee->arguments, &launcher);
     return *call ? OK : OUT_OF_MEMORY;
 }
 

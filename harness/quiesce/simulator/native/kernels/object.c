@@ -230,6 +230,11 @@ static bool describe(struct loading *loading, struct object *object) {
         loading, "quiesce_kernel_parameters", (uint64_t)info->parameter_count * sizeof(struct kernel_parameter));
     object->variables = (const struct kernel_variable *)find_exported(
         loading, "quiesce_kernel_variables", (uint64_t)info->variable_count * sizeof(struct kernel_variable));
+    object->sites = (const struct kernel_site *)find_exported(
+        loading, "quiesce_kernel_sites", (uint64_t)info->site_count * sizeof(struct kernel_site));
+    object->site_texts = (const char *const *)find_exported(
+        loading, "quiesce_kernel_site_texts", (uint64_t)info->site_count * sizeof(char *));
+    object->files = (const struct kernel_file *)find_exported(loading, "quiesce_kernel_files", sizeof(char *));
     object->block = (run_block *)find_exported(loading, "quiesce_kernel_block", 1);
     object->thread = (run_thread *)find_exported(loading, "quiesce_kernel_thread", 1);
     object->together = (run_together *)find_exported(loading, "quiesce_kernel_together", 1);

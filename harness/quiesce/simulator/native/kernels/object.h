@@ -12,6 +12,9 @@ struct object {
     struct kernel_info info;
     const struct kernel_parameter *parameters;
     const struct kernel_variable *variables;
+    const struct kernel_site *sites;         // these are of an object that checks its accesses, else NULL
+    const char *const *site_texts;           // the instruction of each
+    const struct kernel_file *files;
     run_block *block;    // of a kernel whose threads never wait, or
     run_thread *thread;  // of one whose threads do
     run_together *together;  // the same, all threads of a block at once; NULL: there is no such function

@@ -12,7 +12,15 @@
 
 #include "machine/settings.h"
 
-enum request_kind { REQUEST_MODULE = 1, REQUEST_KERNEL, REQUEST_DECLARATIONS, REQUEST_TOOLKIT, REQUEST_TUNED_KERNEL };
+enum request_kind {
+    REQUEST_MODULE = 1,
+    REQUEST_KERNEL,
+    REQUEST_DECLARATIONS,
+    REQUEST_TOOLKIT,
+    REQUEST_TUNED_KERNEL,
+    REQUEST_CHECKED_KERNEL,
+    REQUEST_TUNED_CHECKED_KERNEL,
+};
 enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 
 // As server.py has them. A module is told of once on each connection, and has no answer.
@@ -136,6 +144,7 @@ static struct answer ask(enum request_kind kind, const struct ptx *ptx, const ch
 }
 
 struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned) {
+    if (settings.checks) return ask(tuned ? REQUEST_TUNED_CHECKED_KERNEL : REQUEST_CHECKED_KERNEL, ptx, name);
     return ask(tuned ? REQUEST_TUNED_KERNEL : REQUEST_KERNEL, ptx, name);
 }
 

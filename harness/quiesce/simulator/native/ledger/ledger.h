@@ -11,7 +11,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 8, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+enum { LEDGER_LAYOUT = 9, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -70,6 +70,17 @@ enum seen {
     SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
     SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
     SEEN_CONTEXT_BROKEN,  // device; other: the error that makes it unusable
+    // An access of a kernel is wrong. function, stack, stream: of the launch; address, size; other, other_bytes: the
+    // block that it misses; object: a line of the log of accesses (kernels/access_log.h); flags: FLAG_WRITES.
+    SEEN_KERNEL_OUT_OF_BOUNDS,
+    SEEN_KERNEL_USED_FREED,
+    SEEN_KERNEL_MISALIGNED,
+    SEEN_KERNEL_READ_UNWRITTEN,
+    SEEN_KERNEL_OUTSIDE_SHARED,  // other_bytes: how much shared memory a block has
+    SEEN_KERNEL_OUTSIDE_LOCAL,
+    SEEN_KERNEL_NO_MEMORY,     // no memory of a device is there
+    SEEN_KERNEL_OTHER_DEVICE,  // the memory is that of a device to which this one has no access
+    SEEN_KERNEL_READ_ONLY,     // a write to memory that may only be read
 };
 
 enum {
@@ -79,6 +90,7 @@ enum {
     FLAG_STAGED = 8,       // the source of a copy was read before the call returned
     FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
     FLAG_INJECTED = 32,    // a refusal that was asked for
+    FLAG_WRITES = 64,      // an access that writes, also one that reads as well
 };
 
 struct live {
@@ -126,6 +138,7 @@ struct ledger_header {
     uint64_t made; // things ever made: the last serial
     uint64_t kept_offset, kept_entries, kept_count;  // kept_count: also those that found no room
     uint64_t computed;  // launches of kernels that compute
+    uint64_t checked;   // of these, those whose accesses are judged
     struct {
         uint64_t count, bytes;
     } live[THINGS];

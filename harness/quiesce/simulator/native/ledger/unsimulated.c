@@ -29,6 +29,8 @@ enum status unsimulated(const char *function, const char *instead) {
     return NOT_SUPPORTED;
 }
 
+bool unsimulated_was_called(void) { return said[0]; }
+
 void unsimulated_open(void) {
     for (unsigned i = 0; i < SAID_MAX; i++) said[i] = NULL;
 }

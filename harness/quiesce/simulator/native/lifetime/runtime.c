@@ -9,6 +9,7 @@
 
 #include "code/module.h"
 #include "code/symbol.h"
+#include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/grid.h"
 #include "kernels/initial.h"
@@ -111,6 +112,7 @@ static void stop(void) {
     pools_close();
     arrays_close();
     graph_memory_close();
+    checks_close();
     kernels_close();
     initials_close();
     requests_close();

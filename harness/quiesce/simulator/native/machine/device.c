@@ -233,6 +233,8 @@ enum status device_disable_peer(unsigned peer) {
     return OK;
 }
 
+bool device_may_use(unsigned device, unsigned peer) { return device == peer || peers[device][peer]; }
+
 int device_release(void) {
     switch (settings.version) {
         case 11: return 11080;

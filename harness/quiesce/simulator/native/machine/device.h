@@ -41,6 +41,7 @@ enum status device_limit(int limit, size_t **bytes);
 // Access between devices, which a client enables in each direction.
 enum status device_enable_peer(unsigned peer);
 enum status device_disable_peer(unsigned peer);
+bool device_may_use(unsigned device, unsigned peer);
 
 // The release that runtime and driver say they are: the last one of the version, so that clients that were built with
 // an earlier one of it take it (major * 1000 + minor * 10, as in CUDART_VERSION and CUDA_VERSION).

@@ -39,6 +39,8 @@ static const struct number {
     {"ring", NUMBER(ring_entries), 16, 1ull << 28},
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
     {"kernels", NUMBER(kernels), 0, 1},
+    {"checks", NUMBER(checks), 0, 1},
+    {"stop", NUMBER(faults_stop), 0, 1},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},
     {"follows", NUMBER(follows), 0, 1},

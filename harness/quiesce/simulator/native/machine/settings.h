@@ -33,6 +33,8 @@ struct settings {
     uint64_t ring_entries;     // observations that are kept; older ones are overwritten
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool kernels;              // compute: who compiles them listens in the folder
+    bool checks;               // judge every access of a kernel that computes
+    bool faults_stop;          // a kernel with a wrong access ends, as on a device
     bool poison;               // fill memory when it is freed
     bool follows;              // flavour and version are those of a runtime that the process loaded or was linked with
     bool stacks;               // keep the call stack of what is made, freed and done wrong

@@ -9,15 +9,6 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 
-// Behind the arenas of blocks.h, below the numbers of handles.
-#if defined(__SANITIZE_THREAD__)
-#define BASE 0x7ee000000000ull
-#define BYTES (64ull << 30)
-#else
-#define BASE 0x3a9c74200000ull
-#define BYTES (3ull << 40)
-#endif
-
 static struct reservation *reservations;
 static uint64_t highest;  // no address above was ever handed out
 static bool is_open;
@@ -47,35 +38,35 @@ void space_hide(uint64_t address, uint64_t size_bytes) {
     mmap((void *)address, size_bytes, PROT_NONE, how, -1, 0);
 }
 
-bool space_covers(uint64_t address) { return is_open && address - BASE < BYTES; }
+bool space_covers(uint64_t address) { return is_open && address - SPACE_BASE < SPACE_BYTES; }
 
 bool space_was_used(uint64_t address) { return address < highest; }
 
 static bool open_space(void) {
     if (is_open) return true;
     int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    void *got = mmap((void *)BASE, BYTES, PROT_NONE, how, -1, 0);
+    void *got = mmap((void *)SPACE_BASE, SPACE_BYTES, PROT_NONE, how, -1, 0);
     if (got == MAP_FAILED) return false;
-    if (got != (void *)BASE) {  // a kernel before 4.17 takes the flag for a hint
-        munmap(got, BYTES);
+    if (got != (void *)SPACE_BASE) {  // a kernel before 4.17 takes the flag for a hint
+        munmap(got, SPACE_BYTES);
         return false;
     }
-    highest = BASE;
+    highest = SPACE_BASE;
     return is_open = true;
 }
 
 // Finds room; *place is where it belongs in the list. Returns 0 where there is none.
 static uint64_t find_room(uint64_t size_bytes, uint64_t alignment, struct reservation ***place) {
-    uint64_t start = BASE;
+    uint64_t start = SPACE_BASE;
     *place = &reservations;
-    bool is_room_above = size_bytes + alignment <= BASE + BYTES - highest;
+    bool is_room_above = size_bytes + alignment <= SPACE_BASE + SPACE_BYTES - highest;
     if (settings.recycle == RECYCLE_NEVER || (settings.recycle == RECYCLE_LATE && is_room_above)) {
         start = highest;
         while (**place) *place = &(**place)->next;
     }
     for (;; start = space_start(**place) + (**place)->size_bytes, *place = &(**place)->next) {
         start = (start + alignment - 1) / alignment * alignment;
-        uint64_t end = **place ? space_start(**place) : BASE + BYTES;
+        uint64_t end = **place ? space_start(**place) : SPACE_BASE + SPACE_BYTES;
         if (start <= end && size_bytes <= end - start) return start;
         if (!**place) return 0;
     }
@@ -83,10 +74,11 @@ static uint64_t find_room(uint64_t size_bytes, uint64_t alignment, struct reserv
 
 enum status space_reserve(uint64_t size_bytes, uint64_t alignment, uint64_t *address) {
     enum { PAGE_BYTES = 4096 };
-    bool fits = size_bytes && size_bytes % PAGE_BYTES == 0 && !(alignment & (alignment - 1)) && alignment <= BYTES;
+    bool fits = size_bytes && size_bytes % PAGE_BYTES == 0 && !(alignment & (alignment - 1)) &&
+                alignment <= SPACE_BYTES;
     if (!fits) return INVALID_VALUE;
     if (alignment < VIRTUAL_GRANULE) alignment = VIRTUAL_GRANULE;
-    if (size_bytes > BYTES || !open_space()) return OUT_OF_MEMORY;
+    if (size_bytes > SPACE_BYTES || !open_space()) return OUT_OF_MEMORY;
     uint64_t whole = (size_bytes + VIRTUAL_GRANULE - 1) / VIRTUAL_GRANULE * VIRTUAL_GRANULE;
     struct reservation *made = calloc(1, sizeof *made), **place;
     uint64_t start = find_room(whole, alignment, &place);
@@ -122,6 +114,6 @@ void space_give_back(struct reservation *place) {
 
 void space_close(void) {
     while (reservations) space_give_back(reservations);
-    if (is_open) munmap((void *)BASE, BYTES);
+    if (is_open) munmap((void *)SPACE_BASE, SPACE_BYTES);
     is_open = false;
 }

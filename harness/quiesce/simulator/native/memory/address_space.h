@@ -11,6 +11,15 @@
 // What devices say: physical memory, and where it is mapped, is in multiples of it.
 #define VIRTUAL_GRANULE (2ull << 20)
 
+// Where it lies: after the arenas of blocks.h, below the numbers of handles.
+#if defined(__SANITIZE_THREAD__)
+#define SPACE_BASE 0x7ee000000000ull
+#define SPACE_BYTES (64ull << 30)
+#else
+#define SPACE_BASE 0x3a9c74200000ull
+#define SPACE_BYTES (3ull << 40)
+#endif
+
 struct physical;
 
 struct granule {

@@ -10,6 +10,7 @@
 #include "memory/pool.h"
 #include "memory/refusal.h"
 #include "memory/registered.h"
+#include "memory/shadow.h"
 
 static uint64_t rounded(uint64_t size_bytes) {
     uint64_t granularity = settings.granularity_bytes;
@@ -39,6 +40,7 @@ static inline __attribute__((always_inline)) void hand_out(uint32_t live, enum t
     ledger_live(live)->stack = stack_of_call();
     blocks[live] = block;
     make_red_zone(address + size_bytes);
+    if (thing != THING_DEVICE) shadow_write(address, size_bytes);  // the host writes it unseen
     see(SEEN_ALLOCATED, thing, device, address, size_bytes, stream);
 }
 
@@ -141,6 +143,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     uint64_t size_bytes = ledger_live(live)->size_bytes;
     disown(live, NULL);
     poison(address, size_bytes);
+    if (shadows_are_kept) shadow_forget(address, size_bytes);
     give(address, slot, block.pool);
     if (block.pool) {
         pool_free(block.pool, block.size_bytes);
@@ -200,6 +203,7 @@ enum status memory_end(uint64_t address) {
     pool_free(block.pool, block.size_bytes);
     pool_reuse(block.pool, block.size_bytes);
     arena_end(slot);
+    if (shadows_are_kept) shadow_forget(address, block.size_bytes);
     return OK;
 }
 
@@ -212,11 +216,13 @@ enum status memory_begin_free(uint64_t address, uint64_t stream, struct freed *f
     disown(live, &stream);
     if (freed->pool) pool_free(freed->pool, freed->footprint_bytes);
     arena_end(slot);
+    shadow_leave(address, freed->size_bytes);
     return OK;
 }
 
 void memory_finish_free(const struct freed *freed) {
     poison(freed->address, freed->size_bytes);
+    if (shadows_are_kept) shadow_forget(freed->address, freed->size_bytes);
     // A graph may have it again already: in the stream's order that is later.
     if (!is_of_graphs(freed->pool)) give(freed->address, block_slot(freed->address), freed->pool);
     if (freed->pool)
@@ -227,9 +233,10 @@ void memory_finish_free(const struct freed *freed) {
 
 // -- beginning and end -----------------------------------------------------------------------------------------------
 
-bool memory_open(void) { return blocks_open(); }
+bool memory_open(void) { return blocks_open() && shadows_open(); }
 
 void memory_close(void) {
+    shadows_close();
     blocks_close();
     capacity_close();
     registered_close();

@@ -14,6 +14,7 @@
 #include "memory/address_space.h"
 #include "memory/capacity.h"
 #include "memory/refusal.h"
+#include "memory/shadow.h"
 #include "memory/ordering.h"
 
 enum { READ_WRITE = 3 };  // CUmemAccess_flags, of which 1 only reads
@@ -160,6 +161,7 @@ static uint64_t length_of(const struct granule *granule, const struct granule *e
 
 static void unmap(uint64_t address, struct granule *granules, uint64_t count) {
     space_hide(address, count * VIRTUAL_GRANULE);
+    for (unsigned i = 0; i < settings.devices; i++) shadow_forget_for(i, address, count * VIRTUAL_GRANULE);
     struct granule *granule = granules;
     while (granule < granules + count) {
         uint64_t length = length_of(granule, granules + count);
@@ -211,6 +213,16 @@ static void protect(uint64_t address, const struct granule *granules, uint64_t c
     }
 }
 
+// Memory that lies at several addresses is written through any of them: all of it counts as written.
+static void let_kernels_use(uint64_t address, const struct granule *granules, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++, address += VIRTUAL_GRANULE)
+        for (unsigned device = 0; device < settings.devices; device++)
+            if (granules[i].access[device] == READ_WRITE)
+                shadow_write_for(device, address, VIRTUAL_GRANULE);
+            else
+                shadow_forget_for(device, address, VIRTUAL_GRANULE);
+}
+
 enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const struct virtual_access *access,
                                size_t count) {
     struct granule *granules = space_range(address, size_bytes);
@@ -227,6 +239,7 @@ enum status virtual_set_access(uint64_t address, uint64_t size_bytes, const stru
         for (size_t each = 0; each < count; each++)
             granules[i].access[access[each].location.ordinal] = (unsigned char)access[each].access;
     protect(address, granules, granules_of(size_bytes));
+    if (shadows_are_kept) let_kernels_use(address, granules, granules_of(size_bytes));
     return OK;
 }
 

@@ -6,6 +6,7 @@
 #include "memory/client_memory.h"
 #include "memory/memory.h"
 #include "memory/places.h"
+#include "memory/shadow.h"
 #include "order/context.h"
 #include "order/kernel_call.h"
 
@@ -60,6 +61,7 @@ static void run_copy(const struct copy *copy) {
             memmove((void *)to, from, copy->width);
         else if (!client_memory_copy(to, (uint64_t)from, copy->width))
             return;  // the rows behind it lack the same
+        if (shadows_are_kept) shadow_write(to, copy->width);
     }
 }
 
@@ -85,6 +87,7 @@ static void run_fill(const struct fill *fill) {
             memset((void *)start, (int)fill->value, fill->width);
         else
             fill_row((char *)start, fill);
+        if (shadows_are_kept) shadow_write(start, fill->width);
     }
 }
 

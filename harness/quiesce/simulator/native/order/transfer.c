@@ -113,6 +113,7 @@ void transfer_observe(const struct stream *stream, const struct work *work, bool
             seen.seen = SEEN_LAUNCHED;
             ledger->launches++;
             if (work->launch.call) ledger->computed++;
+            if (work->launch.call && settings.checks) ledger->checked++;
             break;
         default: return;
     }

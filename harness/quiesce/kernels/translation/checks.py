@@ -1,0 +1,144 @@
+"""Accesses that are judged while a kernel runs.
+
+The runtime has a bit for each byte of a device's memory, which is set where every use is right: memory that is
+allocated, was written, and belongs to that device. An access whose bits are all set goes on at once. Any other asks
+the runtime, which answers with the place to use instead: the same one, or nobody's memory where the access is wrong.
+``native/memory/shadow.h`` and ``native/kernels/checks.h`` have the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from quiesce.kernels.ptx.function import Instruction
+from quiesce.kernels.translation.code import constant_text
+from quiesce.kernels.translation.emitter import Emitter
+from quiesce.kernels.translation.forms import refuse
+from quiesce.kernels.translation.program import Program
+from quiesce.kernels.translation.shapes import SHARED_BASE, SHARED_BYTES, StateShape
+
+AccessKind = Literal["load", "store", "atomic"]
+
+CHECKS: Final = 64
+"""Where the context has the address of the bits."""
+MEMORY_BASE: Final = 0x305AC6DFF000
+MEMORY_BYTES: Final = 0xD41AD401000
+"""Which addresses have bits; the first byte of them is never in use."""
+_KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2}
+_SPACES: Final = {"generic": 0, "global": 0, "const": 0, "shared": 1, "local": 2}
+_LOCAL_VARIABLES_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an instruction does with memory."""
+
+    space: str
+    bytes: int
+    kind: AccessKind
+
+    @property
+    def number(self) -> int:
+        """Return what the runtime is told of it."""
+        return self.bytes | _KINDS[self.kind] << 8 | _SPACES[self.space] << 12
+
+
+def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access) -> str:
+    """Return a pointer to the memory that an access is to use, which ``place`` writes."""
+    if access.bytes not in (1, 2, 4, 8, 16, 32):
+        raise refuse(i, f"an access of {access.bytes} bytes can't be checked")
+    site = e.program.add_site(i)
+    pointer = place()
+    address = e.define(f"ptrtoint ptr {pointer} to i64")
+    if access.space == "shared":
+        return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access, site)
+    if access.space == "local":
+        wrong = _is_outside_local(e, address, access.bytes)
+        return pointer if wrong is None else _unless(e, wrong, pointer, address, access, site)
+    return _unless(e, _is_unknown(e, address, access.bytes), pointer, address, access, site)
+
+
+def _is_unknown(e: Emitter, address: str, bytes_: int) -> str:
+    """Say whether not all bits of an access are set, or its address is misaligned."""
+    shadow = e.shape.context(e, CHECKS, "ptr")
+    within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {MEMORY_BASE}')}, 3")
+    known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
+    within = e.select(known, "i64", within, "0")
+    bits = max(8, bytes_)
+    found = e.define(f"load i{bits}, ptr {e.byte_offset(shadow, within)}, align 1")
+    if bytes_ >= 8:
+        missing = e.define(f"icmp ne i{bits} {found}, -1")
+    else:
+        shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
+        mask = (1 << bytes_) - 1
+        wanted = e.define(f"and i8 {e.define(f'lshr i8 {found}, {shift}')}, {mask}")
+        missing = e.define(f"icmp ne i8 {wanted}, {mask}")
+    return _or_misaligned(e, missing, address, bytes_)
+
+
+def _or_misaligned(e: Emitter, wrong: str, address: str, bytes_: int) -> str:
+    if bytes_ == 1:
+        return wrong
+    odd = e.define(f"icmp ne i64 {e.define(f'and i64 {address}, {bytes_ - 1}')}, 0")
+    return e.define(f"or i1 {wrong}, {odd}")
+
+
+def _is_outside_shared(e: Emitter, address: str, bytes_: int) -> str:
+    base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
+    whole = e.cast(e.shape.context(e, SHARED_BYTES, "i32"), 32, 64)
+    return _or_misaligned(e, _is_outside(e, e.define(f"sub i64 {address}, {base}"), whole, bytes_), address, bytes_)
+
+
+def _is_outside(e: Emitter, offset: str, whole: str, bytes_: int) -> str:
+    """Say whether bytes from an offset on do not lie in so many; an offset that is negative is large."""
+    end = e.define(f"add i64 {offset}, {bytes_}")
+    begins = e.define(f"icmp uge i64 {offset}, {whole}")
+    return e.define(f"or i1 {begins}, {e.define(f'icmp ugt i64 {end}, {whole}')}")
+
+
+def _is_outside_local(e: Emitter, address: str, bytes_: int) -> str | None:
+    """Say whether an access is in none of a kernel's own arrays; None where it may be in those of a caller."""
+    variables = [each for each in e.function.variables.values() if each.space == "local"]
+    if not e.function.is_entry or not 0 < len(variables) <= _LOCAL_VARIABLES_MAX:
+        return None
+    wrong = "true"
+    for each in variables:
+        start = e.define(f"ptrtoint ptr {e.memory[each.name]} to i64")
+        outside = _is_outside(e, e.define(f"sub i64 {address}, {start}"), str(each.bytes), bytes_)
+        wrong = outside if wrong == "true" else e.define(f"and i1 {wrong}, {outside}")
+    return wrong
+
+
+def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: Access, site: int) -> str:
+    """Return the pointer, or what the runtime says where it has to be asked."""
+    before, asked, done = e.new_label(), e.new_label(), e.new_label()
+    e.emit(f"br label %{before}")
+    e.place(before)
+    e.emit(f"br i1 {wrong}, label %{asked}, label %{done}, !prof !7")
+    e.place(asked)
+    frame = "%thread" if isinstance(e.shape, StateShape) else "null"
+    arguments = [f"i64 {address}", f"i32 {access.number}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
+    answer = e.call("ptr", "quiesce_kernel_check", "ptr %context", *arguments, attributes="cold nounwind")
+    e.emit(f"br label %{done}")
+    e.place(done)
+    return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{asked}]")
+
+
+def site_texts(program: Program) -> list[str]:
+    """Return the tables that say which instruction an access is, and which file of the source it came from."""
+    texts, lines = [], []
+    for number, site in enumerate(program.sites):
+        lines.append(constant_text(f"site{number}", site.text))
+        texts.append(f"ptr @site{number}")
+    files = {site.file for site in program.sites}
+    named = {number: name for number, name in program.module.files.items() if number in files}
+    for number, name in named.items():
+        lines.append(constant_text(f"file{number}", name))
+    pairs = [word for number in named for word in (f"ptr inttoptr (i64 {number} to ptr)", f"ptr @file{number}")]
+    return [
+        *lines,
+        f"@quiesce_kernel_site_texts = constant [{len(texts) + 1} x ptr] [{', '.join([*texts, 'ptr null'])}], align 8",
+        f"@quiesce_kernel_files = constant [{len(pairs) + 1} x ptr] [{', '.join([*pairs, 'ptr null'])}], align 8",
+    ]

@@ -1,0 +1,149 @@
+#include "kernels/checks.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/access_log.h"
+#include "kernels/device_heap.h"
+#include "kernels/watch.h"
+#include "kernels/wrong_access.h"
+#include "ledger/ledger.h"
+#include "ledger/unsimulated.h"
+#include "machine/device.h"
+#include "machine/settings.h"
+#include "memory/blocks.h"
+#include "memory/places.h"
+#include "memory/registered.h"
+#include "memory/shadow.h"
+#include "memory/virtual.h"
+
+enum kind { LOADS, STORES, IS_ATOMIC };
+enum space { OF_MEMORY, OF_SHARED, OF_LOCAL };
+
+struct access {
+    const struct kernel_context *context;
+    uint64_t address;
+    unsigned bytes;
+    enum kind kind;
+    enum space space;
+    const void *frame;
+};
+
+static struct checked_launch running;
+static uint64_t stack_end;  // the threads of a kernel use the stack below it
+
+// What a wrong access is answered with: loads read zeros there, and nobody reads what stores write.
+static char nobodys[64] __attribute__((aligned(64)));
+
+void checks_begin(const struct checked_launch *launch) {
+    running = *launch;
+    stack_end = (uint64_t)__builtin_frame_address(0);
+}
+
+void checks_end(void) { wrong_accesses_tell(); }
+
+void checks_close(void) { wrong_accesses_close(); }
+
+static bool lies_in(const struct access *access, uint64_t start, uint64_t bytes) {
+    uint64_t before = access->address - start;
+    return before < bytes && access->bytes <= bytes - before;
+}
+
+// Memory of a block and of its threads, named by generic addresses.
+static bool is_of_threads(const struct access *access) {
+    const struct kernel_context *context = access->context;
+    enum { WORKSPACE_BYTES = 8 };
+    uint64_t here = (uint64_t)__builtin_frame_address(0);
+    if (lies_in(access, context->shared_base, context->shared_bytes)) return true;
+    if (context->grid_workspace && lies_in(access, context->grid_workspace, WORKSPACE_BYTES)) return true;
+    if (lies_in(access, context->parameters, running.parameter_bytes)) return true;
+    uint64_t frame_bytes = sizeof(struct kernel_thread) + running.frame_bytes;
+    if (access->frame && lies_in(access, (uint64_t)access->frame, frame_bytes)) return true;
+    return (access->address > here && access->address < stack_end) ||
+           device_heap_covers(access->address, access->bytes);
+}
+
+static enum seen judge_mapped(const struct access *access) {
+    struct span span = memory_find(access->address);
+    struct virtual_location device = {1, (int)running.device};
+    unsigned long long rights = 0;
+    if (virtual_get_access(access->address, &device, &rights))
+        return span.dead ? SEEN_KERNEL_USED_FREED : SEEN_KERNEL_OUT_OF_BOUNDS;
+    if (!rights) return SEEN_KERNEL_OTHER_DEVICE;
+    if (rights == 1 && access->kind != LOADS) return SEEN_KERNEL_READ_ONLY;
+    return lies_in(access, span.start, span.size_bytes) ? SEEN_NOTHING : SEEN_KERNEL_OUT_OF_BOUNDS;
+}
+
+// Memory that was to be written by something that is not executed here is no mistake of the program.
+static bool is_all_written(void) { return ledger->computed == ledger->launches && !unsimulated_was_called(); }
+
+// Of memory that a stream's free is still to come to, the ledger knows no more.
+static enum seen judge_block(const struct access *access) {
+    struct span span = memory_find(access->address);
+    unsigned device = running.device;
+    if (span.dead) span.dead = !shadow_is_leaving(access->address, &span.start, &span.size_bytes);
+    if (span.dead) {
+        bool was_used = block_use(block_slot(access->address)) == ARENA_DEAD;
+        return was_used && !wrong_access_is_just_before_a_block(access->address) ? SEEN_KERNEL_USED_FREED
+                                                                                : SEEN_KERNEL_OUT_OF_BOUNDS;
+    }
+    if (!lies_in(access, span.start, span.size_bytes)) return SEEN_KERNEL_OUT_OF_BOUNDS;
+    if (span.thing != THING_DEVICE) return SEEN_NOTHING;
+    if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
+    bool unwritten = access->kind != STORES && !shadow_count(span.device, access->address, access->bytes);
+    if (access->kind != LOADS) shadow_write(access->address, access->bytes);
+    return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
+}
+
+static enum seen judge(const struct access *access) {
+    bool is_misaligned = access->address % access->bytes;
+    if (access->space == OF_LOCAL) return SEEN_KERNEL_OUTSIDE_LOCAL;
+    if (access->space == OF_SHARED)
+        return lies_in(access, access->context->shared_base, access->context->shared_bytes) ? SEEN_KERNEL_MISALIGNED
+                                                                                           : SEEN_KERNEL_OUTSIDE_SHARED;
+    bool is_known = memory_covers(access->address);
+    if (!is_known && !is_of_threads(access)) {
+        struct span span = registered_find(access->address);
+        if (span.thing == THING_NONE || !lies_in(access, span.start, span.size_bytes))
+            return wrong_access_is_near_a_block(access->address) ? SEEN_KERNEL_OUT_OF_BOUNDS : SEEN_KERNEL_NO_MEMORY;
+    }
+    if (is_misaligned) return SEEN_KERNEL_MISALIGNED;
+    if (!is_known) return SEEN_NOTHING;
+    return block_bank(access->address) ? judge_block(access) : judge_mapped(access);
+}
+
+void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
+                           uint32_t thread, const void *frame) {
+    struct access access = {.context = context,
+                            .address = address,
+                            .bytes = word & 0xff,
+                            .kind = (enum kind)(word >> 8 & 0xf),
+                            .space = (enum space)(word >> 12),
+                            .frame = frame};
+    enum seen seen = judge(&access);
+    if (!seen) return (void *)address;
+    struct wrong_access wrong = {.seen = seen,
+                                 .address = address - (access.space == OF_SHARED ? context->shared_base : 0),
+                                 .bytes = access.bytes,
+                                 .writes = access.kind != LOADS,
+                                 .site = site,
+                                 .thread = thread,
+                                 .shared_bytes = context->shared_bytes};
+    memcpy(wrong.block, context->block_index, sizeof wrong.block);
+    memcpy(wrong.threads, context->block, sizeof wrong.threads);
+    watch_hold();
+    wrong_access_see(&running, &wrong);
+    watch_release();
+    if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
+    if (settings.faults_stop)
+        watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);
+    memset(nobodys, 0, sizeof nobodys);
+    return nobodys;
+}
+
+void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes) {
+    if (to == nobodys || from == nobodys) return;
+    memmove(to, from, bytes);
+    shadow_write((uint64_t)to, bytes);
+}

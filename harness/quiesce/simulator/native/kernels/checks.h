@@ -1,0 +1,17 @@
+// Judges the accesses of a kernel that its own code can't tell to be right (memory/shadow.h), and observes wrong ones:
+// the first of each kind of each instruction, with the thread that made it, and how many there were.
+#pragma once
+
+#include "kernels/wrong_access.h"
+
+void checks_begin(const struct checked_launch *launch);
+void checks_end(void);  // also of a kernel that was left by a jump
+void checks_close(void);
+
+// Called by kernels: returns where an access is to take place. The first number has its size, its kind and its state
+// space; the others are those of the instruction and of the thread in its block. `frame`: of a thread that waits.
+void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                           uint32_t thread, const void *frame);
+
+// Copies many bytes, the first of which were checked; a wrong copy does not take place.
+void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes);

@@ -1,0 +1,126 @@
+#include "kernels/wrong_access.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/access_log.h"
+#include "machine/settings.h"
+#include "memory/places.h"
+
+enum { KNOWN_MAX = 4096 };
+
+static struct known {
+    const struct kernel_site *sites;  // of its kernel
+    uint32_t site;
+    enum seen seen;
+    uint64_t count, told;
+    int64_t place;
+} *known;
+static uint32_t known_count;
+
+// Those that were met last come first: a loop makes the same mistake again and again.
+static struct known *find(const struct kernel_site *sites, const struct wrong_access *wrong) {
+    for (uint32_t i = known_count; i-- > 0;)
+        if (known[i].sites == sites && known[i].site == wrong->site && known[i].seen == wrong->seen) return &known[i];
+    return NULL;
+}
+
+// -- the block that it misses ----------------------------------------------------------------------------------------
+
+static uint64_t distance(const struct live *block, uint64_t address) {
+    if (address < block->address) return block->address - address;
+    return address - block->address < block->size_bytes ? 0 : address - block->address - block->size_bytes;
+}
+
+static const struct live *nearest_block(uint64_t address) {
+    const struct live *nearest = NULL;
+    for (uint32_t i = 1; i < ledger->live_high; i++) {
+        const struct live *each = ledger_live(i);
+        if (!each->serial || each->thing < THING_DEVICE || each->thing > THING_REGISTERED) continue;
+        if (!nearest || distance(each, address) < distance(nearest, address)) nearest = each;
+    }
+    return nearest;
+}
+
+bool wrong_access_is_near_a_block(uint64_t address) {
+    enum { NEAR_BYTES = 4096 };
+    const struct live *block = nearest_block(address);
+    return block && distance(block, address) <= NEAR_BYTES;
+}
+
+bool wrong_access_is_just_before_a_block(uint64_t address) {
+    const struct live *block = nearest_block(address);
+    return block && address < block->address && block->address - address <= settings.red_zone_bytes;
+}
+
+// -- observation -----------------------------------------------------------------------------------------------------
+
+static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
+    const struct kernel_site *site = &launch->sites[wrong->site];
+    struct logged_access logged = {.kernel = launch->kernel,
+                                   .instruction = launch->site_texts[wrong->site],
+                                   .line = site->source_line,
+                                   .ptx_line = site->line};
+    for (const struct kernel_file *file = launch->files; file->name; file++)
+        if (file->number == site->file) logged.file = file->name;
+    memcpy(logged.block, wrong->block, sizeof logged.block);
+    logged.thread[0] = wrong->thread % wrong->threads[0];
+    logged.thread[1] = wrong->thread / wrong->threads[0] % wrong->threads[1];
+    logged.thread[2] = wrong->thread / wrong->threads[0] / wrong->threads[1];
+    return access_log_add(&logged);
+}
+
+static void observe(const struct checked_launch *launch, const struct wrong_access *wrong) {
+    struct observation seen = {.seen = (uint8_t)wrong->seen,
+                               .thing = THING_DEVICE,
+                               .device = (uint16_t)launch->device,
+                               .function = launch->function,
+                               .flags = wrong->writes ? FLAG_WRITES : 0,
+                               .stack = launch->stack,
+                               .stream = launch->stream,
+                               .object = known_count,
+                               .address = wrong->address,
+                               .size_bytes = wrong->bytes};
+    const struct live *block = wrong->seen == SEEN_KERNEL_OUT_OF_BOUNDS ? nearest_block(wrong->address) : NULL;
+    struct span span = memory_find(wrong->address);
+    if (wrong->seen != SEEN_KERNEL_OUT_OF_BOUNDS && span.thing != THING_NONE) {
+        seen.other = span.start;
+        seen.other_bytes = span.size_bytes;
+        seen.thing = (uint8_t)span.thing;
+    }
+    if (block) {
+        seen.other = block->address;
+        seen.other_bytes = block->size_bytes;
+        seen.thing = block->thing;
+    } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SHARED) {
+        seen.other_bytes = wrong->shared_bytes;
+    }
+    ledger_see_wrong(seen);
+}
+
+void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
+    struct known *found = find(launch->sites, wrong);
+    if (found) {
+        found->count++;
+        return;
+    }
+    if (!known) known = malloc(KNOWN_MAX * sizeof *known);
+    if (!known || known_count == KNOWN_MAX) return;
+    known[known_count] = (struct known){launch->sites, wrong->site, wrong->seen, 1, 1, add_to_log(launch, wrong)};
+    observe(launch, wrong);
+    known_count++;
+}
+
+void wrong_accesses_tell(void) {
+    for (uint32_t i = 0; i < known_count; i++) {
+        if (known[i].count == known[i].told) continue;
+        access_log_count(known[i].place, known[i].count);
+        known[i].told = known[i].count;
+    }
+}
+
+void wrong_accesses_close(void) {
+    free(known);
+    known = NULL;
+    known_count = 0;
+}

@@ -1,0 +1,144 @@
+#include "memory/shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "machine/hidden.h"
+#include "machine/settings.h"
+
+enum { PAGE_BYTES = 4096 };
+
+bool shadows_are_kept;
+static unsigned char *shadows[DEVICES_MAX];
+
+static struct leaving {
+    struct leaving *next;
+    uint64_t hidden_start, size_bytes;  // see hidden.h
+} *leaving, **last = &leaving;
+
+static size_t whole_bytes(void) { return (SHADOW_COVERS / 8 / PAGE_BYTES + 1) * PAGE_BYTES; }
+
+bool shadows_open(void) {
+    for (unsigned i = 0; settings.checks && i < settings.devices; i++) {
+        int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        void *memory = mmap(NULL, whole_bytes(), PROT_READ | PROT_WRITE, how, -1, 0);
+        if (memory == MAP_FAILED) return false;
+        madvise(memory, whole_bytes(), MADV_DONTDUMP);
+        shadows[i] = memory;
+    }
+    shadows_are_kept = settings.checks;
+    return true;
+}
+
+void shadows_close(void) {
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        if (shadows[i]) munmap(shadows[i], whole_bytes());
+        shadows[i] = NULL;
+    }
+    while (leaving) {
+        struct leaving *next = leaving->next;
+        free(leaving);
+        leaving = next;
+    }
+    last = &leaving;
+    shadows_are_kept = false;
+}
+
+void *shadow_of(unsigned device) { return shadows[device]; }
+
+static void set_part(unsigned char *byte, unsigned from, unsigned to, bool value) {
+    unsigned char mask = (unsigned char)((0xffu << from) & (0xffu >> (8 - to)));
+    *byte = value ? *byte | mask : *byte & (unsigned char)~mask;
+}
+
+// Whole pages without any bit cost no memory.
+static void clear_bytes(unsigned char *first, size_t bytes) {
+    enum { LARGE_BYTES = 1 << 18 };
+    uintptr_t start = ((uintptr_t)first + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)first + bytes) & ~(uintptr_t)(PAGE_BYTES - 1);
+    if (bytes < LARGE_BYTES || madvise((void *)start, end - start, MADV_DONTNEED)) {
+        memset(first, 0, bytes);
+        return;
+    }
+    memset(first, 0, start - (uintptr_t)first);
+    memset((void *)end, 0, (uintptr_t)first + bytes - end);
+}
+
+static void set(unsigned device, uint64_t address, uint64_t size_bytes, bool value) {
+    unsigned char *shadow = shadows[device];
+    uint64_t first = address - SHADOW_BASE, end = first + size_bytes;
+    if (!shadow || !size_bytes || first >= SHADOW_COVERS || end > SHADOW_COVERS) return;
+    if (first / 8 == (end - 1) / 8) {
+        set_part(shadow + first / 8, first % 8, (unsigned)((end - 1) % 8 + 1), value);
+        return;
+    }
+    if (first % 8) set_part(shadow + first / 8, first % 8, 8, value);
+    if (end % 8) set_part(shadow + end / 8, 0, end % 8, value);
+    uint64_t from = (first + 7) / 8, to = end / 8;
+    if (value)
+        memset(shadow + from, 0xff, to - from);
+    else
+        clear_bytes(shadow + from, to - from);
+}
+
+void shadow_write_for(unsigned device, uint64_t address, uint64_t size_bytes) {
+    set(device, address, size_bytes, true);
+}
+void shadow_forget_for(unsigned device, uint64_t address, uint64_t size_bytes) {
+    set(device, address, size_bytes, false);
+}
+
+// Memory of a device has bits of that device alone; managed and pinned memory is everybody's. Of mapped memory
+// virtual.c says itself which devices may use it: what is written there changes nothing.
+static void set_for_all(uint64_t address, uint64_t size_bytes, bool value) {
+    const struct arena *bank = shadows_are_kept ? block_bank(address) : NULL;
+    if (!bank) return;
+    unsigned number = (unsigned)(bank - banks);
+    if (number < DEVICES_MAX)
+        set(number, address, size_bytes, value);
+    else
+        for (unsigned i = 0; i < settings.devices; i++) set(i, address, size_bytes, value);
+}
+
+void shadow_write(uint64_t address, uint64_t size_bytes) { set_for_all(address, size_bytes, true); }
+
+void shadow_forget(uint64_t address, uint64_t size_bytes) {
+    set_for_all(address, size_bytes, false);
+    for (struct leaving **each = &leaving; *each; each = &(*each)->next) {
+        struct leaving *found = *each;
+        if (HIDDEN(found->hidden_start) != address) continue;
+        *each = found->next;
+        if (last == &found->next) last = each;
+        free(found);
+        return;
+    }
+}
+
+unsigned shadow_count(unsigned device, uint64_t address, unsigned size_bytes) {
+    const unsigned char *shadow = shadows[device];
+    uint64_t first = address - SHADOW_BASE;
+    unsigned count = 0;
+    if (!shadow || first >= SHADOW_COVERS) return 0;
+    for (uint64_t i = first; i < first + size_bytes; i++) count += shadow[i / 8] >> i % 8 & 1;
+    return count;
+}
+
+void shadow_leave(uint64_t address, uint64_t size_bytes) {
+    struct leaving *made = shadows_are_kept ? malloc(sizeof *made) : NULL;
+    if (!made) return;
+    *made = (struct leaving){NULL, HIDDEN(address), size_bytes};
+    *last = made;
+    last = &made->next;
+}
+
+bool shadow_is_leaving(uint64_t address, uint64_t *start, uint64_t *size_bytes) {
+    for (const struct leaving *each = leaving; each; each = each->next) {
+        uint64_t begin = HIDDEN(each->hidden_start);
+        if (address - begin >= each->size_bytes) continue;
+        *start = begin;
+        *size_bytes = each->size_bytes;
+        return true;
+    }
+    return false;
+}

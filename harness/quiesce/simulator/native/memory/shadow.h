@@ -1,0 +1,35 @@
+// For each byte of memory that is given out here, and each device, a bit: whether every use of the byte by a kernel of
+// that device is right. It is, where the byte belongs to live memory of the device or memory that all share, and was
+// written. Compiled kernels look at the bits themselves (quiesce.kernels.translation.checks has the same numbers); of
+// bytes without them the runtime knows more (kernels/checks.h).
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/address_space.h"
+#include "memory/blocks.h"
+
+// The first page of these addresses is nobody's: its bits stand for all addresses beyond.
+#define SHADOW_BASE (BLOCKS_BASE - 4096)
+#define SHADOW_COVERS (SPACE_BASE + SPACE_BYTES - SHADOW_BASE)
+
+extern bool shadows_are_kept;
+
+bool shadows_open(void);  // false: there are no addresses for them
+void shadows_close(void);
+void *shadow_of(unsigned device);  // NULL: none is kept
+
+// Bytes were written, by whoever may; or are no longer anybody's.
+void shadow_write(uint64_t address, uint64_t size_bytes);
+void shadow_forget(uint64_t address, uint64_t size_bytes);
+void shadow_write_for(unsigned device, uint64_t address, uint64_t size_bytes);
+void shadow_forget_for(unsigned device, uint64_t address, uint64_t size_bytes);
+
+// How many of at most 64 bytes have their bit. Bytes that no device has bits for have none.
+unsigned shadow_count(unsigned device, uint64_t address, unsigned size_bytes);
+
+// A range whose free was asked for stays memory until the stream has come to the free.
+void shadow_leave(uint64_t address, uint64_t size_bytes);
+bool shadow_is_leaving(uint64_t address, uint64_t *start, uint64_t *size_bytes);

@@ -1,0 +1,133 @@
+"""What a kernel did to memory that it may not do, as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quiesce.amounts import bytes_in_words
+from quiesce.findings import Finding
+from quiesce.kinds import Kind
+from quiesce.program_rules import (
+    KERNELS_ALIGNED,
+    KERNELS_INSIDE,
+    KERNELS_INSIDE_LOCAL,
+    KERNELS_INSIDE_SHARED,
+    KERNELS_KEEP_READ_ONLY,
+    KERNELS_NOT_FREED,
+    KERNELS_OWN_DEVICE,
+    KERNELS_READ_WRITTEN,
+)
+from quiesce.shown_paths import shown_path
+from quiesce.simulator.access_log import LoggedAccess
+from quiesce.simulator.ledger import Flag, Record, Seen
+from quiesce.traces.thing_names import thing_in_words
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    name: str
+    kind: Kind
+    expected: str
+
+
+_RULES: Final = {
+    Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
+    Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
+    Seen.KERNEL_MISALIGNED: _Rule(
+        KERNELS_ALIGNED, Kind.MISALIGNED, "an address that is a multiple of the size of the access"
+    ),
+    Seen.KERNEL_READ_UNWRITTEN: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
+    Seen.KERNEL_OUTSIDE_SHARED: _Rule(
+        KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside the shared memory of the block"
+    ),
+    Seen.KERNEL_OUTSIDE_LOCAL: _Rule(
+        KERNELS_INSIDE_LOCAL, Kind.OUT_OF_BOUNDS, "an access that stays inside the local memory of the thread"
+    ),
+    Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
+    Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
+    Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
+}
+
+
+def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> Finding:
+    """Return the finding about such a record; ``accesses`` are those that the process logged."""
+    rule = _RULES[record.seen]
+    logged = accesses[record.object] if record.object < len(accesses) else None
+    who = f"kernel '{logged.kernel}'" if logged else "a kernel"
+    verb = "writes" if record.flags & Flag.WRITES else "reads"
+    observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
+    request = record.function
+    if logged:
+        thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
+        observed += f", in {thread}, at {_place(logged)}"
+        request = f"{logged.kernel} at {_place(logged)}"
+    return Finding(
+        rule.name,
+        rule.expected,
+        observed,
+        operation_index=record.number,
+        request=request,
+        kind=rule.kind,
+        seen=logged.count if logged else 1,
+    )
+
+
+def _where(record: Record) -> str:
+    if record.seen is Seen.KERNEL_OUTSIDE_SHARED:
+        offset = record.address - (1 << 64 if record.address >> 63 else 0)
+        return f"at byte {offset:,} of shared memory"
+    return f"at {record.address:#x}"
+
+
+def _miss(record: Record) -> str:
+    """Return how an access is wrong, in words that follow its address."""
+    match record.seen:
+        case Seen.KERNEL_OUT_OF_BOUNDS:
+            return _distance(record) if record.other else ", where no memory is allocated"
+        case Seen.KERNEL_USED_FREED:
+            return f", {_into(record)} a block that was freed before"
+        case Seen.KERNEL_MISALIGNED:
+            return f", which is not a multiple of {record.size_bytes}"
+        case Seen.KERNEL_READ_UNWRITTEN:
+            return ", which nobody has written"
+        case Seen.KERNEL_OUTSIDE_SHARED:
+            return f", of which a block has {bytes_in_words(record.other_bytes)}"
+        case Seen.KERNEL_OUTSIDE_LOCAL:
+            return ", outside the local arrays of the thread"
+        case Seen.KERNEL_OTHER_DEVICE:
+            return f", which device {record.device} has no access to"
+        case Seen.KERNEL_READ_ONLY:
+            return ", which may only be read"
+        case _:
+            return ", which is no memory of a device" if record.address else ", a null pointer"
+
+
+def _into(record: Record) -> str:
+    offset = record.address - record.other
+    return f"{bytes_in_words(offset)} into" if offset else "at the start of"
+
+
+def _distance(record: Record) -> str:
+    block = f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
+    end = record.other + record.other_bytes
+    if record.address < record.other:
+        return f", {bytes_in_words(record.other - record.address)} before the start of {block}"
+    if record.address < end:
+        return f", of which {bytes_in_words(record.address + record.size_bytes - end)} lie after the end of {block}"
+    if record.address == end:
+        return f", directly after the end of {block}"
+    return f", {bytes_in_words(record.address - end)} after the end of {block}"
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, index))})"
+
+
+def _place(logged: LoggedAccess) -> str:
+    """Return the line of the source, or that of the PTX with the instruction there."""
+    if logged.place:
+        file, _, line = logged.place.rpartition(":")
+        return f"{shown_path(file)}:{line}"
+    return f"'{logged.instruction}' (line {logged.ptx_line} of its PTX)"

@@ -1,0 +1,396 @@
+"""Accesses of kernels that are judged: each rule has a kernel that breaks it, and next to it one that does not."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulator.conftest import Start
+from tests.simulator.kernel_programs import Device, entry
+
+from quiesce.findings import Finding
+from quiesce.program_rules import (
+    KERNELS_ALIGNED,
+    KERNELS_INSIDE,
+    KERNELS_INSIDE_LOCAL,
+    KERNELS_INSIDE_SHARED,
+    KERNELS_KEEP_READ_ONLY,
+    KERNELS_NOT_FREED,
+    KERNELS_OWN_DEVICE,
+    KERNELS_READ_WRITTEN,
+)
+from quiesce.simulator.access_log import read_accesses
+from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
+
+pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
+
+ILLEGAL_ADDRESS, MISALIGNED = 700, 716
+READ_WRITE, READ = 3, 1
+GRANULE = 2 << 20
+
+
+class Checked(Device):
+    """A device whose kernels' accesses are judged."""
+
+    def __init__(self, start: Start, folder: Path, options: dict[str, Any]) -> None:
+        super().__init__(start("cuda:12", kernels=1, checks=1, folder=str(folder), **options))
+        self._folder = folder
+
+    def work(
+        self,
+        body: str,
+        *arguments: int,
+        block: int = 1,
+        grid: int = 1,
+        before: str = "",
+        stream: int = 0,
+        answer: int = 0,
+    ) -> None:
+        """Run a kernel with addresses in ``%rd1``, ``%rd2`` … and the number of the thread in ``%r1``."""
+        names = [f"a{number}" for number in range(1, len(arguments) + 1)]
+        loads = "".join(f"ld.param.u64 %rd{number}, [{name}];\n" for number, name in enumerate(names, start=1))
+        text = entry("work", ", ".join(f".param .u64 {name}" for name in names), f"mov.u32 %r1, %tid.x;\n{loads}{body}")
+        function = self.kernel(before + text, "work")
+        passed = [ctypes.c_uint64(argument) for argument in arguments]
+        pointers: Any = (ctypes.c_void_p * max(1, len(passed)))(*map(ctypes.addressof, passed))
+        sizes = (grid, 1, 1, block, 1, 1)
+        assert self.driver.cuLaunchKernel(function, *sizes, 0, ctypes.c_void_p(stream), pointers, None) == answer
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what was found so far."""
+        logs = sorted(self._folder.glob("*.accesses"), key=lambda path: path.stat().st_mtime_ns)
+        accesses = read_accesses(logs[-1]) if logs else ()
+        return judge(self.client.machine.ledger, AtExit.NONE, accesses=lambda: accesses).findings
+
+    def rules(self) -> list[str]:
+        """Return the rules that were broken so far."""
+        return [finding.rule for finding in self.findings()]
+
+
+MakeDevice = Callable[..., Checked]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("run")
+    with kernel_compiler(made):
+        yield made
+
+
+@pytest.fixture
+def device(start: Start, folder: Path) -> Iterator[MakeDevice]:
+    """A function that starts a machine whose kernels compute."""
+    yield lambda **options: Checked(start, folder, options)
+    for log in folder.glob("*.accesses"):
+        log.unlink()
+
+
+LOAD = "ld.global.u32 %r2, [%rd1{}];"
+STORE = "st.global.u32 [%rd1{}], 7;"
+
+
+# -- blocks of memory -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [LOAD, STORE, "atom.global.add.u32 %r2, [%rd1{}], 1;"])
+@pytest.mark.parametrize(
+    ("offset", "where"),
+    [
+        ("+400", "directly after the end of a device block of 400 bytes"),
+        ("+408", "8 bytes after the end of a device block of 400 bytes"),
+        ("+-4", "4 bytes before the start of a device block of 400 bytes"),
+    ],
+)
+def test_accesses_outside_a_block(device: MakeDevice, body: str, offset: str, where: str) -> None:
+    given = device()
+    words = given.words(*range(100))
+    given.work(body.format("+396"), words)
+    given.work(body.format(""), words)
+    assert given.rules() == []
+    given.work(body.format(offset), words)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_INSIDE
+    assert where in finding.observed
+    assert [site.role for site in finding.call_sites] == ["allocated by", "launched by"]
+
+
+def test_an_access_that_begins_inside_and_ends_outside(device: MakeDevice) -> None:
+    given = device()
+    words = given.words(*range(3))
+    given.work("ld.global.v2.u32 {%r2, %r3}, [%rd1];", words)
+    assert given.rules() == []
+    given.work("ld.global.v2.u32 {%r2, %r3}, [%rd1+8];", words)
+    (finding,) = given.findings()
+    assert "of which 4 bytes lie after the end of a device block of 12 bytes" in finding.observed
+
+
+def test_a_finding_names_kernel_thread_and_line(device: MakeDevice) -> None:
+    given = device()
+    words = given.words(*range(70))
+    body = (
+        ".loc 1 7 3\nmov.u32 %r2, %ctaid.x;\nmad.lo.u32 %r2, %r2, 64, %r1;\nmul.wide.u32 %rd2, %r2, 4;\n"
+        "add.u64 %rd1, %rd1, %rd2;\n.loc 1 9 3\nst.global.u32 [%rd1], %r2;"
+    )
+    given.work(body, words, block=64, grid=2, before='.file 1 "/source/fill.cu"\n')
+    (finding,) = given.findings()
+    assert "kernel 'work' writes 4 bytes" in finding.observed
+    assert "in thread (6, 0, 0) of block (1, 0, 0), at /source/fill.cu:9" in finding.observed
+    assert (finding.request, finding.seen) == ("work at /source/fill.cu:9", 58)
+    assert given.read(words, 70) == list(range(70)), "wrong stores change nothing"
+
+
+def test_without_lines_of_the_source_it_names_the_instruction(device: MakeDevice) -> None:
+    given = device()
+    given.work(LOAD.format("+4"), given.words(1))
+    (finding,) = given.findings()
+    assert "at 'ld.global.u32 %r2, [%rd1+4]' (line 12 of its PTX)" in finding.observed
+
+
+def test_a_wrong_load_gives_zero(device: MakeDevice) -> None:
+    given = device()
+    words = given.words(5, 6)
+    given.work("ld.global.u32 %r2, [%rd1+8];\nst.global.u32 [%rd1], %r2;", words)
+    assert given.read(words, 2) == [0, 6]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_memory_that_was_freed(device: MakeDevice, schedule: str) -> None:
+    given = device(schedule=schedule)
+    words = given.words(*range(16))
+    given.work(LOAD.format(""), words)
+    given.client.ok("Free", words)
+    assert given.rules() == []
+    given.work(LOAD.format("+8"), words)
+    given.client.ok("DeviceSynchronize")
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_NOT_FREED
+    assert "8 bytes into a block that was freed before" in finding.observed
+    assert [site.role for site in finding.call_sites] == ["allocated by", "freed by", "launched by"]
+
+
+def test_memory_is_freed_when_its_stream_comes_to_the_free(device: MakeDevice) -> None:
+    given = device(schedule="lazy")
+    stream = given.client.make("StreamCreate")
+    address = given.client.make("MallocAsync", 64, ctypes.c_void_p(stream))
+    given.work(STORE.format("") + LOAD.format(""), address, stream=stream)
+    given.client.ok("FreeAsync", address, stream)
+    given.client.ok("StreamSynchronize", stream)
+    assert given.rules() == []
+    given.work(LOAD.format(""), address, stream=stream)
+    given.client.ok("StreamSynchronize", stream)
+    assert given.rules() == [KERNELS_NOT_FREED]
+
+
+@pytest.mark.parametrize(("bytes_", "type_"), [(2, "u16"), (4, "u32"), (8, "u64")])
+def test_misaligned_addresses(device: MakeDevice, bytes_: int, type_: str) -> None:
+    given = device()
+    words = given.words(*range(16))
+    register = "%rd3" if bytes_ == 8 else "%r2"
+    body = f"ld.global.{type_} {register}, [%rd1+{{}}];"
+    given.work(body.format(bytes_), words)
+    assert given.rules() == []
+    given.work(body.format(bytes_ // 2), words)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_ALIGNED
+    assert f"which is not a multiple of {bytes_}" in finding.observed
+
+
+# -- what was written -------------------------------------------------------------------------------------------------
+
+
+def test_reads_of_what_nobody_wrote(device: MakeDevice) -> None:
+    given = device()
+    address = given.client.make("Malloc", 64)
+    given.work(LOAD.format("+16"), address)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_READ_WRITTEN
+    assert "which nobody has written" in finding.observed
+
+
+@pytest.mark.parametrize("writer", ["copy", "fill", "kernel", "byte", "managed", "pinned"])
+def test_reads_of_what_somebody_wrote(device: MakeDevice, writer: str) -> None:
+    given = device()
+    if writer == "managed":
+        address = given.client.make("MallocManaged", 64, 1)
+    elif writer == "pinned":
+        address = given.client.make("HostAlloc", 64, 0)
+    else:
+        address = given.client.make("Malloc", 64)
+    match writer:
+        case "copy":
+            given.client.ok("Memcpy", address + 16, given.words(1, 2), 4, 3)
+        case "fill":
+            given.client.ok("Memset", address + 16, 0, 4)
+        case "kernel":
+            given.work(STORE.format("+16"), address)
+        case "byte":  # padding is no mistake: one byte of the access is enough
+            given.client.ok("Memset", address + 18, 0, 1)
+    given.work(LOAD.format("+16"), address)
+    assert given.rules() == []
+
+
+def test_a_block_that_lies_where_another_one_did_is_not_written(device: MakeDevice) -> None:
+    given = device(recycle="eager")
+    words = given.words(*range(16))
+    given.client.ok("Free", words)
+    assert given.client.make("Malloc", 64) == words
+    given.work(LOAD.format(""), words)
+    assert given.rules() == [KERNELS_READ_WRITTEN]
+
+
+def test_what_a_kernel_that_is_not_executed_should_have_written(device: MakeDevice) -> None:
+    given = device()
+    address = given.client.make("Malloc", 64)
+    given.ok(given.kernel(entry("strange", "", "frobnicate.u32 %r1, %r2;"), "strange"), 1, 1)
+    given.work(LOAD.format(""), address)
+    assert given.rules() == []
+
+
+# -- other memory -----------------------------------------------------------------------------------------------------
+
+
+def test_memory_of_the_host(device: MakeDevice) -> None:
+    given = device()
+    host = ctypes.create_string_buffer(8192)
+    page = -(-ctypes.addressof(host) // 4096) * 4096
+    given.client.ok("HostRegister", page, 4096, 0)
+    given.work(LOAD.format("") + STORE.format(""), page)
+    assert given.rules() == []
+    given.client.ok("HostUnregister", page)
+    given.work(LOAD.format(""), page)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_OWN_DEVICE
+    assert "which is no memory of a device" in finding.observed
+
+
+@pytest.mark.parametrize("address", [0, 8, 0xDDDDDDDDDDDDDDD8, 0x00007FFFFFFFFFF8, 0xFFFFFFFFFFFFFFF8])
+def test_addresses_where_no_memory_is(device: MakeDevice, address: int) -> None:
+    given = device()
+    given.work(LOAD.format(""), address)
+    given.work(STORE.format(""), address)
+    assert given.rules() == [KERNELS_OWN_DEVICE] * 2
+
+
+def test_memory_of_another_device(device: MakeDevice) -> None:
+    given = device(devices=2)
+    words = given.words(*range(4))
+    given.client.ok("SetDevice", 1)
+    given.work(LOAD.format(""), words)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_OWN_DEVICE
+    assert "which device 1 has no access to" in finding.observed
+    given.client.ok("DeviceEnablePeerAccess", 0, 0)
+    given.work(STORE.format("+4") + LOAD.format("+4"), words)
+    assert len(given.findings()) == 1
+
+
+def test_mapped_memory_and_its_rights(device: MakeDevice) -> None:
+    given = device()
+    driver, address, handle = given.driver, ctypes.c_uint64(), ctypes.c_uint64()
+    properties = (ctypes.c_int * 8)(1, 0, 1, 0)
+    assert driver.cuMemAddressReserve(ctypes.byref(address), ctypes.c_size_t(2 * GRANULE), 0, 0, 0) == 0
+    assert driver.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(GRANULE), properties, 0) == 0
+    assert driver.cuMemMap(address, ctypes.c_size_t(GRANULE), 0, handle, 0) == 0
+    for rights in (READ_WRITE, READ):
+        access = (ctypes.c_int * 3)(1, 0, rights)
+        assert driver.cuMemSetAccess(address, ctypes.c_size_t(GRANULE), access, ctypes.c_size_t(1)) == 0
+        given.work(LOAD.format("+64"), address.value)
+        assert given.rules() == []
+        if rights == READ_WRITE:
+            given.work(STORE.format("+64"), address.value)
+    given.work(STORE.format("+64"), address.value)
+    assert given.rules() == [KERNELS_KEEP_READ_ONLY]
+    given.work(LOAD.format(""), address.value + GRANULE)
+    assert given.rules() == [KERNELS_KEEP_READ_ONLY, KERNELS_INSIDE]
+    assert driver.cuMemUnmap(address, ctypes.c_size_t(GRANULE)) == 0
+    given.work(LOAD.format(""), address.value)
+    assert given.rules()[2:] == [KERNELS_NOT_FREED]
+
+
+# -- shared and local memory ------------------------------------------------------------------------------------------
+
+
+def test_shared_memory(device: MakeDevice) -> None:
+    given = device()
+    before = ".shared .align 4 .b8 numbers[128];\n"
+    body = "mov.u32 %r2, numbers;\nmad.lo.u32 %r2, %r1, 4, %r2;\nst.shared.u32 [%r2{}], %r1;"
+    given.work(body.format(""), block=32, before=before)
+    assert given.rules() == []
+    given.work(body.format("+4"), block=32, before=before)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_INSIDE_SHARED
+    assert "at byte 128 of shared memory, of which a block has 128 bytes, in thread (31, 0, 0)" in finding.observed
+
+
+def test_shared_memory_by_generic_addresses(device: MakeDevice) -> None:
+    given = device()
+    before = ".shared .align 4 .b8 numbers[128];\n"
+    body = "mov.u64 %rd1, numbers;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], 5;\nld.u32 %r2, [%rd1+124];"
+    given.work(body, before=before)
+    assert given.rules() == []
+
+
+@pytest.mark.parametrize("waits", ["", "bar.sync 0;\n"])
+def test_local_memory(device: MakeDevice, waits: str) -> None:
+    given = device()
+    body = (
+        f".local .align 8 .b8 own[64];\n{waits}mov.u64 %rd1, own;\nst.local.u32 [%rd1], 5;\n"
+        "ld.local.u32 %r2, [%rd1+60];\ncvta.local.u64 %rd2, %rd1;\nst.u32 [%rd2+8], 5;\n"
+    )
+    given.work(body)
+    assert given.rules() == []
+    given.work(body + "ld.local.u32 %r2, [%rd1+64];")
+    assert given.rules() == [KERNELS_INSIDE_LOCAL]
+
+
+def test_memory_that_a_kernel_allocated(device: MakeDevice) -> None:
+    given = device()
+    before = ".extern .func (.param .b64 result) malloc(.param .b64 bytes);\n"
+    body = (
+        "{ .param .b64 a; .param .b64 b; st.param.b64 [a], 16; call.uni (b), malloc, (a); ld.param.b64 %rd1, [b]; }\n"
+        "st.u32 [%rd1+12], 5;\nld.u32 %r2, [%rd1+12];"
+    )
+    given.work(body, before=before)
+    assert given.rules() == []
+
+
+# -- as on a device ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("offset", "status"), [("+400", ILLEGAL_ADDRESS), ("+2", MISALIGNED)])
+def test_a_wrong_access_breaks_the_device_where_that_is_asked_for(
+    device: MakeDevice, offset: str, status: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = device(stop=1)
+    words = given.words(*range(100))
+    given.work(LOAD.format("+4"), words)
+    given.client.ok("DeviceSynchronize")
+    given.work("st.global.u32 [%rd1+8], 77;\n" + LOAD.format(offset) + STORE.format(""), words, answer=status)
+    assert given.client.call("DeviceSynchronize") == status
+    assert given.client.call("DeviceSynchronize") == status, "it stays broken"
+    assert "kernel 'work' used" in capfd.readouterr().err
+    assert len(given.findings()) == 1
+
+
+# -- numbers that compiler and runtime share --------------------------------------------------------------------------
+
+
+def test_the_bits_are_where_the_compiler_looks_for_them(tmp_path: Path) -> None:
+    import subprocess
+
+    from quiesce.kernels.translation.checks import MEMORY_BASE, MEMORY_BYTES
+
+    source = tmp_path / "numbers.c"
+    source.write_text(
+        '#include <stdio.h>\n#include "memory/shadow.h"\n'
+        'int main(void) { printf("%llu %llu", SHADOW_BASE, SHADOW_COVERS); }\n'
+    )
+    subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(tmp_path / "numbers")], check=True)
+    told = subprocess.run([tmp_path / "numbers"], check=True, capture_output=True, text=True).stdout
+    assert told == f"{MEMORY_BASE} {MEMORY_BYTES}"
