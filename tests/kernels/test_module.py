@@ -130,3 +130,12 @@ def test_no_module(text: str, reason: str) -> None:
     with pytest.raises(RefusedKernel) as caught:
         parse()
     assert reason in caught.value.reason
+
+
+def test_a_function_that_two_linked_texts_define_is_refused_unless_it_is_weak() -> None:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    first = f"{head}.func own() {{ ret; }}\n.weak .func shared() {{ ret; }}\n"
+    module = Module(first + first)
+    assert module.find("shared").body is not None
+    with pytest.raises(RefusedKernel, match="two of the texts that were linked have a function 'own'"):
+        module.find("own")

@@ -49,6 +49,8 @@ class Module:
         self.text = text.rstrip("\0")
         self.lines = Lines(self.text)
         self.functions: dict[str, FunctionText] = {}
+        self._twice: set[str] = set()
+        """Functions that different texts define, of those that were linked: which one is meant can't be told."""
         self._variable_texts: list[tuple[int, int]] = []
         self._variables: dict[str, Variable] | None = None
         for start, end, body in self._statements():
@@ -104,7 +106,9 @@ class Module:
         raise RefusedKernel(f"there is no variable '{variable}' in the module")
 
     def find(self, name: str) -> FunctionText:
-        """Return a function by name. Raises RefusedKernel where there is none."""
+        """Return a function by name. Raises RefusedKernel where there is none, or more than one."""
+        if name in self._twice:
+            raise RefusedKernel(f"two of the texts that were linked have a function '{name}'")
         try:
             return self.functions[name]
         except KeyError:
@@ -185,6 +189,8 @@ class Module:
                 self._variable_texts.append((start, end))
             return
         known = self.functions.get(found[2])
+        if known is not None and known.body and body and ".weak" not in head:
+            self._twice.add(found[2])
         if known is None or known.body is None:
             self.functions[found[2]] = FunctionText(found[2], found[1] == "entry", (start, end), body)
 

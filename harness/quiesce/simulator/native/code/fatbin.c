@@ -5,6 +5,7 @@
 struct wrapper {
     uint32_t magic, version;
     const char *fatbin;
+    const char *const *linked;
 };
 
 struct fatbin {
@@ -23,6 +24,15 @@ const char *fatbin_of(const char *image) {
         memcpy(&wrapper.magic, image, sizeof wrapper.magic);
     }
     return wrapper.magic == FATBIN_MAGIC ? image : NULL;
+}
+
+const char *const *fatbins_linked(const char *image) {
+    enum { OF_LINKED_CODE = 2 };
+    struct wrapper wrapper;
+    memcpy(&wrapper.magic, image, sizeof wrapper.magic);
+    if (wrapper.magic != WRAPPER_MAGIC) return NULL;
+    memcpy(&wrapper, image, sizeof wrapper);
+    return wrapper.version == OF_LINKED_CODE ? wrapper.linked : NULL;
 }
 
 static struct fatbin_part part_at(const char *at, const struct fatbin_entry *entry) {

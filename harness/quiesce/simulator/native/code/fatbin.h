@@ -36,6 +36,9 @@ struct fatbin_part {
 // The fatbin itself where an image is one or wraps one, and its magic number; else NULL.
 const char *fatbin_of(const char *image);
 
+// Where an image wraps code that nvcc linked (-rdc=true): the fatbins that were linked, and NULL; else NULL.
+const char *const *fatbins_linked(const char *image);
+
 // The part that `rank` gives the highest number above 0.
 struct fatbin_part fatbin_best(const char *fatbin, size_t room, int device,
                                int (*rank)(const struct fatbin_entry *entry, int device));

@@ -7,6 +7,7 @@
 
 #include "code/fatbin.h"
 #include "code/image.h"
+#include "code/ptx.h"
 #include "machine/device.h"
 #include "machine/settings.h"
 
@@ -34,9 +35,6 @@ static enum status take(struct link_inputs *inputs, char *content, size_t bytes)
     return OK;
 }
 
-// CUDA's own library for kernels, libcudadevrt.a: the compiler of kernels has its functions, as far as it has them.
-static bool is_device_runtime(const char *text) { return strstr(text, "__cuda_syscall_") != NULL; }
-
 // Takes the PTX of each fatbin in an object, a library or a fatbin itself.
 static enum status take_ptx(struct link_inputs *inputs, const char *content, size_t bytes) {
     enum { ALIGNMENT = 4, HEADER_BYTES = 16 };
@@ -46,7 +44,7 @@ static enum status take_ptx(struct link_inputs *inputs, const char *content, siz
         if (magic != FATBIN_MAGIC) continue;
         size_t text_bytes;
         char *text = image_ptx(content + at, bytes - at, device_capability(), &text_bytes);
-        bool is_wanted = text && !is_device_runtime(text);
+        bool is_wanted = text && !ptx_is_of_device_runtime(text);
         if (!is_wanted) free(text);
         enum status status = is_wanted ? take(inputs, text, text_bytes) : OK;
         if (status) return status;

@@ -61,8 +61,30 @@ static bool of_image(struct ptx *ptx, const char *image, size_t room) {
     return ptx->content && ptx->architecture;
 }
 
+// CUDA's own library for kernels: the compiler of kernels has its functions, as far as it has them.
+bool ptx_is_of_device_runtime(const char *text) { return strstr(text, "__cuda_syscall_") != NULL; }
+
+// False: some of it has no PTX, or none of it has.
+static bool of_linked(struct ptx *ptx, const char *const *fatbins, int device) {
+    bool whole = true;
+    for (; *fatbins && whole; fatbins++) {
+        size_t bytes;
+        const char *fatbin = fatbin_of(*fatbins);
+        char *text = fatbin ? image_ptx(fatbin, SIZE_MAX, device, &bytes) : NULL;
+        whole = text && (ptx_is_of_device_runtime(text) || append(ptx, text, bytes));
+        free(text);
+    }
+    ptx->content = ptx->own;
+    if (ptx->own) ptx->architecture = image_target(ptx->content, ptx->bytes);
+    return whole && ptx->own;
+}
+
 bool ptx_find(struct ptx *ptx, const char *image, size_t room, int device, bool keeps) {
     *ptx = (struct ptx){.identity = ++identities};
+    const char *const *linked = fatbins_linked(image);
+    if (linked && of_linked(ptx, linked, device)) return true;
+    ptx_forget(ptx);
+    ptx->identity = identities;
     const char *fatbin = fatbin_of(image);
     size_t fatbin_room = fatbin == image ? room : SIZE_MAX;
     bool found = fatbin ? of_fatbin(ptx, fatbin, fatbin_room, device) : of_image(ptx, image, room);

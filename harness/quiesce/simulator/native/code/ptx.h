@@ -24,6 +24,9 @@ struct ptx {
 bool ptx_find(struct ptx *ptx, const char *image, size_t room, int device, bool keeps);
 void ptx_forget(struct ptx *ptx);
 
+// Whether a text is that of libcudadevrt.a, which nobody else's names are in.
+bool ptx_is_of_device_runtime(const char *text);
+
 // Its text without the bodies of functions, which ends with a NUL and is the caller's; NULL: it can't be had. What has
 // the compiler has the function (kernels/request.c).
 char *ptx_declarations(const struct ptx *ptx);

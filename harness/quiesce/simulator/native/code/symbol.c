@@ -95,6 +95,8 @@ static enum status place(struct symbol *symbol, unsigned device) {
     uint64_t *address = &symbol->addresses[device];
     enum status status = variable_allocate(thing_of(symbol), device, symbol->size_bytes, content, address);
     capture_exchange_mode(mode);
+    // a kernel may be the first that uses it: the host finds it by this pointer, which the compiler wrote
+    if (!status && symbol->managed) *(uint64_t *)symbol->shadow = *address;
     return status;
 }
 
@@ -102,9 +104,8 @@ enum status symbols_manage(const struct registered_binary *binary, bool *unclear
     enum status status = OK;
     *unclear = false;
     for (struct symbol *each = first(); each && !status; each = each->next) {
-        if (!each->managed || each->binary != binary || each->addresses[0]) continue;
+        if (!each->managed || each->binary != binary) continue;
         status = place(each, 0);
-        if (!status) *(uint64_t *)each->shadow = each->addresses[0];
         *unclear |= each->unclear;
     }
     return status;

@@ -1,0 +1,110 @@
+"""Programs that NVIDIA's nvcc compiles, and their results on the simulated device: those of the processor."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.simulator.test_nvcc import TOOLKIT, build, run
+from tests.simulator.test_nvcc import pytestmark as needs_nvcc
+
+pytestmark = needs_nvcc
+
+SAMPLES: Final = (
+    "vector addition, matrix multiplication, matrix multiplication of large tiles, reduction in dynamic shared memory, "
+    "reduction in warps, reduction in cooperative groups, transposition, histogram, scan, constant memory, device "
+    "variables, managed memory, streams and events, graphs, atomics, recursion, half precision, mathematics, vectors, "
+    "a grid that waits"
+)
+ALGORITHMS: Final = (
+    "reduce, max_element, transform, inclusive_scan, count_if, copy_if, stable_sort_by_key, sort, unique, "
+    "DeviceReduce, DeviceScan, DeviceRadixSort, DeviceHistogram"
+)
+FAILS: Final = """
+#include <cassert>
+#include <cstdio>
+__global__ void work(int *block) { assert(threadIdx.x < 40 && "too many"); block[threadIdx.x] = 1; }
+int main() {
+    int *block;
+    cudaMalloc(&block, 256);
+    work<<<1, 64>>>(block);
+    std::printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));
+}
+"""
+MACHINE_CODE: Final = """
+__global__ void work(int *block) { *block = 1; }
+int main() {
+    int *block;
+    cudaMalloc(&block, 4);
+    work<<<1, 1>>>(block);
+    return cudaFree(block);
+}
+"""
+PARTS: Final = {
+    "one.cu": """
+__device__ int counter = 40;
+__device__ int more(int by) { return atomicAdd(&counter, by) + by; }
+""",
+    "main.cu": """
+#include <cstdio>
+extern __device__ int counter;
+__device__ int more(int by);
+__global__ void work(int *to) { *to = more(2) + counter; }
+int main() {
+    int *block, found;
+    cudaMalloc(&block, 4);
+    work<<<1, 1>>>(block);
+    cudaMemcpy(&found, block, 4, cudaMemcpyDeviceToHost);
+    std::printf("%d\\n", found);
+    return cudaFree(block);
+}
+""",
+}
+VIRTUAL: Final = "-gencode=arch=compute_75,code=compute_75"
+
+
+def right_in(output: str) -> str:
+    assert "wrong: " not in output, output
+    return ", ".join(re.findall("^right: (.*)$", output, re.MULTILINE))
+
+
+@pytest.mark.parametrize("runtime", ["shared", "static"])
+@pytest.mark.parametrize("code", ["-arch=sm_80", "-arch=sm_90", VIRTUAL])
+def test_samples_compute_what_the_processor_does(tmp_path: Path, code: str, runtime: str) -> None:
+    source = Path(__file__).with_name("nvcc_samples.cu").read_text(encoding="utf-8")
+    done = run(build(tmp_path, {"samples.cu": source}, code=code, runtime=runtime))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert right_in(done.stdout) == SAMPLES
+    said = [f"thread {thread} of block {block}: number  1.25" for block in range(2) for thread in range(2)]
+    assert [line for line in done.stdout.splitlines() if line.startswith("thread")] == said
+
+
+def test_thrust_and_cub_compute_what_the_processor_does(tmp_path: Path) -> None:
+    assert TOOLKIT is not None
+    headers = next((folder for folder in (TOOLKIT / "include/cccl", TOOLKIT / "cccl") if folder.exists()), None)
+    if headers is None:
+        pytest.skip("it needs nvidia-cuda-cccl: tox -e nvcc-13.0")
+    source = Path(__file__).with_name("nvcc_algorithms.cu").read_text(encoding="utf-8")
+    done = run(build(tmp_path, {"algorithms.cu": source}, f"-I{headers}"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert right_in(done.stdout) == ALGORITHMS
+
+
+def test_an_assertion_is_told(tmp_path: Path) -> None:
+    done = run(build(tmp_path, {"fails.cu": FAILS}))
+    assert "cudaErrorAssert" in done.stdout
+    assert "fails.cu:4: void work(int *): block: [0,0,0] Assertion `threadIdx.x < 40" in done.stderr
+
+
+def test_machine_code_alone_is_named(tmp_path: Path) -> None:
+    done = run(build(tmp_path, {"work.cu": MACHINE_CODE}, code="-gencode=arch=compute_80,code=sm_80"))
+    assert done.returncode == 2
+    assert "'_Z4workPi' (its image has machine code only, and no PTX)" in done.stdout
+
+
+def test_parts_that_are_linked_compute(tmp_path: Path) -> None:
+    done = run(build(tmp_path, PARTS, "-rdc=true", code=VIRTUAL))
+    assert done.stdout.startswith("84\n"), done.stdout + done.stderr
+    assert done.returncode == 0
