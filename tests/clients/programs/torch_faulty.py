@@ -3,10 +3,10 @@
 import torch
 
 first, second = torch.cuda.Stream(), torch.cuda.Stream()
-source = torch.full((1000,), 7, dtype=torch.int32).pin_memory()
+earlier, later = (torch.full((1000,), value, dtype=torch.int32).pin_memory() for value in (1, 7))
 tensor = torch.empty(1000, dtype=torch.int32, device="cuda")
 with torch.cuda.stream(first):
-    tensor.zero_()
+    tensor.copy_(earlier, non_blocking=True)
 with torch.cuda.stream(second):
-    tensor.copy_(source, non_blocking=True)  # the fault
+    tensor.copy_(later, non_blocking=True)  # the fault
 torch.cuda.synchronize()
