@@ -180,3 +180,23 @@ def test_a_callback_for_the_log_of_errors_is_taken_until_it_is_given_back(driver
     assert driver.call("LogsUnregisterCallback", handle) == INVALID_VALUE
     assert driver.call("LogsRegisterCallback", None, None, ctypes.byref(handle)) == INVALID_VALUE
     assert driver.call("LogsRegisterCallback", callback, None, None) == OK, "the handle is optional"
+
+
+@pytest.mark.parametrize(("form", "more"), [("", (None,)), ("_v2", ())])
+def test_a_batch_is_copied_in_the_order_of_its_stream(driver: Driver, form: str, more: tuple[None, ...]) -> None:
+    driver.make("CtxCreate_v2", 0, 0)
+    stream = driver.make("StreamCreate", 0)
+    blocks = [driver.make("MemAlloc_v2", 8) for _ in range(4)]
+    for value, block in enumerate(blocks):
+        assert driver.call("MemsetD8_v2", block, value, 8) == OK
+    two = ctypes.c_uint64 * 2
+    attributes, firsts = (ctypes.c_int * 6)(1), (ctypes.c_uint64 * 1)(0)  # one set: in the order of the stream
+    copies = (two(*blocks[2:]), two(*blocks[:2]), two(8, 8), 2, attributes, firsts, 1)
+    assert driver.call(f"MemcpyBatchAsync{form}", *copies, *more, 0) == INVALID_VALUE, "the legacy default stream"
+    assert driver.call(f"MemcpyBatchAsync{form}_ptsz", *copies, *more, 0) == OK
+    assert driver.call(f"MemcpyBatchAsync{form}", *copies, *more, stream) == OK
+    assert driver.call("CtxSynchronize") == OK
+    assert [ctypes.string_at(block, 8)[0] for block in blocks] == [0, 1, 0, 1]
+    assert driver.call("MemFree_v2", blocks[0]) == OK
+    assert driver.call(f"MemcpyBatchAsync{form}", *copies, *more, stream) == INVALID_VALUE
+    assert driver.client.seen(Seen.USED_AFTER_FREE)

@@ -3,17 +3,8 @@
 
 #define RUNTIME
 #include "memory/poison.h"
+#include "surfaces/batches.h"
 #include "surfaces/calls.h"
-
-struct location {  // cudaMemLocation
-    int kind, ordinal;
-};
-
-struct attributes {  // cudaMemcpyAttributes
-    int order;       // of the access to the source; 0 is none
-    struct location from, to;
-    unsigned flags;
-};
 
 // Whether some attributes are for the operations from these on, up to the next one's.
 static bool are_in_order(const size_t *firsts, size_t attributes, size_t count) {
@@ -33,17 +24,7 @@ static enum status copy_one(struct stream *stream, void *to, const void *from, s
     return status ? status : transfer_copy(stream, (uint64_t)to, (uint64_t)from, shape, true);
 }
 
-struct copies {
-    void *const *to;
-    const void *const *from;
-    const size_t *sizes;
-    size_t count;
-    const struct attributes *attributes;
-    const size_t *firsts;
-    size_t attributes_count;
-};
-
-static enum status copy_batch(struct stream *stream, const struct copies *copies) {
+enum status batch_copy(struct stream *stream, const struct copies *copies) {
     bool complete = copies->to && copies->from && copies->sizes && copies->count && copies->attributes;
     if (!complete || !are_in_order(copies->firsts, copies->attributes_count, copies->count)) return INVALID_VALUE;
     enum status status = OK;
@@ -95,7 +76,7 @@ static struct stream *find(void *handle, bool zero_is_own) {
         struct stream *stream = find(tells_failure ? ninth : eighth, zero_is_own);                                     \
         NEED(stream, INVALID_VALUE);                                                                                   \
         struct copies copies = {to, from, sizes, count, attributes, firsts, attributes_count};                         \
-        status = copy_batch(stream, &copies);                                                                          \
+        status = batch_copy(stream, &copies);                                                                          \
         if (status && tells_failure && eighth) *(size_t *)eighth = SIZE_MAX;                                           \
         ANSWER(status);                                                                                                \
     }                                                                                                                  \

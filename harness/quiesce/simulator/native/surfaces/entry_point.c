@@ -84,6 +84,8 @@ static const struct form {
     {"cuMemAdvise", 8000, ""},
     {"cuMemPrefetchAsync", 12020, "_v2"},
     {"cuMemPrefetchAsync", 8000, ""},
+    {"cuMemcpyBatchAsync", 13000, "_v2"},
+    {"cuMemcpyBatchAsync", 12080, ""},
     {"cuStreamGetCaptureInfo", 12030, "_v3"},
     {"cuStreamGetCaptureInfo", 11030, "_v2"},
     {"cuStreamGetCaptureInfo", 10010, ""},
