@@ -160,7 +160,7 @@ def test_a_library_of_the_runtime_has_kernels_and_variables(start: Start, image:
     assert ctypes.string_at(address.value or 0, size.value) == struct.pack("<I", 7)
     assert client.call("LibraryGetGlobal", ctypes.byref(address), None, library, b"absent") == NOT_FOUND
     before = client.machine.ledger.launches
-    one = numbers(1 | 1 << 32, 1 | 1 << 32, 1 | 1 << 32, 0, 0)
+    one = numbers(1 | 1 << 32, 1 | 1 << 32, 1 | 1 << 32, 0, 0, 0, 0)  # without attributes
     client.ok("LaunchKernelExC", one, kernel, None)
     assert client.machine.ledger.launches == before + 1
     assert client.make("GetKernel", kernel) == kernel
