@@ -1,7 +1,8 @@
 """What CUDA kernels cost that run on the processor, next to NumPy and PoCL; nothing of it is asserted.
 
-Two programs measure, one after another, each on one core: ``cupy_kernels.py`` under ``quiesce exec``, and
-``pocl_kernels.py``. They have the same kernels. Then the compiler is asked for CuPy's kernels as a program would ask.
+Two programs measure, one after another, each on one core: ``cupy_kernels.py`` under ``quiesce exec``, without and with
+checks of the kernels' accesses, and ``pocl_kernels.py``. They have the same kernels. Then the compiler is asked for
+CuPy's kernels as a program would ask.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from quiesce.kernels.protocol import Asked, Request, read_answer
 from quiesce.simulator.kernel_compiler import SOCKET, kernel_compiler
 
 HERE: Final = Path(__file__).resolve().parent
-EXEC: Final = (sys.executable, "-m", "quiesce.cli.main", "exec", "--no-stacks", "--at-exit", "none", "--")
+EXEC: Final = (sys.executable, "-m", "quiesce.cli.main", "exec", "--no-stacks", "--at-exit", "none")
+UNCHECKED: Final = "--no-kernel-checks"
 AGAINST: Final = {
     "raw add": "pocl add",
     "cupy add": "pocl add",
@@ -45,16 +47,19 @@ def main() -> int:
             "CUPY_COMPILE_WITH_PTX": "1",
             "POCL_MAX_PTHREAD_COUNT": "1",
         }
-        times = measured((*EXEC, sys.executable, str(HERE / "cupy_kernels.py")), environment)
+        program = (sys.executable, str(HERE / "cupy_kernels.py"))
+        times = measured((*EXEC, UNCHECKED, "--", *program), environment)
         if not times:
             return 0
+        checked = measured((*EXEC, "--", *program), environment)
         others = measured((sys.executable, str(HERE / "pocl_kernels.py")), environment)
-        print(f"{'1,000,000 float32':20} {'ms':>8} {'NumPy':>8} {'PoCL':>8} {'times PoCL':>11}")
+        print(f"{'1,000,000 float32':20} {'ms':>8} {'NumPy':>8} {'PoCL':>8} {'times PoCL':>11} {'checked':>9}")
         for name, taken in times.items():
             numpy = others.get(f"numpy {name.split()[-1]}")
             pocl = others.get(AGAINST.get(name, ""))
-            ratio = f"{taken / pocl:11.2f}" if pocl else ""
-            print(f"{name:20} {taken:8.3f} {in_words(numpy)} {in_words(pocl)} {ratio}".rstrip())
+            ratio = f"{taken / pocl:11.2f}" if pocl else " " * 11
+            with_checks = in_words(checked.get(name))
+            print(f"{name:20} {taken:8.3f} {in_words(numpy)} {in_words(pocl)} {ratio} {with_checks:>9}".rstrip())
         measure_requests(Path(folder))
     return 0
 

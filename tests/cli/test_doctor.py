@@ -20,7 +20,7 @@ alpha: works
   promises:     flat-cost
   gauges:       blocks (claim), live (claim and ledger)
 """
-EXEC = "quiesce exec: works, also without a GPU\n"
+EXEC = "quiesce exec: works, also without a GPU\n  CUDA kernels: compute on the CPU\n"
 CUPY = """\
 cupy: cannot work here
   because:      no device
@@ -32,6 +32,16 @@ cupy: cannot work here
 def _exec_works(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked in ("require_platform", "find_compiler"):
         monkeypatch.setattr(f"quiesce.cli.doctor.{asked}", lambda: None)
+    monkeypatch.setattr("quiesce.cli.doctor.kernels_can_run", lambda: True)
+
+
+def test_the_extra_that_lets_kernels_compute_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("quiesce.cli.doctor.kernels_can_run", lambda: False)
+    assert main(["doctor"]) == ExitCode.NOTHING_FOUND
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "  CUDA kernels: do not compute; to let them, run pip install 'quiesce[kernels]'"
 
 
 def test_every_backend_is_examined_and_a_missing_one_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:

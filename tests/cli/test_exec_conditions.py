@@ -1,12 +1,19 @@
-"""The command that a report of ``quiesce exec`` gives runs the program in the same way."""
+"""How ``quiesce exec`` was run: a report says how to run it again, and what is missing is told last."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import sys
+
+import pytest
 
 from quiesce.cli.exec import add_arguments
 from quiesce.cli.exec_conditions import reproduce_command
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
+from quiesce.errors import BackendUnavailable
+from quiesce.simulator.build import build_library
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
@@ -48,3 +55,33 @@ def test_every_option_but_the_report_is_repeated() -> None:
     assert sorted(unchanged) == ["report", "words"], "give every option another value here"
     command = reproduce_command(arguments, DEFAULTS)
     assert parsed(shlex.split(command)[2:]) == arguments
+
+
+LAUNCHES = (
+    "import ctypes; cuda, block = ctypes.CDLL('libcudart.so.12'), ctypes.c_void_p(); "
+    "Size = type('Size', (ctypes.Structure,), {'_fields_': [(name, ctypes.c_uint) for name in 'xyz']}); "
+    "cuda.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(8)); cuda.cudaFree(block); "
+    "cuda.cudaLaunchKernel(ctypes.c_void_p(99), Size(1, 1, 1), Size(1, 1, 1), None, ctypes.c_size_t(0), None)"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "installed", "told"),
+    [([], False, True), ([], True, False), (["--kernels", "off"], False, False)],
+    ids=["missing", "there", "off"],
+)
+def test_the_extra_that_lets_kernels_compute_is_told_last(
+    options: list[str],
+    installed: bool,
+    told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    try:
+        build_library()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr("quiesce.cli.exec.kernels_can_run", lambda: installed)
+    assert main(["exec", *options, "--", sys.executable, "-c", LAUNCHES]) == ExitCode.NOTHING_FOUND
+    said = "quiesce: CUDA kernels did not compute; to let them compute, run pip install 'quiesce[kernels]'"
+    assert (capfd.readouterr().err.splitlines()[-1] == said) is told

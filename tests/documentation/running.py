@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ STAND_INS: Final = Path(__file__).resolve().parent / "stand_ins"
 VALGRIND: Final = ROOT / "tests" / "traces" / "reports" / "leaky.valgrind.xml"
 FOLDERS: Final = ("benchmarks", "cases", "fixtures")
 """Folders of a checkout that commands may name."""
-SECONDS_MAX: Final = 60
+SECONDS_MAX: Final = 120
 ELLIPSIS: Final = "…"
 
 VARIES: Final = re.compile(
@@ -44,7 +44,13 @@ class Difference(Exception):
         super().__init__(f"{place}: $ {command}\n{problem}\n{how}")
 
 
-def run_page(name: str, text: str, folder: Path, installed: Path | None = None) -> None:
+def run_page(
+    name: str,
+    text: str,
+    folder: Path,
+    installed: Path | None = None,
+    reason_not_to_run: Callable[[str], str | None] = reason_not_to_run,
+) -> None:
     """Do in a folder what a page shows, in its order; raise a difference at the first that is not so."""
     _prepare(text, folder)
     environment = _environment(installed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+WITH_CUPY: Final = "it needs CuPy for CUDA; tests/simulator/test_cupy_pages.py runs it with that"
+
 UNRUN: Final = {
     r"(?:python -m )?pip install .*": "it installs from an index, or into the environment of the tests",
     r"python -m venv .*": "it makes an environment; tests/test_packaging.py installs the wheel into one",
@@ -14,6 +16,8 @@ UNRUN: Final = {
     r"quiesce shrink found/some\.case .*": "it needs a case that fails on the reader's allocator",
     r"valgrind .*": "Valgrind may be missing; tests/traces/reports has reports of it",
     r"python benchmarks/.*": "it measures for minutes",
+    r"(?:quiesce exec -- )?python -m pytest -q .*test_(?:scaling|cache)\.py": WITH_CUPY,
+    r"quiesce exec -- python -c \"import cupy; .*\"": WITH_CUPY,
     r"quiesce .*--backend[ =]cupy.*|quiesce doctor cupy.*": "it needs a GPU and CuPy",
 }
 """Patterns of whole commands."""

@@ -18,6 +18,7 @@ from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.reporting.palette import Palette
 from quiesce.reporting.text import clean_line
 from quiesce.simulator.build import find_compiler, require_platform
+from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
 
 EXEC: Final = "quiesce exec"
 """Under which name the command stands among the backends."""
@@ -69,7 +70,9 @@ def render_exec(palette: Palette) -> str:
         find_compiler()
     except BackendUnavailable as error:
         return render_probe(Unusable(EXEC, error.reason, error.remedy), palette)
-    return f"{palette.strong}{EXEC}{palette.end}: {palette.good}works{palette.end}, also without a GPU\n"
+    head = f"{palette.strong}{EXEC}{palette.end}: {palette.good}works{palette.end}, also without a GPU\n"
+    kernels = "compute on the CPU" if kernels_can_run() else f"do not compute; to let them, run {INSTALL_KERNELS}"
+    return f"{head}  CUDA kernels: {kernels}\n"
 
 
 def render_probe(probe: Usable | Unusable, palette: Palette) -> str:

@@ -19,7 +19,7 @@ from quiesce.cli.exit_codes import ExitCode
 from quiesce.errors import ConfigurationError
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
@@ -144,13 +144,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     tell_of_cache(console)
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
-        from quiesce.cli.judging import judge_processes
+        from quiesce.cli.judging import judge_processes, kernels_were_left_out
         from quiesce.cli.program_end import end_of
         from quiesce.reporting.handed_over import read_sessions
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, arguments.words, sessions)
         results = judge_processes(ended, arguments, _defaults(), end, console)
+        lacks_compiler = arguments.kernels is None and not kernels_can_run() and kernels_were_left_out(ended, arguments)
     results += [each for session in sessions for each in session.results]
     is_reported = not arguments.report or _report(arguments, results, console)
     from quiesce.reporting.terminal import render_summary
@@ -158,6 +159,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     told = [each for session in sessions if session.ended is not None for each in session.results]
     console.write(render_summary(results, palette=console.palette, told=told))
     code = _exit_code(results, end, console)
+    if lacks_compiler:
+        console.complain(f"CUDA kernels did not compute; to let them compute, run {INSTALL_KERNELS}")
     return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
 
 
@@ -165,7 +168,7 @@ def _runs_kernels(arguments: argparse.Namespace) -> bool:
     """Say whether kernels are to compute. Raises ConfigurationError where that was asked for and can't be."""
     can_run = arguments.kernels != "off" and kernels_can_run()
     if arguments.kernels == "run" and not can_run:
-        raise ConfigurationError("--kernels run needs two packages; run pip install 'quiesce[kernels]'")
+        raise ConfigurationError(f"--kernels run needs packages that are not installed; run {INSTALL_KERNELS}")
     return can_run
 
 

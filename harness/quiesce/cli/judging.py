@@ -63,6 +63,16 @@ def judge_processes(
     return results
 
 
+def kernels_were_left_out(ended: Ended, arguments: argparse.Namespace) -> bool:
+    """Say whether a process launched CUDA kernels that did not compute."""
+    for path in ended.ledgers:
+        with open_ledger(path) as ledger:
+            is_cuda = str(simulated_by(arguments, ledger)).startswith("cuda")
+            if is_cuda and ledger.launches > ledger.computed:
+                return True
+    return False
+
+
 def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[str]:
     with ExitStack() as opened:
         processes = [met_in(opened.enter_context(open_ledger(path))) for path in ended.ledgers]

@@ -24,6 +24,8 @@ SOCKET: Final = "kernels"
 _CLIENTS_WAITING: Final = 64
 _END_SECONDS: Final = 5
 _REQUIRED: Final = ("llvmlite", "lz4", "zstandard")
+INSTALL_KERNELS: Final = "pip install 'quiesce[kernels]'"
+"""The command that installs them."""
 
 
 def kernels_can_run() -> bool:

@@ -28,7 +28,7 @@ def kernels_unchecked(launches: int, computed: int = 0, checked: int = 0) -> str
     if checked:
         what = "races between kernels on different streams were not checked"
     if not computed:
-        return f"{counted(launches, 'kernel')} {were} launched; kernels do not compute here, so {what}"
+        return f"{counted(launches, 'kernel')} {were} launched and did not compute; {what}"
     if computed == launches:
         return f"{counted(launches, 'kernel')} {were} launched and ran; {what}"
     return f"{counted(launches, 'kernel')} {were} launched, and {computed:,} of them ran; {what}"
