@@ -188,6 +188,23 @@ def test_without_kernels_that_run_a_client_has_the_vendors_own(packages: Path) -
     assert done.stdout.splitlines()[0] == "False"  # which the one that stands in has not
 
 
+def test_triton_gets_an_assembler_that_keeps_the_ptx(tmp_path: Path) -> None:
+    text = tmp_path / "kernel of mine.ptx"
+    text.write_text(".version 8.0\n", encoding="utf-8")
+    program = """
+import os, subprocess, sys
+for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
+    assembler = os.environ[name]
+    print(subprocess.check_output([assembler, "--version"], text=True).strip())
+    words = [assembler, "-lineinfo", "-v", "--gpu-name=sm_80", sys.argv[1], "-o", sys.argv[1] + ".o"]
+    subprocess.run(words, check=True)
+"""
+    done = run(program, str(text))
+    version = "ptxas of quiesce: Cuda compilation tools, release 12.9, V12.9.0"
+    assert done.stdout.splitlines()[:2] == [version, version], done.stdout + done.stderr
+    assert text.with_name("kernel of mine.ptx.o").read_text(encoding="utf-8") == ".version 8.0\n"
+
+
 def test_libnvvm_gives_ptx_in_place_of_lto_ir(packages: Path, tmp_path: Path) -> None:
     library = tmp_path / "nvidia" / "cuda_nvcc" / "nvvm" / "lib64" / "libnvvm.so"
     library.parent.mkdir(parents=True)

@@ -93,6 +93,7 @@ def device(start: Start, folder: Path) -> Iterator[MakeDevice]:
 
 LOAD = "ld.global.u32 %r2, [%rd1{}];"
 STORE = "st.global.u32 [%rd1{}], 7;"
+NO_BYTES = "{ .shared .align 16 .b8 room[16]; cp.async.ca.shared.global [room], [%rd1+4096], 16, 0; }"
 
 
 # -- blocks of memory -------------------------------------------------------------------------------------------------
@@ -112,6 +113,7 @@ def test_accesses_outside_a_block(device: MakeDevice, body: str, offset: str, wh
     words = given.words(*range(100))
     given.work(body.format("+396"), words)
     given.work(body.format(""), words)
+    given.work(NO_BYTES, words)
     assert given.rules() == []
     given.work(body.format(offset), words)
     (finding,) = given.findings()

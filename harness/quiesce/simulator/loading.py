@@ -14,6 +14,20 @@ from typing import Final
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.link_libraries import link_folder
 
+_ASSEMBLER: Final = """\
+#!/bin/sh
+# The PTX itself is what runs: it is written in place of machine code.
+for word; do
+    case "$before$word" in
+        --version) echo "ptxas of quiesce: Cuda compilation tools, release 12.9, V12.9.0"; exit ;;
+        *.ptx) from=$word ;;
+    esac
+    case "$before" in -o) to=$word ;; esac
+    before=
+    case "$word" in -o) before=$word ;; esac
+done
+exec cp -- "$from" "$to"
+"""
 _ROOM: Final = "glibc.rtld.optional_static_tls"
 _ROOM_BYTES: Final = 4096
 """Where there is an audit module, the static thread-local storage of the libraries that a program starts with must fit
@@ -41,11 +55,22 @@ def loader_variables(
         "TRITON_LIBCUDA_PATH": environment.get("TRITON_LIBCUDA_PATH") or linked,
         "LD_AUDIT": _joined(environment.get("LD_AUDIT", ""), str(audit)),
     }
+    if kernels:
+        assembler = str(_write_assembler(folder))
+        made |= {"TRITON_PTXAS_PATH": assembler, "TRITON_PTXAS_BLACKWELL_PATH": assembler}
     tunables = environment.get("GLIBC_TUNABLES", "")
     if _ROOM not in tunables and _c_library() >= _ROOM_SINCE:
         (folder / "room").write_text(str(_ROOM_BYTES), encoding="utf-8")
         made["GLIBC_TUNABLES"] = _joined(tunables, f"{_ROOM}={_ROOM_BYTES}")
     return made
+
+
+def _write_assembler(folder: Path) -> Path:
+    """Write a program that Triton takes for NVIDIA's assembler. Its version is part of the keys of Triton's cache."""
+    path = folder / "ptxas"
+    path.write_text(_ASSEMBLER, encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 def _joined(*parts: str) -> str:

@@ -58,8 +58,8 @@ def _copy_little(e: Emitter, i: Instruction) -> None:
     if not isinstance(size, Integer) or size.value not in (4, 8, 16) or "global" not in i.modifiers:
         raise not_executed(i)
     to = _address(e, i, target, "shared", size.value, "store")
-    from_ = _address(e, i, source, "global", size.value, "load")
     if not rest:
+        from_ = _address(e, i, source, "global", size.value, "load")
         bits = 8 * size.value
         e.emit(f"store i{bits} {e.define(f'load i{bits}, ptr {from_}, align 4')}, ptr {to}, align 4")
         return
@@ -69,7 +69,20 @@ def _copy_little(e: Emitter, i: Instruction) -> None:
     else:
         wanted = e.select(e.read(rest[0], PREDICATE), "i32", "0", str(size.value))
     e.call("ptr", "memset", f"ptr {to}", "i32 0", f"i64 {size.value}")
+    # loops read ahead of their last round like this: where nothing is read, the address may be anywhere
+    whole, other, part, done = (e.new_label() for _ in range(4))
+    e.emit(f"br i1 {e.define(f'icmp eq i32 {wanted}, {size.value}')}, label %{whole}, label %{other}")
+    e.place(whole)
+    from_ = _address(e, i, source, "global", size.value, "load")
+    e.call("ptr", "memcpy", f"ptr {to}", f"ptr {from_}", f"i64 {size.value}")
+    e.emit(f"br label %{done}")
+    e.place(other)
+    e.emit(f"br i1 {e.define(f'icmp eq i32 {wanted}, 0')}, label %{done}, label %{part}")
+    e.place(part)
+    from_ = _address(e, i, source, "global", 1, "load")
     e.call("ptr", "memcpy", f"ptr {to}", f"ptr {from_}", f"i64 {e.cast(wanted, 32, 64)}")
+    e.emit(f"br label %{done}")
+    e.place(done)
 
 
 def _copy_bulk(e: Emitter, i: Instruction) -> None:
