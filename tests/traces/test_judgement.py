@@ -236,3 +236,4 @@ def test_what_is_not_simulated_is_noted_and_no_finding(tmp_path: Path) -> None:
     judgement = judged(compile_client(tmp_path, "cudaMallocMipmappedArray(); cudaMallocMipmappedArray(); return 0;"))
     assert judgement.findings == ()
     assert judgement.notes == ("not simulated: cudaMallocMipmappedArray (called 2 times)",)
+    assert judgement.not_checked == ("it called cudaMallocMipmappedArray, which is not simulated",)

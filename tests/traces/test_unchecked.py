@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quiesce.simulator.uncomputed import Uncomputed
-from quiesce.traces.unchecked import kernels_unchecked, kernels_uncomputed
+from quiesce.traces.unchecked import functions_missing, kernels_unchecked, kernels_uncomputed
 
 
 def test_kernels_that_did_not_run_are_told() -> None:
@@ -30,3 +30,10 @@ def test_kernels_that_could_not_be_executed_are_named() -> None:
     assert told.startswith("5 kernels could not be executed, so that results are missing: 'kernel0' (why), ")
     assert "'kernel2' (why), 2 more. " in told
     assert "--kernels off" in told
+
+
+def test_functions_that_are_not_simulated_are_told() -> None:
+    assert functions_missing([]) == ""
+    assert functions_missing(["cufftExecZ2Z"]) == "it called cufftExecZ2Z, which is not simulated"
+    assert functions_missing(list("abc")) == "it called 3 functions that are not simulated: a, b, c"
+    assert functions_missing(list("abcde")) == "it called 5 functions that are not simulated: a, b, c and 2 more"

@@ -42,7 +42,7 @@ from quiesce.traces.origins import Origins
 from quiesce.traces.out_of_memory import Exhaustion
 from quiesce.traces.races import Race, RaceDetector
 from quiesce.traces.thing_names import thing_in_words
-from quiesce.traces.unchecked import kernels_unchecked
+from quiesce.traces.unchecked import functions_missing, kernels_unchecked
 from quiesce.traces.wording import stream_in_words
 
 
@@ -121,6 +121,10 @@ class RunningJudgement:
         accused = (thing for thing in things if thing.device not in self._broken)
         return leak_findings(accused, self.origins, moment, looked)
 
+    def missing(self) -> list[str]:
+        """Return the functions that were called and are not simulated."""
+        return sorted(self._missing)
+
     def notes(self) -> list[str]:
         """Return what was called and is not simulated, and what could not be judged."""
         missing = [
@@ -159,8 +163,8 @@ def judge(
         causes.add(running.see(record))
     notes: list[str] = []
     held: list[str] = []
-    not_checked = tuple(filter(None, [kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)]))
-    notes.extend(not_checked)
+    kernels = kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)
+    notes.extend(filter(None, [kernels]))
     if ledger.lost:
         notes.append(
             f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
@@ -179,6 +183,7 @@ def judge(
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told, more = running.told(causes)
     exhausted = exhaustion.told(ledger, running.origins)
+    not_checked = tuple(filter(None, [functions_missing(running.missing()), kernels]))
     return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more, not_checked)
 
 

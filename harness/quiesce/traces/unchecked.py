@@ -47,6 +47,17 @@ def kernels_uncomputed(kernels: Sequence[Uncomputed]) -> str:
     )
 
 
+def functions_missing(functions: Sequence[str]) -> str:
+    """Return which functions a process called that are not simulated, so that what follows them did not happen."""
+    if not functions:
+        return ""
+    if len(functions) == 1:
+        return f"it called {functions[0]}, which is not simulated"
+    names = ", ".join(functions[:_SHOWN_MAX])
+    more = f" and {len(functions) - _SHOWN_MAX:,} more" if len(functions) > _SHOWN_MAX else ""
+    return f"it called {len(functions):,} functions that are not simulated: {names}{more}"
+
+
 def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:
     """Return why nobody knows whether a process leaked, empty where that is known or was not asked for.
 
