@@ -123,7 +123,7 @@ check("sort", ordered, np.sort(a[:256]))
 def test_results_are_numpys(tmp_path: Path) -> None:
     program = tmp_path / "program.py"  # Triton reads the source of kernels
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--kernels", "run", "--", sys.executable, program]
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--kernels", "run", "--", sys.executable, str(program)]
     environment = {**os.environ, "NO_COLOR": "1", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
