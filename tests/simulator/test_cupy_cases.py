@@ -102,6 +102,17 @@ def test_the_corpus_holds_with_what_is_known_of_this_release(release: Release, t
     assert executed(judged(release, tmp_path, CORPUS, "--schedule", schedule)) >= EXECUTED_MIN
 
 
+def test_the_backends_kernel_reads_nothing_that_was_not_written(release: Release) -> None:
+    if not release.flavour.startswith("cuda"):
+        pytest.skip("kernels for HIP do not compute")
+    quiesce = [sys.executable, "-m", "quiesce.cli.main"]
+    command = [*quiesce, "exec", "--flavour", release.flavour, "--schedule", "lazy", "--"]
+    command += [*quiesce, "run", "--backend", "cupy", str(CORPUS / "reuse")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "kernels were launched" in done.stderr
+
+
 def test_the_corpus_holds_on_the_asynchronous_pool(release: Release, tmp_path: Path) -> None:
     if not release.flavour.startswith("cuda"):
         pytest.skip("CuPy has no asynchronous pool on HIP")
