@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.kernels.programs import HEADER, kernel_around
+from tests.kernels.programs import HEADER, kernel_around, with_registers
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.compiler import compile_text
@@ -42,7 +42,9 @@ class TooSlow(Exception):
 @cache
 def originals() -> tuple[str, ...]:
     """Return kernels out of the tests in this folder: whole texts, and instructions with a kernel around them."""
-    found = {text for path in Path(__file__).parent.glob("test_*.py") for text in _strings(path)}
+    forms = (Path(__file__).parent / "forms.txt").read_text().partition("refused\n")[0].splitlines()
+    found = {"\n".join(forms[start : start + 8]) for start in range(2, len(forms), 8)}
+    found |= {text for path in Path(__file__).parent.glob("test_*.py") for text in _strings(path)}
     kernels = {whole for text in sorted(found) for whole in _as_kernel(text)}
     return tuple(sorted(kernels))
 
@@ -55,7 +57,7 @@ def _strings(path: Path) -> Iterator[str]:
 
 def _as_kernel(text: str) -> Iterator[str]:
     wrapped = [kernel_around(text, [type_, type_, type_], [type_]) for type_ in _TYPES]
-    for whole in (HEADER + text, text, *wrapped):
+    for whole in (HEADER + text, text, with_registers(text), *wrapped):
         if _translates(whole):
             yield whole
             return

@@ -102,3 +102,15 @@ def plain_kernel(body: str, arrays: int, before: str = "") -> Kernel:
     """Return a kernel that gets so many addresses, as parameters ``p0``, ``p1`` ..."""
     parameters = ", ".join(f".param .u64 p{number}" for number in range(arrays))
     return Kernel(f"{HEADER}{before}\n.visible .entry k({parameters})\n{{\n{body}\nret;\n}}\n", "k")
+
+
+_REGISTERS = (
+    ".reg .pred %p<4>; .reg .b8 %b<4>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .b128 %q<4>;\n"
+    ".shared .align 16 .b8 sh[64];\n"
+)
+_BEFORE = ".global .align 16 .b8 gl[64];\n.func fn() { ret; }\n"
+
+
+def with_registers(lines: str) -> str:
+    """Return a kernel with registers of every kind: ``%p``, ``%b``, ``%h``, ``%r``, ``%d`` and ``%q``."""
+    return f"{HEADER}{_BEFORE}.visible .entry k(.param .u64 p)\n{{\n{_REGISTERS}{lines}\nret;\n}}\n"

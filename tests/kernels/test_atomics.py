@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pytest
 from tests.kernels.executor import Kernel
-from tests.kernels.programs import bits
+from tests.kernels.programs import bits, plain_kernel
 from tests.kernels.test_memory import kernel
 
 OPERATIONS: Final = [
@@ -88,3 +88,40 @@ def test_ordered_accesses(order: str) -> None:
     out = np.array([7, 0], "u4")
     Kernel(text, "k").launch(1, 1, out)
     assert out.tolist() == [7, 7]
+
+
+def test_vectors_change_element_by_element() -> None:
+    memory, old = np.arange(8, dtype="f4"), np.zeros(4, "f4")
+    lines = """
+.reg .f32 %f<8>; .reg .b64 %at, %to; ld.param.u64 %at, [p0]; ld.param.u64 %to, [p1]; mov.f32 %f4, 0f3F000000;
+atom.relaxed.gpu.global.add.v4.f32 {%f0, %f1, %f2, %f3}, [%at+16], {%f4, %f4, %f4, %f4};
+red.relaxed.gpu.global.add.v2.f32 [%at], {%f4, %f4};
+st.global.v4.f32 [%to], {%f0, %f1, %f2, %f3};
+"""
+    plain_kernel(lines, 2).launch(1, 1, memory, old)
+    assert old.tolist() == [4, 5, 6, 7]
+    assert memory.tolist() == [0.5, 1.5, 2, 3, 4.5, 5.5, 6.5, 7.5]
+
+
+def test_halves_side_by_side_become_the_greater_ones() -> None:
+    memory = np.array([1, -2, 3, -4], "f2")
+    lines = """
+.reg .b32 %v<4>; .reg .b64 %at; ld.param.u64 %at, [p0]; mov.b32 %v0, 0x40003C00;
+atom.relaxed.gpu.global.max.noftz.v2.f16x2 {%v1, %v2}, [%at], {%v0, %v0};
+"""
+    plain_kernel(lines, 1).launch(1, 1, memory)
+    assert memory.tolist() == [1, 2, 3, 2]
+
+
+def test_sixteen_bytes_at_once() -> None:
+    memory = np.zeros(4, "u8")
+    at = memory[1:] if memory.ctypes.data % 16 else memory
+    lines = """
+.reg .b128 %q<4>; .reg .b64 %at, %d<4>; ld.param.u64 %at, [p0]; mov.u64 %d0, 7; mov.u64 %d1, 8; mov.u64 %d2, 0;
+mov.b128 %q0, {%d0, %d1}; mov.b128 %q1, {%d2, %d2};
+atom.global.cas.b128 %q2, [%at], %q1, %q0;
+atom.global.cas.b128 %q2, [%at], %q1, %q1;
+atom.global.exch.b128 %q3, [%at], %q2;
+"""
+    plain_kernel(lines, 1).launch(1, 1, at)
+    assert at[:2].tolist() == [7, 8]

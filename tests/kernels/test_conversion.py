@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
@@ -193,3 +195,39 @@ def test_registers_wider_than_their_type() -> None:
     """The sign fills a wider register, and only the low bits of a wider source count."""
     found = evaluate("cvt.s8.u32 %h0, %a;\ncvt.s32.s16 %x, %h0;", ("u32", [0x180, 0x7F]), result="b32")
     assert found == [0xFFFFFF80, 0x7F]
+
+
+def _of_byte(format_: str, bits: int) -> float:
+    """Return the number that a byte stands for, from the definition of its format."""
+    exponent_bits, fraction_bits, bias = (4, 3, 7) if format_ == "e4m3" else (5, 2, 15)
+    exponent, fraction = bits >> fraction_bits & ((1 << exponent_bits) - 1), bits & ((1 << fraction_bits) - 1)
+    sign = -1.0 if bits >> 7 else 1.0
+    if format_ == "e4m3" and bits & 0x7F == 0x7F:
+        return math.nan
+    if format_ == "e5m2" and exponent == 31:
+        return math.nan if fraction else sign * math.inf
+    size = (fraction + (1 << fraction_bits if exponent else 0)) * 2.0 ** (max(exponent, 1) - bias - fraction_bits)
+    return sign * size
+
+
+@pytest.mark.parametrize("format_", ["e4m3", "e5m2"])
+def test_bytes_become_halves(format_: str) -> None:
+    found = evaluate(f"cvt.rn.f16x2.{format_}x2 %x, %a;", ("b16", range(256)), result="b32")
+    for byte, word in enumerate(found):
+        value = _of_byte(format_, byte)
+        assert word >> 16 == 0
+        half = struct.unpack("<e", (word & 0xFFFF).to_bytes(2, "little"))[0]
+        assert half == value or (math.isnan(half) and math.isnan(value))
+
+
+@pytest.mark.parametrize(("format_", "largest"), [("e4m3", 0x7E), ("e5m2", 0x7B)])
+def test_floats_become_the_nearest_bytes(format_: str, largest: int) -> None:
+    numbers = [_of_byte(format_, bits) for bits in range(largest + 1)]
+    middles = [(one + other) / 2 for one, other in itertools.pairwise(numbers)]
+    values = [*numbers, *middles, math.inf, -math.inf, 1e9, math.nan, -numbers[3]]
+    line = f"cvt.rn.satfinite.{format_}x2.f32 %x, %a, 0f00000000;"
+    found = evaluate(line, ("f32", values), result="b16")
+    even = [bits + (bits & 1) for bits in range(largest)]
+    expected = [*range(largest + 1), *even, largest, largest | 0x80, largest, 0x7F, 0x83]
+    assert [word >> 8 for word in found] == expected
+    assert all(word & 0xFF == 0 for word in found)

@@ -184,3 +184,10 @@ def test_place_of_the_nth_bit() -> None:
     sources = [("b32", [row[n] for row in rows]) for n in range(3)]
     found = evaluate("fns.b32 %x, %a, %b, %c;", *sources, result="b32")
     assert found == [1, 4, 0xFFFFFFFF, 2, 0xFFFFFFFF, 2]
+
+
+def test_lookup_with_a_predicate() -> None:
+    lines = "lop3.or.b32 %x|%p1, %a, %b, 0, 0xC0, %p0;\nselp.u32 %y, 1, 0, %p1;"
+    sources = [("b32", [0b1100, 0b0011]), ("b32", [0b1010, 0b1100])]
+    before = "setp.ne.u32 %p0, 0, 0;\n"
+    assert evaluate_all(before + lines, sources, ["b32", "u32"]) == [[0b1000, 0], [1, 0]]

@@ -27,7 +27,7 @@ def translate(lines: str, before: str = "") -> str:
         ("multimem.red.relaxed.gpu.global.add.f32 [%rd1], %x;", "'multimem.red"),
         ("barrier.cluster.arrive;", "'.cluster' of 'barrier' is not executed"),
         ("mapa.shared::cluster.u32 %x, %a, 1;", "'mapa.shared::cluster.u32' is not executed"),
-        ("tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r4}];", "is missing"),
+        ("tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [t, {%r4}];", "'tex.1d.v4.f32.s32' is not executed"),
         ("wgmma.fence.sync.aligned;", "'wgmma.fence.sync.aligned' is not executed"),
         ("mbarrier.frob.shared.b64 [%rd1], 4;", "'mbarrier.frob.shared.b64' is not executed"),
         ("add.cool.u32 %x, %a, 1;", "'.cool' of 'add' is not executed"),

@@ -74,6 +74,7 @@ class _Parser:
         self._item_scopes: dict[int, int] = {}
         self._targets: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._location = (0, 0)
+        self._name = ""
         self._words: dict[str, Operand] = {}
         """What single words mean here, until another block or declaration changes it."""
 
@@ -175,7 +176,8 @@ class _Parser:
         tokens = self.tokens
         start, line = tokens.places[tokens.at], tokens.line()
         guard = self._parse_guard()
-        opcode, modifiers, types = _parse_opcode(tokens.next())
+        self._name = tokens.next()
+        opcode, modifiers, types = _parse_opcode(self._name)
         operands: list[Operand] = []
         while tokens.peek() not in (";", END):
             operands.append(self._parse_operand())
@@ -252,6 +254,8 @@ class _Parser:
             base, offset = Symbol(base.name), base.offset
         if not isinstance(base, Register | Symbol | Integer):
             raise tokens.refuse("an address is neither a register nor a name")
+        if tokens.peek() == ",":  # coordinates of a texture or a tensor
+            raise tokens.refuse(f"'{self._name}' is not executed")
         tokens.expect("]")
         return Address(base, offset)
 

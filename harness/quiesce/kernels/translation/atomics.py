@@ -6,20 +6,20 @@ from collections.abc import Callable
 from typing import Final
 
 from quiesce.kernels.ptx.function import Instruction
-from quiesce.kernels.ptx.operands import Address, Operand, Sink
+from quiesce.kernels.ptx.operands import Address, Operand, Sink, Vector
 from quiesce.kernels.ptx.types import Type, lane_of
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, refuse, require
 from quiesce.kernels.translation.halves import narrow, widen
-from quiesce.kernels.translation.memory import HINT, SCOPES, SPACES, access, space_of
+from quiesce.kernels.translation.memory import HINT, SCOPES, SPACES, VECTORS, access, space_of
 
 _TYPES: Final = {
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
-    "exch": ("b32", "b64", "u32", "s32", "u64", "s64", "f32", "f64"),
-    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64")),
+    "exch": ("b32", "b64", "b128", "u32", "s32", "u64", "s64", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2")),
     **dict.fromkeys(("inc", "dec"), ("u32",)),
     **dict.fromkeys(("and", "or", "xor"), ("b32", "b64", "u32", "s32", "u64", "s64")),
-    "cas": ("b16", "b32", "b64", "u32", "s32", "u64", "s64"),
+    "cas": ("b16", "b32", "b64", "b128", "u32", "s32", "u64", "s64"),
 }
 _NAMES: Final = {"exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
 _ORDERS: Final = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
@@ -30,7 +30,7 @@ def atomic(e: Emitter, i: Instruction) -> None:
     operation = choose(i, _TYPES)
     returns = i.opcode == "atom"
     operands = 1 + returns + (2 if operation == "cas" else 1) + (HINT in i.modifiers)
-    require(i, (*_TYPES, *SPACES, *SCOPES, *_ORDERS, "noftz", HINT), operands=operands)
+    require(i, (*_TYPES, *SPACES, *SCOPES, *_ORDERS, "noftz", HINT, *VECTORS), operands=operands)
     type_ = i.types[0]
     if type_.name not in _TYPES[operation]:
         raise refuse(i, f"'{i.name}' is not executed")
@@ -38,16 +38,42 @@ def atomic(e: Emitter, i: Instruction) -> None:
     address, *sources = i.operands[int(returns) :]
     if not isinstance(address, Address):
         raise refuse(i, "there is no address")
-    values = [e.read(source, type_) for source in sources[: 2 if operation == "cas" else 1]]
-    pointer = access(e, i, address, space_of(i), type_.bytes, "atomic")
     order = _ORDERS[choose(i, _ORDERS, "relaxed")]
+    count = VECTORS.get(choose(i, VECTORS, "one"), 1)
+    pointer = access(e, i, address, space_of(i), type_.bytes * count, "atomic")
+    if count == 1:
+        values = [e.read(source, type_) for source in sources[: 2 if operation == "cas" else 1]]
+        e.write(target, _change(e, operation, pointer, values, type_, order), type_)
+        return
+    _change_vector(e, i, operation, (target, sources[0]), pointer, count, order)
+
+
+def _change_vector(
+    e: Emitter, i: Instruction, operation: str, operands: tuple[Operand, Operand], pointer: str, count: int, order: str
+) -> None:
+    """Change each element by itself: a device does not change all of them at once either."""
+    target, source = operands
+    type_ = i.types[0]
+    if not isinstance(source, Vector) or len(source.elements) != count or not type_.is_float:
+        raise refuse(i, f"'{i.name}' is not executed")
+    targets = target.elements if isinstance(target, Vector) else (Sink(),) * count
+    if len(targets) != count:
+        raise refuse(i, f"'{i.name}' names {len(targets)} registers")
+    olds = []
+    for number, element in enumerate(source.elements):
+        place = e.byte_offset(pointer, type_.bytes * number)
+        olds.append(_change(e, operation, place, [e.read(element, type_)], type_, order))
+    for element, old in zip(targets, olds, strict=True):
+        e.write(element, old, type_)
+
+
+def _change(e: Emitter, operation: str, pointer: str, values: list[str], type_: Type, order: str) -> str:
+    """Return the old value of what is changed."""
     if operation == "cas":
-        old = _compare_and_swap(e, pointer, values, type_, order)
-    elif type_.bits == 16 or type_.lanes == 2:
-        old = _loop(e, pointer, type_, lambda before: _add_halves(e, type_, before, values[0]))
-    else:
-        old = _read_modify_write(e, operation, pointer, values[0], type_, order)
-    e.write(target, old, type_)
+        return _compare_and_swap(e, pointer, values, type_, order)
+    if type_.is_float and (type_.bits == 16 or type_.lanes == 2):
+        return _loop(e, pointer, type_, lambda before: _combine_halves(e, operation, type_, before, values[0]))
+    return _read_modify_write(e, operation, pointer, values[0], type_, order)
 
 
 def _compare_and_swap(e: Emitter, pointer: str, values: list[str], type_: Type, order: str) -> str:
@@ -87,15 +113,18 @@ def _loop(e: Emitter, pointer: str, type_: Type, compute: Callable[[str], str]) 
     return old
 
 
-def _add_halves(e: Emitter, type_: Type, before: str, value: str) -> str:
+def _combine_halves(e: Emitter, operation: str, type_: Type, before: str, value: str) -> str:
     if type_.lanes == 1:
-        total = e.define(f"fadd float {widen(e, before, type_)}, {widen(e, value, type_)}")
-        return narrow(e, total, type_)
+        first, second = (f"float {widen(e, each, type_)}" for each in (before, value))
+        if operation == "add":
+            return narrow(e, e.define(f"fadd {first}, {second.removeprefix('float ')}"), type_)
+        combined = e.pure("float", f"llvm.{operation}imumnum.f32", first, second)
+        return narrow(e, combined, type_)
     lane = lane_of(type_)
     whole = "0"
     for number in range(2):
         parts = [e.cast(e.define(f"lshr i32 {each}, {16 * number}"), 32, 16) for each in (before, value)]
-        moved = e.define(f"shl i32 {e.cast(_add_halves(e, lane, *parts), 16, 32)}, {16 * number}")
+        moved = e.define(f"shl i32 {e.cast(_combine_halves(e, operation, lane, *parts), 16, 32)}, {16 * number}")
         whole = e.define(f"or i32 {whole}, {moved}")
     return whole
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.types import TYPES, Type, lane_of
+from quiesce.kernels.translation.byte_formats import BYTE_FORMATS, convert_bytes
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.floating_point import flush, saturate
 from quiesce.kernels.translation.forms import choose, refuse, require
@@ -192,7 +193,10 @@ def convert_packed(e: Emitter, i: Instruction) -> None:
 
 def any_conversion(e: Emitter, i: Instruction) -> None:
     """Translate every form of ``cvt``."""
-    (convert_packed if "pack" in i.modifiers else convert)(e, i)
+    if not BYTE_FORMATS.isdisjoint(i.modifiers):
+        convert_bytes(e, i)
+    else:
+        (convert_packed if "pack" in i.modifiers else convert)(e, i)
 
 
 HANDLERS = {"cvt": any_conversion}

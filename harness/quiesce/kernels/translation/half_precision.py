@@ -12,7 +12,7 @@ from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.types import TYPES, Type, lane_of
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.floating_point import saturate
-from quiesce.kernels.translation.forms import require, require_type
+from quiesce.kernels.translation.forms import refuse, require, require_type
 from quiesce.kernels.translation.halves import narrow, widen
 
 _TYPES = ("f16", "bf16", "f16x2", "bf16x2")
@@ -92,13 +92,21 @@ def absolute(e: Emitter, i: Instruction) -> None:
 
 def least_or_greatest(e: Emitter, i: Instruction) -> None:
     """Translate ``min`` and ``max``."""
-    require(i, ("ftz", "NaN"))
+    require(i, ("ftz", "NaN", "xorsign", "abs"))
+    by_size = "xorsign" in i.modifiers
+    if by_size != ("abs" in i.modifiers):
+        raise refuse(i, "'.xorsign' and '.abs' stand together")
     name = {"min": "minimum", "max": "maximum"}[i.opcode] + ("" if "NaN" in i.modifiers else "num")
 
     def one(sources: list[str], lane: Type) -> str:
-        first, second = (widen(e, _flushed(e, i, source, lane), lane) for source in sources)
+        flushed = [_flushed(e, i, source, lane) for source in sources]
+        sizes = [e.define(f"and i16 {each}, {0x7FFF}") for each in flushed] if by_size else flushed
+        first, second = (widen(e, each, lane) for each in sizes)
         value = e.pure("float", f"llvm.{name}.f32", f"float {first}", f"float {second}")
         bits = narrow(e, value, lane)
+        if by_size:
+            sign = e.define(f"and i16 {e.define(f'xor i16 {flushed[0]}, {flushed[1]}')}, {0x8000}")
+            bits = e.define(f"or i16 {bits}, {sign}")
         return e.select(e.define(f"fcmp uno float {value}, {value}"), "i16", str(0x7FFF), bits)
 
     lanes(e, i, one)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quiesce.kernels.ptx.function import Instruction
-from quiesce.kernels.ptx.operands import Integer
-from quiesce.kernels.ptx.types import TYPES
+from quiesce.kernels.ptx.operands import Integer, Operand, Pair
+from quiesce.kernels.ptx.types import PREDICATE, TYPES
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import UNTYPED, choose, refuse, require, require_type
 
@@ -39,7 +39,8 @@ def logical_not(e: Emitter, i: Instruction) -> None:
 
 def lookup(e: Emitter, i: Instruction) -> None:
     """Translate ``lop3``: each bit of the result is looked up in a table of eight."""
-    require(i, operands=5)
+    combines = choose(i, ("and", "or"), "none")
+    require(i, ("and", "or"), operands=5 + (combines != "none"))
     type_ = require_type(i, ("b32",))
     table = i.operands[4]
     if not isinstance(table, Integer):
@@ -52,7 +53,14 @@ def lookup(e: Emitter, i: Instruction) -> None:
             chosen = [sources[n] if row >> (2 - n) & 1 else inverted[n] for n in range(3)]
             both = e.define(f"and i32 {chosen[0]}, {chosen[1]}")
             result = e.define(f"or i32 {result}, {e.define(f'and i32 {both}, {chosen[2]}')}")
-    e.write(i.operands[0], result, type_)
+    target: Operand = i.operands[0]
+    if combines != "none":  # whether any bit is set, with a predicate
+        if not isinstance(target, Pair):
+            raise refuse(i, "'lop3' has no predicate as a destination")
+        is_set = e.define(f"icmp ne i32 {result}, 0")
+        e.write(target.second, e.define(f"{combines} i1 {is_set}, {e.read(i.operands[5], PREDICATE)}"), PREDICATE)
+        target = target.first
+    e.write(target, result, type_)
 
 
 def shift(e: Emitter, i: Instruction) -> None:

@@ -22,9 +22,9 @@ _PRIORITIES: Final = (
     *("L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"),
 )
 SCOPES: Final = ("cta", "cluster", "gpu", "sys")
-_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
+VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 _ORDERS: Final = ("weak", "relaxed", "acquire", "release", "volatile", "mmio")
-_KNOWN: Final = frozenset({*_SPACES, *_CACHES, *_PRIORITIES, *SCOPES, *_VECTORS, *_ORDERS})
+_KNOWN: Final = frozenset({*_SPACES, *_CACHES, *_PRIORITIES, *SCOPES, *VECTORS, *_ORDERS})
 SPACES: Final = frozenset(_SPACES)
 HINT: Final = "L2::cache_hint"
 
@@ -73,7 +73,7 @@ def _pointer_of(e: Emitter, register: Register) -> str:
 
 
 def _elements(i: Instruction, operand: Operand) -> tuple[Operand, ...]:
-    count = _VECTORS.get(choose(i, _VECTORS, "one"), 1)
+    count = VECTORS.get(choose(i, VECTORS, "one"), 1)
     elements = operand.elements if isinstance(operand, Vector) else (operand,)
     if len(elements) != count:
         raise refuse(i, f"'{i.name}' names {len(elements)} registers")

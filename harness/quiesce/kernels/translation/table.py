@@ -20,6 +20,7 @@ from quiesce.kernels.translation import (
     memory,
     movement,
     packed_integer,
+    video,
     warp,
 )
 from quiesce.kernels.translation.emitter import Emitter
@@ -40,6 +41,7 @@ _ANY: Final[Mapping[str, Handler]] = {
     **memory.HANDLERS,
     **atomics.HANDLERS,
     **asynchronous.HANDLERS,
+    **video.HANDLERS,
     **matrices.HANDLERS,
     **calls.HANDLERS,
     **warp.HANDLERS,

@@ -138,6 +138,15 @@ static uint16_t quiesce_kernel_fma_bf16(uint16_t a, uint16_t b, uint16_t c, uint
     return (uint16_t)format_narrow(sum, 8, 7, rounding);
 }
 
+static uint16_t quiesce_kernel_narrow_e4m3(double number) { return format_narrow_e4m3(number); }
+static uint16_t quiesce_kernel_narrow_e5m2(double number) { return format_narrow_e5m2(number); }
+static uint16_t quiesce_kernel_half_of_e4m3(uint16_t bits) {
+    return (uint16_t)format_narrow(format_widen_e4m3(bits), 5, 10, ROUND_NEAREST_EVEN);
+}
+static uint16_t quiesce_kernel_half_of_e5m2(uint16_t bits) {
+    return (uint16_t)format_narrow(format_widen(bits, 5, 2), 5, 10, ROUND_NEAREST_EVEN);
+}
+
 // -- integers to floating point --------------------------------------------------------------------------------------
 
 // A double that is exact, or odd: rounding it to a shorter format is right.
@@ -204,6 +213,8 @@ static const struct {
     FUNCTION(quiesce_kernel_narrow_f16) FUNCTION(quiesce_kernel_narrow_bf16) FUNCTION(quiesce_kernel_narrow_tf32)
     FUNCTION(quiesce_kernel_narrow_f32) FUNCTION(quiesce_kernel_widen_f16)
     FUNCTION(quiesce_kernel_fma_f16) FUNCTION(quiesce_kernel_fma_bf16)
+    FUNCTION(quiesce_kernel_narrow_e4m3) FUNCTION(quiesce_kernel_narrow_e5m2)
+    FUNCTION(quiesce_kernel_half_of_e4m3) FUNCTION(quiesce_kernel_half_of_e5m2)
     FUNCTION(quiesce_kernel_odd_s64) FUNCTION(quiesce_kernel_odd_u64)
     FUNCTION(quiesce_kernel_fns) FUNCTION(quiesce_kernel_clock)
     FUNCTION(memcpy) FUNCTION(memmove) FUNCTION(memset)

@@ -52,3 +52,23 @@ double format_widen(uint32_t bits, unsigned exponent_bits, unsigned fraction_bit
                           (exponent ? exponent : 1) - bias - (int)fraction_bits);
     return number_of(bits_of(number) | sign);
 }
+
+enum { NAN_OF_BYTE = 0x7f, LARGEST_E4M3 = 0x7e, LARGEST_E5M2 = 0x7b };
+
+uint16_t format_narrow_e4m3(double number) {
+    if (isnan(number)) return NAN_OF_BYTE;
+    // as a number with one more bit for the exponent, whose bias is larger by eight
+    uint32_t bits = format_narrow(number * 0x1p-8, 5, 3, ROUND_NEAREST_EVEN), size = bits & 0xff;
+    return (uint16_t)((size > LARGEST_E4M3 ? LARGEST_E4M3 : size) | bits >> 8 << 7);
+}
+
+uint16_t format_narrow_e5m2(double number) {
+    if (isnan(number)) return NAN_OF_BYTE;
+    uint32_t bits = format_narrow(number, 5, 2, ROUND_NEAREST_EVEN), size = bits & 0x7f;
+    return (uint16_t)((size > LARGEST_E5M2 ? LARGEST_E5M2 : size) | (bits & 0x80));
+}
+
+double format_widen_e4m3(uint32_t bits) {
+    if ((bits & NAN_OF_BYTE) == NAN_OF_BYTE) return (double)NAN;
+    return format_widen((bits & 0x80) << 8 | (bits & 0x7f) << 7, 5, 10) * 256;  // a half with another bias
+}

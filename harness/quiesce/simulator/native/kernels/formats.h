@@ -12,6 +12,11 @@ uint32_t format_narrow(double number, unsigned exponent_bits, unsigned fraction_
 
 double format_widen(uint32_t bits, unsigned exponent_bits, unsigned fraction_bits);
 
+// The formats of eight bits that machine learning uses: the largest number stands for all that is larger.
+uint16_t format_narrow_e4m3(double number);
+uint16_t format_narrow_e5m2(double number);
+double format_widen_e4m3(uint32_t bits);  // it has no infinity, and one NaN
+
 static inline uint64_t bits_of(double number) {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);

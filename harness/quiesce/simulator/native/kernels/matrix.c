@@ -33,9 +33,7 @@ static double read_number(const unsigned char *at, enum element type) {
     switch (type) {
         case F16: return format_widen(bits, 5, 10);
         case E5M2: return format_widen(bits, 5, 2);
-        case E4M3:  // a half with another bias, and without infinities
-            if ((bits & 0x7f) == 0x7f) return (double)NAN;
-            return format_widen((bits & 0x80) << 8 | (bits & 0x7f) << 7, 5, 10) * 256;
+        case E4M3: return format_widen_e4m3(bits);
         case BF16: bits <<= 16; break;
         case TF32: bits &= 0xffffe000; break;  // a device looks at ten bits of the fraction
         case F64: memcpy(&number, at, sizeof number); return number;

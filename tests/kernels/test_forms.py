@@ -1,0 +1,44 @@
+"""Every instruction with its forms (``forms.txt``): those that are executed, and those that are refused by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.kernels.programs import with_registers
+
+pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
+
+from quiesce.errors import RefusedKernel
+from quiesce.kernels.compiler import compile_text
+from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.translation.kernel import translate_kernel
+
+_LINES = [line for line in (Path(__file__).parent / "forms.txt").read_text().splitlines() if line[:1] != "#"]
+EXECUTED = _LINES[: _LINES.index("refused")]
+REFUSED = _LINES[_LINES.index("refused") + 1 :]
+
+
+def test_forms_are_translated(tuned: bool) -> None:
+    for line in EXECUTED:
+        translate_kernel(Module(with_registers(line)), "k", tuned)
+
+
+@pytest.mark.parametrize("start", range(0, len(EXECUTED), 200))
+def test_what_is_translated_is_valid(start: int, tuned: bool) -> None:
+    """Many forms in one kernel, each after a branch that may skip it."""
+    parts = []
+    for number, line in enumerate(EXECUTED[start : start + 200]):
+        parts.append(f"setp.eq.u32 %p3, %r15, {number}; @%p3 bra over{number};\n{line}\nover{number}:")
+    text = translate_kernel(Module(with_registers("mov.u32 %r15, %tid.x;\n" + "\n".join(parts))), "k", tuned)
+    assert compile_text(text).startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_forms_that_are_refused_by_name(line: str) -> None:
+    with pytest.raises(RefusedKernel) as refused:
+        translate_kernel(Module(with_registers(line)), "k")
+    opcode = re.split(r"[\s;]", line)[0]
+    assert any(word in str(refused.value) for word in (opcode, opcode.partition(".")[0]))
+    assert refused.value.line
