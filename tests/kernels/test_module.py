@@ -139,3 +139,16 @@ def test_a_function_that_two_linked_texts_define_is_refused_unless_it_is_weak() 
     assert module.find("shared").body is not None
     with pytest.raises(RefusedKernel, match="two of the texts that were linked have a function 'own'"):
         module.find("own")
+
+
+def test_functions_of_cudas_library_for_kernels_are_there_unless_the_text_has_them() -> None:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    asks = ".extern .func (.param .b64 a) cudaCGGetIntrinsicHandle(.param .b32 b);\n"
+    has = ".func (.param .b64 a) cudaCGGetIntrinsicHandle(.param .b32 b) { trap; ret; }\n"
+    for text, wanted in ((asks, "%envreg2"), (has, "trap")):
+        module = Module(head + text)
+        function = module.find("cudaCGGetIntrinsicHandle")
+        assert function.body is not None
+        assert wanted in module.text[slice(*function.body)]
+        parse_function(module, module.find("cudaCGSynchronize"))
+    assert "cudaCGSynchronize" not in Module(head).functions

@@ -172,6 +172,17 @@ check("vectorize", weighted(x[:100].astype(np.float32), x[:100].astype(np.float3
 check("guvectorize", row_sums(x.reshape(100, 100)), x.reshape(100, 100).sum(1))
 
 @cuda.jit
+def rows(table):
+    grid, column = cuda.cg.this_grid(), cuda.grid(1)
+    for row in range(1, table.shape[0]):
+        table[row, column] = table[row - 1, table.shape[1] - column - 1] + 1
+        grid.sync()
+
+table = np.zeros((16, 64), np.int32)
+rows[2, 32](table)
+check("a grid that waits", table, np.arange(16)[:, None] + np.zeros((1, 64)))
+
+@cuda.jit
 def says(x):
     if cuda.grid(1) == 0:
         print("printed:", x[0], 42)
@@ -189,7 +200,7 @@ cuda.synchronize()
             "addition, stream, half precision, complex numbers, functions of float64, functions of float32",
         ),
         (MEMORY, "shared memory, dynamic shared memory, local and constant memory, device functions"),
-        (TOGETHER, "atomics, extremes, shuffles, votes, reduction, vectorize, guvectorize"),
+        (TOGETHER, "atomics, extremes, shuffles, votes, reduction, vectorize, guvectorize, a grid that waits"),
     ],
     ids=["arithmetic", "memory", "together"],
 )

@@ -9,6 +9,7 @@ from typing import Final
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.declarations import LINKAGE, Parameter, Variable, parse_parameters, parse_variables
+from quiesce.kernels.ptx.device_runtime import DEVICE_RUNTIME, PREFIX
 from quiesce.kernels.ptx.tokens import END, Lines, Tokens
 
 _TOP: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{;]', re.DOTALL)
@@ -46,7 +47,7 @@ class Module:
     """The functions and variables of a text, by name. Raises RefusedKernel where it can't be split."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.rstrip("\0")
+        self.text = text.rstrip("\0") + (DEVICE_RUNTIME if PREFIX in text else "")
         self.lines = Lines(self.text)
         self.functions: dict[str, FunctionText] = {}
         self._twice: set[str] = set()
