@@ -39,7 +39,7 @@ def _run(row: Row, program: Path, python: Path, folder: Path) -> tuple[int, str,
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,  # kernels are compiled when they are launched first
     )
     report = folder / "report" / "report.json"
     results = json.loads(report.read_text(encoding="utf-8"))["results"] if report.exists() else []
