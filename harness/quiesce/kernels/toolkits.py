@@ -16,7 +16,7 @@ from typing import Final
 
 from quiesce.errors import RefusedKernel
 from quiesce.simulator.clients import package_folders
-from quiesce.simulator.loads import Loaded, read_loads
+from quiesce.simulator.loads import Load, Loaded, read_loads
 
 _VERSIONS: Final = ("13", "12", "11")
 """Of CUDA, the newest first."""
@@ -89,9 +89,10 @@ def find_toolkit(name: str, process: int, run: Path) -> Toolkit:
     if name not in _LIBRARIES:
         raise RefusedKernel(f"there is no compiler '{name}'")
     library, seen = _LIBRARIES[name], _Seen(process)
-    versions = _versions(library, seen, run / "lib")
     folders = tuple(dict.fromkeys(seen.packages()))
-    found = [load.path for load in read_loads(run) if load.kind is Loaded.COMPILER and load.process == process]
+    loads = [load for load in read_loads(run) if load.process == process]
+    versions = _versions(library, seen, run / "lib", loads)
+    found = [load.path for load in loads if load.kind is Loaded.COMPILER]
     for version in versions:
         path = _library(library, version, found, folders, seen)
         if path is not None:
@@ -108,10 +109,17 @@ def find_toolkit(name: str, process: int, run: Path) -> Toolkit:
     )
 
 
-def _versions(library: _Library, seen: _Seen, fronts: Path) -> tuple[str, ...]:
-    """Return the versions of CUDA whose library the process has loaded, which are ours; all where that is not clear."""
+def _versions(library: _Library, seen: _Seen, fronts: Path, loads: Sequence[Load]) -> tuple[str, ...]:
+    """Return the versions of CUDA that the process uses, first that of its runtime; all where that is not clear.
+
+    Clients that try one name after another begin with the newest, and get ours.
+    """
+    runtimes = [load.detail for load in loads if load.kind is Loaded.REDIRECTED]
+    runtimes += [load.path.name.partition(".so.")[2] for load in loads if load.kind is Loaded.OWN]
+    used = tuple(each for each in _VERSIONS if any(name.startswith(each) for name in runtimes))
     loaded = {path.name for path in seen.files if path.parent == fronts}
-    return tuple(each for each in _VERSIONS if loaded.intersection(library.names[each])) or _VERSIONS
+    loaded_versions = tuple(each for each in _VERSIONS if loaded.intersection(library.names[each]))
+    return tuple(dict.fromkeys((*used, *loaded_versions))) or _VERSIONS
 
 
 def _library(
