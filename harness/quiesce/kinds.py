@@ -38,6 +38,7 @@ class Kind(enum.StrEnum):
     UNWRITTEN = "read of memory that was not written"
     WRONG_MEMORY = "access to memory of another device or of the host"
     READ_ONLY = "write to read-only memory"
+    DEADLOCK = "deadlock of the threads of a block"
 
 
 SENTENCES: Final[Mapping[str, str]] = {
@@ -69,5 +70,6 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.UNWRITTEN: "A kernel reads memory that nobody has written.",
     Kind.WRONG_MEMORY: "A kernel uses an address that its device has no access to.",
     Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
+    Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
 }
 """Each kind in a sentence."""

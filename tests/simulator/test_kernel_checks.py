@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
-from tests.simulator.kernel_programs import Device, entry
+from tests.simulator.kernel_programs import entry
 
-from quiesce.findings import Finding
 from quiesce.program_rules import (
     KERNELS_ALIGNED,
     KERNELS_INSIDE,
@@ -22,55 +21,14 @@ from quiesce.program_rules import (
     KERNELS_OWN_DEVICE,
     KERNELS_READ_WRITTEN,
 )
-from quiesce.simulator.access_log import read_accesses
 from quiesce.simulator.build import SOURCES, find_compiler
 from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
 ILLEGAL_ADDRESS, MISALIGNED = 700, 716
 READ_WRITE, READ = 3, 1
 GRANULE = 2 << 20
-
-
-class Checked(Device):
-    """A device whose kernels' accesses are judged."""
-
-    def __init__(self, start: Start, folder: Path, options: dict[str, Any]) -> None:
-        super().__init__(start("cuda:12", kernels=1, checks=1, folder=str(folder), **options))
-        self._folder = folder
-
-    def work(
-        self,
-        body: str,
-        *arguments: int,
-        block: int = 1,
-        grid: int = 1,
-        before: str = "",
-        stream: int = 0,
-        answer: int = 0,
-    ) -> None:
-        """Run a kernel with addresses in ``%rd1``, ``%rd2`` … and the number of the thread in ``%r1``."""
-        names = [f"a{number}" for number in range(1, len(arguments) + 1)]
-        loads = "".join(f"ld.param.u64 %rd{number}, [{name}];\n" for number, name in enumerate(names, start=1))
-        text = entry("work", ", ".join(f".param .u64 {name}" for name in names), f"mov.u32 %r1, %tid.x;\n{loads}{body}")
-        function = self.kernel(before + text, "work")
-        passed = [ctypes.c_uint64(argument) for argument in arguments]
-        pointers: Any = (ctypes.c_void_p * max(1, len(passed)))(*map(ctypes.addressof, passed))
-        sizes = (grid, 1, 1, block, 1, 1)
-        assert self.driver.cuLaunchKernel(function, *sizes, 0, ctypes.c_void_p(stream), pointers, None) == answer
-
-    def findings(self) -> tuple[Finding, ...]:
-        """Return what was found so far."""
-        logs = sorted(self._folder.glob("*.accesses"), key=lambda path: path.stat().st_mtime_ns)
-        accesses = read_accesses(logs[-1]) if logs else ()
-        return judge(self.client.machine.ledger, AtExit.NONE, accesses=lambda: accesses).findings
-
-    def rules(self) -> list[str]:
-        """Return the rules that were broken so far."""
-        return [finding.rule for finding in self.findings()]
 
 
 MakeDevice = Callable[..., Checked]

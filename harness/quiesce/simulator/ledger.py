@@ -127,6 +127,9 @@ class Seen(enum.IntEnum):
     KERNEL_NO_MEMORY = 34
     KERNEL_OTHER_DEVICE = 35
     KERNEL_READ_ONLY = 36
+    KERNEL_READ_UNWRITTEN_SHARED = 37
+    KERNEL_RACE_IN_SHARED = 38
+    KERNEL_WAITS_FOR_EVER = 39
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

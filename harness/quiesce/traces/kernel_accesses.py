@@ -10,6 +10,7 @@ from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.program_rules import (
+    BARRIERS_END,
     KERNELS_ALIGNED,
     KERNELS_INSIDE,
     KERNELS_INSIDE_LOCAL,
@@ -18,6 +19,7 @@ from quiesce.program_rules import (
     KERNELS_NOT_FREED,
     KERNELS_OWN_DEVICE,
     KERNELS_READ_WRITTEN,
+    THREADS_ORDERED,
 )
 from quiesce.shown_paths import shown_path
 from quiesce.simulator.access_log import LoggedAccess
@@ -32,6 +34,7 @@ class _Rule:
     expected: str
 
 
+_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_READ_UNWRITTEN_SHARED, Seen.KERNEL_RACE_IN_SHARED)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
@@ -47,6 +50,11 @@ _RULES: Final = {
     ),
     Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
+    Seen.KERNEL_READ_UNWRITTEN_SHARED: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
+    Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, "a barrier between the accesses of the two threads"),
+    Seen.KERNEL_WAITS_FOR_EVER: _Rule(
+        BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
+    ),
     Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
 }
 
@@ -57,6 +65,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> Finding:
     logged = accesses[record.object] if record.object < len(accesses) else None
     who = f"kernel '{logged.kernel}'" if logged else "a kernel"
     verb = "writes" if record.flags & Flag.WRITES else "reads"
+    if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
+        return _deadlock(record, rule, logged)
     observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function
     if logged:
@@ -74,8 +84,20 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> Finding:
     )
 
 
+def _deadlock(record: Record, rule: _Rule, logged: LoggedAccess | None) -> Finding:
+    where = f"kernel '{logged.kernel}', block {_index(logged.block)}" if logged else "a kernel"
+    return Finding(
+        rule.name,
+        rule.expected,
+        f"{where}: its threads wait for each other for ever",
+        operation_index=record.number,
+        request=logged.kernel if logged else record.function,
+        kind=rule.kind,
+    )
+
+
 def _where(record: Record) -> str:
-    if record.seen is Seen.KERNEL_OUTSIDE_SHARED:
+    if record.seen in _IN_SHARED:
         offset = record.address - (1 << 64 if record.address >> 63 else 0)
         return f"at byte {offset:,} of shared memory"
     return f"at {record.address:#x}"
@@ -92,6 +114,10 @@ def _miss(record: Record) -> str:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
             return ", which nobody has written"
+        case Seen.KERNEL_READ_UNWRITTEN_SHARED:
+            return ", which no thread of the block has written"
+        case Seen.KERNEL_RACE_IN_SHARED:
+            return f", which thread number {record.other_bytes} of the block uses without a barrier in between"
         case Seen.KERNEL_OUTSIDE_SHARED:
             return f", of which a block has {bytes_in_words(record.other_bytes)}"
         case Seen.KERNEL_OUTSIDE_LOCAL:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from quiesce.kernels.ptx.function import Instruction
+from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import refuse
@@ -53,11 +53,36 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
     pointer = place()
     address = e.define(f"ptrtoint ptr {pointer} to i64")
     if access.space == "shared":
+        if e.program.judges_shared and not _is_ordered(i):
+            arguments = [f"i64 {address}", f"i32 {access.number}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
+            e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
         return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access, site)
     if access.space == "local":
         wrong = _is_outside_local(e, address, access.bytes)
         return pointer if wrong is None else _unless(e, wrong, pointer, address, access, site)
     return _unless(e, _is_unknown(e, address, access.bytes), pointer, address, access, site)
+
+
+_ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+
+
+def _is_ordered(i: Instruction) -> bool:
+    """Say whether an access takes part in an order of its own."""
+    return i.opcode in ("ld", "st") and not _ORDERS.isdisjoint(i.modifiers)
+
+
+def orders_by_other_means(function: Function) -> bool:
+    """Say whether threads wait for each other by other means than barriers of the whole block and their warp."""
+    for each in function.instructions():
+        if each.opcode in ("mbarrier", "cp", "fence", "membar"):
+            return True
+        if each.opcode in ("bar", "barrier") and "warp" not in each.modifiers and _is_partial(each):
+            return True
+    return False
+
+
+def _is_partial(i: Instruction) -> bool:
+    return "arrive" in i.modifiers or len(i.operands) == (4 if "red" in i.modifiers else 2)
 
 
 def _is_unknown(e: Emitter, address: str, bytes_: int) -> str:

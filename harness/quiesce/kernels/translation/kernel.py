@@ -14,7 +14,7 @@ from quiesce.kernels.translation.beginning import (
     write_values_before,
 )
 from quiesce.kernels.translation.body import load_register_parameters, translate_blocks
-from quiesce.kernels.translation.checks import site_texts
+from quiesce.kernels.translation.checks import orders_by_other_means, site_texts
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.inlining import waits
@@ -35,6 +35,7 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
     """
     program = Program(module, checks)
     function = program.parse(entry)
+    program.judges_shared = checks and not orders_by_other_means(function)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
     suspends = waits(program, function)

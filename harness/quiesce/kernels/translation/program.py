@@ -32,6 +32,8 @@ class Program:
     module: Module
     checks: bool = False
     """Whether accesses are judged while the kernel runs."""
+    judges_shared: bool = False
+    """Whether races in shared memory are judged as well."""
     functions: dict[str, Function] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     variables: list[str] = field(default_factory=list)

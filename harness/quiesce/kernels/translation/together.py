@@ -178,6 +178,8 @@ class Together:
         self._shape.state = state
         e.block_prefix = name
         e.place(name)
+        if e.program.judges_shared and state and self._frames.states[state - 1].barrier is not None:
+            e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
         e.emit("store i32 0, ptr %together.or")
         e.emit("store i32 -1, ptr %together.and")
         live = self._frames.states[state - 1].kept if state else ()

@@ -161,11 +161,20 @@ static char *translated(const char *option, bool is_architecture, struct program
     return strdup(is_lto ? "-rdc=true" : option);
 }
 
+// Findings about accesses of a kernel name lines of the source, which PTX has only if that is asked for.
+static bool has_lines(int count, const char *const *options) {
+    static const char *const NAMES[] = {"-lineinfo", "--generate-line-info", "-G", "--device-debug"};
+    for (int i = 0; i < count; i++)
+        for (size_t each = 0; each < sizeof NAMES / sizeof *NAMES; each++)
+            if (!strcmp(options[i], NAMES[each])) return true;
+    return false;
+}
+
 static int compile(struct program *program, int count, const char *const *options) {
     const struct toolkit *toolkit = toolkit_get(TOOLKIT_NVRTC);
     int (*function)(void *, int, const char *const *) = vendors("nvrtcCompileProgram");
     if (!function) return COMPILATION;
-    char **given = calloc((size_t)(count + toolkit->includes_count + 1), sizeof *given);
+    char **given = calloc((size_t)(count + toolkit->includes_count + 2), sizeof *given);
     bool complete = given != NULL, is_value = false;
     program->is_for_device = program->is_lto = false;
     for (int i = 0; complete && i < count; i++) {
@@ -175,8 +184,9 @@ static int compile(struct program *program, int count, const char *const *option
         complete = given[i] != NULL;
     }
     for (int i = 0; complete && i < toolkit->includes_count; i++) given[count + i] = toolkit->includes[i];
-    int status = complete ? function(program->handle, count + toolkit->includes_count, (const char *const *)given)
-                          : OUT_OF_MEMORY;
+    int all = count + toolkit->includes_count;
+    if (complete && settings.checks && !program->is_lto && !has_lines(count, options)) given[all++] = "-lineinfo";
+    int status = complete ? function(program->handle, all, (const char *const *)given) : OUT_OF_MEMORY;
     for (int i = 0; given && i < count; i++) free(given[i]);
     free(given);
     return status;

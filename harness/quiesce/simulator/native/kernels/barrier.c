@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kernels/shared_checks.h"
 #include "kernels/warp.h"
 
 void barriers_open(struct barriers *barriers) { memset(barriers, 0, sizeof *barriers); }
@@ -52,6 +53,7 @@ bool barriers_resolve(struct barriers *barriers, struct kernel_thread *const *th
         unsigned all = wanted(threads, count, barrier);
         if (barriers->waiting[barrier] + barriers->arrived[barrier] < (all ? all : left)) continue;
         let_go(threads, count, barrier);
+        shared_checks_order_block();
         barriers->waiting[barrier] = barriers->arrived[barrier] = 0;
         any = true;
     }

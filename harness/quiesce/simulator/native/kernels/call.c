@@ -7,6 +7,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/grid.h"
+#include "kernels/shared_checks.h"
 #include "machine/hidden.h"
 #include "memory/shadow.h"
 #include "order/context.h"
@@ -118,7 +119,10 @@ void kernel_call_run(const struct kernel_call *call) {
                                           .stack = call->launcher.stack,
                                           .function = call->launcher.function,
                                           .stream = call->launcher.stream});
+    shared_checks_begin();
     struct grid_end end = grid_run(&grid);
+    shared_checks_end();
+    if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
     checks_end();
     if (end.no_memory) {
         fprintf(stderr, "quiesce: kernel '%.200s' did not run: this machine has no memory for its threads\n",

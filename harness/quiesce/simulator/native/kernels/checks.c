@@ -41,6 +41,18 @@ void checks_begin(const struct checked_launch *launch) {
     stack_end = (uint64_t)__builtin_frame_address(0);
 }
 
+void checks_see(const struct wrong_access *wrong) {
+    watch_hold();
+    wrong_access_see(&running, wrong);
+    watch_release();
+}
+
+void checks_see_waiting(const uint32_t block[3]) {
+    struct wrong_access wrong = {.seen = SEEN_KERNEL_WAITS_FOR_EVER, .site = NO_SITE, .threads = {1, 1, 1}};
+    memcpy(wrong.block, block, sizeof wrong.block);
+    checks_see(&wrong);
+}
+
 void checks_end(void) { wrong_accesses_tell(); }
 
 void checks_close(void) { wrong_accesses_close(); }
@@ -132,9 +144,7 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
                                  .shared_bytes = context->shared_bytes};
     memcpy(wrong.block, context->block_index, sizeof wrong.block);
     memcpy(wrong.threads, context->block, sizeof wrong.threads);
-    watch_hold();
-    wrong_access_see(&running, &wrong);
-    watch_release();
+    checks_see(&wrong);
     if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
     if (settings.faults_stop)
         watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);

@@ -5,6 +5,8 @@
 #include "kernels/wrong_access.h"
 
 void checks_begin(const struct checked_launch *launch);
+void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
+void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
 void checks_end(void);  // also of a kernel that was left by a jump
 void checks_close(void);
 

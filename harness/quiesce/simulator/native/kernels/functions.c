@@ -7,6 +7,7 @@
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/print.h"
+#include "kernels/shared_checks.h"
 
 #define FUNCTION(name) {#name, (void (*)(void))name},
 static const struct {
@@ -15,6 +16,7 @@ static const struct {
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy)
+    FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
     FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
 };
 

@@ -1,5 +1,7 @@
 #include "kernels/warp.h"
 
+#include "kernels/shared_checks.h"
+
 #include "kernels/matrix.h"
 
 static bool is_barrier(uint32_t operation) { return operation <= OPERATION_ARRIVE; }
@@ -122,6 +124,7 @@ bool warp_resolve(struct warp *warp) {
             if (here != UINT32_MAX) continue;  // all threads of a warp have to take part
             matrix_run(warp->threads);
         }
+        shared_checks_order_warp(asking->warp);
         struct gathered found = gather(warp, here, asking->operation);
         for (unsigned lane = 0; lane < warp->count; lane++)
             if (here >> lane & 1) finish(warp, lane, &found);

@@ -56,13 +56,14 @@ bool wrong_access_is_just_before_a_block(uint64_t address) {
 // -- observation -----------------------------------------------------------------------------------------------------
 
 static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
-    const struct kernel_site *site = &launch->sites[wrong->site];
+    bool is_known = wrong->site != NO_SITE;
+    struct kernel_site site = is_known ? launch->sites[wrong->site] : (struct kernel_site){0};
     struct logged_access logged = {.kernel = launch->kernel,
-                                   .instruction = launch->site_texts[wrong->site],
-                                   .line = site->source_line,
-                                   .ptx_line = site->line};
-    for (const struct kernel_file *file = launch->files; file->name; file++)
-        if (file->number == site->file) logged.file = file->name;
+                                   .instruction = is_known ? launch->site_texts[wrong->site] : NULL,
+                                   .line = site.source_line,
+                                   .ptx_line = site.line};
+    for (const struct kernel_file *file = launch->files; file && file->name; file++)
+        if (file->number == site.file) logged.file = file->name;
     memcpy(logged.block, wrong->block, sizeof logged.block);
     logged.thread[0] = wrong->thread % wrong->threads[0];
     logged.thread[1] = wrong->thread / wrong->threads[0] % wrong->threads[1];
@@ -94,6 +95,8 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
         seen.thing = block->thing;
     } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SHARED) {
         seen.other_bytes = wrong->shared_bytes;
+    } else if (wrong->seen == SEEN_KERNEL_RACE_IN_SHARED) {
+        seen.other_bytes = wrong->other_thread;
     }
     ledger_see_wrong(seen);
 }

@@ -19,6 +19,8 @@ struct checked_launch {
     uint64_t stream;  // its serial
 };
 
+enum { NO_SITE = 0x7fffffff };  // of what no instruction did
+
 struct wrong_access {
     enum seen seen;
     uint64_t address;  // in shared memory, where it was named there
@@ -27,6 +29,7 @@ struct wrong_access {
     uint32_t site, thread;  // of a block of `threads`
     uint32_t block[3], threads[3];
     uint32_t shared_bytes;
+    uint32_t other_thread;  // of a race
 };
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong);

@@ -1,0 +1,95 @@
+"""Threads of a block that meet in shared memory and at barriers: what is found, and what looks like it and is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.simulator.checked_kernels import Checked
+from tests.simulator.conftest import Start
+
+from quiesce.program_rules import BARRIERS_END, KERNELS_READ_WRITTEN, THREADS_ORDERED
+from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
+
+pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
+
+LAUNCH_FAILURE = 719
+MakeDevice = Callable[..., Checked]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("run")
+    with kernel_compiler(made):
+        yield made
+
+
+@pytest.fixture
+def device(start: Start, folder: Path) -> Iterator[MakeDevice]:
+    """A function that starts a machine whose kernels compute."""
+    yield lambda **options: Checked(start, folder, options)
+    for log in folder.glob("*.accesses"):
+        log.unlink()
+
+
+SHARED = ".shared .align 4 .b8 numbers[4096];\n"
+OWN = "mov.u32 %r2, numbers;\nmad.lo.u32 %r2, %r1, 4, %r2;\nmov.u32 %r5, %ntid.x;\nsub.u32 %r3, %r5, %r1;\n"
+MIRRORED = "sub.u32 %r3, %r3, 1;\nmov.u32 %r4, numbers;\nmad.lo.u32 %r4, %r3, 4, %r4;\n"
+WRITE, READ_OTHER, WRITE_OTHER = (
+    "st.shared.u32 [%r2], %r1;\n",
+    "ld.shared.u32 %r6, [%r4];\n",
+    "st.shared.u32 [%r4], %r1;\n",
+)
+BARRIER, WARP = "bar.sync 0;\n", "bar.warp.sync 0xFFFFFFFF;\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "body", "races"),
+    [
+        (64, WRITE + READ_OTHER, True),
+        (64, WRITE + BARRIER + READ_OTHER, False),
+        (64, WRITE + BARRIER + READ_OTHER + WRITE, True),
+        (64, WRITE + BARRIER + READ_OTHER + BARRIER + WRITE, False),
+        (64, WRITE + WRITE_OTHER, True),
+        (64, WRITE + BARRIER + WRITE_OTHER, False),
+        (64, "st.shared.u32 [numbers], 1;\n", False),
+        (64, "st.shared.u32 [numbers], %r1;\n", True),
+        (64, "atom.shared.add.u32 %r6, [numbers], 1;\n", False),
+        (32, WRITE + WARP + READ_OTHER, False),
+        (32, WRITE + READ_OTHER, True),
+        (64, WRITE + WARP + READ_OTHER, True),
+        (64, WRITE + "bar.red.popc.u32 %r7, 0, %p1;\n" + READ_OTHER, False),
+    ],
+)
+def test_threads_that_use_the_same_shared_memory(device: MakeDevice, block: int, body: str, races: bool) -> None:
+    given = device()
+    given.work(OWN + MIRRORED + "setp.eq.u32 %p1, %r1, 0;\n" + body, block=block, grid=2, before=SHARED)
+    assert set(given.rules()) - {KERNELS_READ_WRITTEN} == ({THREADS_ORDERED} if races else set())
+
+
+def test_a_race_names_both_threads(device: MakeDevice) -> None:
+    given = device()
+    given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER + WRITE, block=64, before=SHARED)
+    finding = next(each for each in given.findings() if each.rule == THREADS_ORDERED)
+    assert "which thread number 31 of the block uses without a barrier in between" in finding.observed
+    assert "in thread (32, 0, 0) of block (0, 0, 0)" in finding.observed
+
+
+def test_shared_memory_that_no_thread_of_the_block_wrote(device: MakeDevice) -> None:
+    given = device()
+    given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER, block=64, grid=3, before=SHARED)
+    assert given.rules() == []
+    given.work(OWN + MIRRORED + "@%p1 " + WRITE + BARRIER + READ_OTHER, block=64, before=SHARED)
+    (finding,) = given.findings()
+    assert finding.rule == KERNELS_READ_WRITTEN
+    assert "at byte 252 of shared memory, which no thread of the block has written" in finding.observed
+
+
+def test_threads_that_wait_for_each_other_for_ever(device: MakeDevice) -> None:
+    given = device()
+    body = "setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\n"
+    given.work(body, block=32, answer=LAUNCH_FAILURE)
+    (finding,) = given.findings()
+    assert finding.rule == BARRIERS_END
+    assert "kernel 'work', block (0, 0, 0): its threads wait for each other for ever" in finding.observed
