@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import signal
 import socket
@@ -27,6 +28,8 @@ from quiesce.kernels.toolkits import find_toolkit
 
 KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
 _KERNEL_SECONDS: Final = 300
+_MEMORY_BYTES: Final = 16 << 30
+"""A copy that wants more for one kernel ends, and not the whole machine."""
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 _CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
 
@@ -50,6 +53,7 @@ def serve(listening: socket.socket, cache: Path, run: Path) -> None:
 def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> NoReturn:
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _limit_memory()
         seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
         process, _, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -65,6 +69,12 @@ def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> No
         pass  # the client has ended, or is none
     finally:
         os._exit(0)
+
+
+def _limit_memory() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(_MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 
 
 def main(words: list[str]) -> None:

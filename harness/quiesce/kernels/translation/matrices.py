@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Operand, Register, Vector
 from quiesce.kernels.ptx.types import TYPES, Type, bits_type
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
 from quiesce.kernels.translation.forms import choose, not_executed, refuse, require
-from quiesce.kernels.translation.memory import access, space_of
+from quiesce.kernels.translation.memory import access, element_access, place_of, space_of
 
 LOAD, STORE, MULTIPLY = 80, 81, 82
 """The numbers of operations, which the runtime knows."""
@@ -138,13 +138,35 @@ def load_or_store(e: Emitter, i: Instruction) -> None:
     if not isinstance(address, Address) or len(elements) != count:
         raise not_executed(i)
     area = _area(e)
-    pointer = access(e, i, address, space_of(i), 16, "load" if loads else "store")
+    pointer = _row(e, i, address, count, "load" if loads else "store")
     e.emit(f"store i64 {e.define(f'ptrtoint ptr {pointer} to i64')}, ptr {area}, align 8")
     if not loads:
         _put(e, i, area, 16, elements, 32)
     _wait(e, LOAD if loads else STORE, area, count, int("trans" in i.modifiers), elements if loads else ())
     if loads:
         _take(e, i, e.byte_offset(_area(e), 16), elements, 32)
+
+
+def _row(e: Emitter, i: Instruction, address: Address, count: int, kind: Literal["load", "store"]) -> str:
+    """Return where the row of a thread is; of fewer than four matrices only some threads name one."""
+    space = space_of(i)
+    if count == _COUNTS["x4"] or not e.program.checks:
+        return access(e, i, address, space, 16, kind)
+    before, named, done = e.new_label(), e.new_label(), e.new_label()
+    any_ = place_of(e, i, address, space)
+    lane = e.define(f"and i32 {e.shape.linear(e)}, 31")
+    names = e.define(f"icmp ult i32 {lane}, {8 * count}")
+    e.emit(f"br label %{before}")
+    e.place(before)
+    e.emit(f"br i1 {names}, label %{named}, label %{done}")
+    e.place(named)
+    own = access(e, i, address, space, 16, kind)
+    last = e.new_label()
+    e.emit(f"br label %{last}")
+    e.place(last)
+    e.emit(f"br label %{done}")
+    e.place(done)
+    return e.define(f"phi ptr [{any_}, %{before}], [{own}, %{last}]")
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
@@ -252,7 +274,7 @@ def _wmma_move(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address")
     along = columns if choose(i, ("row", "col")) == "row" else rows
     by = e.cast(e.read(stride[0], TYPES["u32"]), 32, 64) if stride else str(along)
-    pointer = access(e, i, address, space_of(i), 16, "load" if loads else "store")
+    pointer = place_of(e, i, address, space_of(i))
     elements = _registers(i, fragment)
     _move_elements(e, i, elements, types[0], (rows, columns, by, pointer), loads)
 
@@ -283,6 +305,7 @@ def _move_elements(
             major, minor = (row, column) if "row" in i.modifiers else (column, row)
             index = e.define(f"add i64 {e.define(f'mul i64 {major}, {by}')}, {minor}")
             at = e.byte_offset(pointer, e.define(f"mul i64 {index}, {bits // 8}"))
+            at = element_access(e, i, at, space_of(i), bits // 8, "load" if loads else "store")
             if loads:
                 value = e.cast(e.define(f"load i{bits}, ptr {at}, align {min(bits // 8, 4)}"), bits, register_bits)
                 moved = e.define(f"shl i{register_bits} {value}, {bits * part}") if part else value

@@ -37,13 +37,19 @@ def space_of(i: Instruction) -> str:
 def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: AccessKind) -> str:
     """Return a pointer for an access to memory, and note where it is in the text."""
     if e.program.checks and space != "param":
-        return checked(e, i, lambda: _place(e, i, address, space), Access(space, bytes_, kind))
+        return checked(e, i, lambda: place_of(e, i, address, space), Access(space, bytes_, kind))
     if space not in ("param", "local"):
         e.program.add_site(i)
-    return _place(e, i, address, space)
+    return place_of(e, i, address, space)
 
 
-def _place(e: Emitter, i: Instruction, address: Address, space: str) -> str:
+def element_access(e: Emitter, i: Instruction, pointer: str, space: str, bytes_: int, kind: AccessKind) -> str:
+    """Return a pointer for an access to a place that was computed from an address."""
+    return checked(e, i, lambda: pointer, Access(space, bytes_, kind)) if e.program.checks else pointer
+
+
+def place_of(e: Emitter, i: Instruction, address: Address, space: str) -> str:
+    """Return a pointer to a place that is not accessed itself."""
     base = address.base
     if space == "shared":
         shared = e.shape.context(e, SHARED_BASE, "ptr")
