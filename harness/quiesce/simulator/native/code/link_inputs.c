@@ -14,10 +14,11 @@
 enum { MACHINE_CUDA = 190, MACHINE_AMDGPU = 224, INPUTS_MAX = 4096 };
 
 // Whether it begins like what the client says it is. Objects and libraries keep device code in sections of their own,
-// which may be compressed, as a fat binary's parts are.
+// which may be compressed, as a fat binary's parts are. Where kernels run, NVRTC gives PTX in place of a cubin.
 static enum status check(int kind, const char *content, size_t bytes) {
     size_t length = image_length(content, bytes);
     bool is_elf = !strncmp(content, ELFMAG, SELFMAG);
+    if (kind == LINK_CUBIN && settings.kernels && !is_elf && length) return OK;
     if (kind == LINK_CUBIN && (!is_elf || length > bytes || bytes < sizeof(Elf64_Ehdr))) return INVALID_IMAGE;
     return kind == LINK_PTX && (is_elf || !length) ? INVALID_PTX : OK;
 }
