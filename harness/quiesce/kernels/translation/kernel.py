@@ -21,7 +21,7 @@ from quiesce.kernels.translation.inlining import waits
 from quiesce.kernels.translation.liveness import liveness_of
 from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
-from quiesce.kernels.translation.waiting import Translated, translate_rounds, translate_waiting
+from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
 ABI_VERSION = 3
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
@@ -43,7 +43,7 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
     if suspends:
         translated = translate_waiting(program, function, tuned)
     elif tuned:
-        translated = translate_rounds(program, function)
+        translated = translate_rounds(program, function, lambda: _with_loop(program, function, USUAL))
     if translated is None:
         translated = Translated(_with_loop(program, function))
     lines = translated.lines
@@ -71,7 +71,7 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
 _PARAMETER_ALIGNMENT = 8
 
 
-def _with_loop(program: Program, function: Function) -> list[str]:
+def _with_loop(program: Program, function: Function, name: str = "quiesce_kernel_block") -> list[str]:
     shape = LoopShape(total_bytes(function.parameters))
     e = prepare(program, function, shape)
     memory = reserve_memory(e, function, None)
@@ -86,7 +86,7 @@ def _with_loop(program: Program, function: Function) -> list[str]:
         shape.context(e, BLOCK + 4 * axis, "i32")
     write_values_before(e, shape)
     return [
-        f"define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{",
+        f"define i32 @{name}(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{",
         "entry:",
         *memory,
         *e.stack_lines(),

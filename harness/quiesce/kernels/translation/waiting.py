@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +25,10 @@ from quiesce.kernels.translation.suspension import LINEAR, ThreadSuspension
 from quiesce.kernels.translation.together import DONE, Together, TogetherShape
 from quiesce.kernels.translation.uniformity import uniform_registers
 
+USUAL: Final = "quiesce_kernel_usual"
+"""The function for a block in which a stride is not what was guessed."""
+_INSTRUCTIONS_MAX: Final = 2_000
+"""A longer kernel is not compiled for all threads together: that would take seconds."""
 Loops = dict[tuple[int, int], int]
 
 
@@ -43,6 +48,7 @@ def translate_waiting(program: Program, function: Function, tuned: bool) -> Tran
     """Translate a kernel whose threads wait for each other; ``tuned``: also for all threads of a block together."""
     function, kept = inline_waiting_functions(program, function)
     flow, frames = flow_of(function, waits_for_some), _frames(function)
+    tuned = tuned and len(function.items) <= _INSTRUCTIONS_MAX
     is_plain = tuned and not kept and not _has_own_memory(function)
     loops = shared_loops(function, flow) if is_plain else {}
     lines, frame_bytes = _thread(program, function, frames, loops, kept, tuned)
@@ -50,10 +56,11 @@ def translate_waiting(program: Program, function: Function, tuned: bool) -> Tran
     return Translated([*lines, *together], frame_bytes, frames.bytes, frames.states)
 
 
-def translate_rounds(program: Program, function: Function) -> Translated | None:
+def translate_rounds(program: Program, function: Function, usual: Callable[[], list[str]]) -> Translated | None:
     """Translate a kernel whose threads never wait, but should do rounds of a loop together; None: there is none."""
     flow = flow_of(function, waits_for_some)
-    loops = {} if _has_own_memory(function) else shared_loops(function, flow)
+    is_long = len(function.items) > _INSTRUCTIONS_MAX
+    loops = {} if is_long or _has_own_memory(function) else shared_loops(function, flow)
     if not loops:
         return None
     frames, guesses = _frames(function), guess_strides(function)
@@ -61,7 +68,8 @@ def translate_rounds(program: Program, function: Function) -> Translated | None:
     together = _together(program, function, frames, loops, guesses)
     if not together:
         return None
-    return Translated([*lines, *together, *_block(guesses)], 0, frames.bytes, frames.states)
+    others = usual() if guesses else []
+    return Translated([*lines, *together, *others, *_block(guesses)], 0, frames.bytes, frames.states)
 
 
 def _has_own_memory(function: Function) -> bool:
@@ -146,7 +154,8 @@ def _block(guesses: Guesses) -> list[str]:
             f"br i1 %guess{number}.holds, label %guessed{number}, label %begin",
             f"guessed{number}:",
         ]
-    return [*lines, *_BLOCK_ENDS]
+    others = ["begin:", f"%others = call i32 @{USUAL}(ptr %context)", "ret i32 %others"] if guesses else []
+    return [*lines, *_BLOCK_ENDS[:-1], *others, "}"]
 
 
 _BLOCK_BEGINS: Final = f"""define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{
@@ -170,10 +179,6 @@ _BLOCK_ENDS: Final = f"""%together = call i32 @quiesce_kernel_together(ptr %cont
 br i1 %is.apart, label %apart, label %whole
 whole:
 ret i32 %together
-begin:
-%begin.bytes = shl i32 %threads, 2
-call void @llvm.memset.p0.i32(ptr %nexts, i8 0, i32 %begin.bytes, i1 false)
-br label %apart
 apart:
 br label %one
 one:

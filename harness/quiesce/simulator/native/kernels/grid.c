@@ -8,6 +8,7 @@
 #include "kernels/print.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
+#include "machine/mappings.h"
 
 enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
 
@@ -62,9 +63,15 @@ static struct block *block_in(const struct room *room) { return (struct block *)
 
 static size_t head_bytes(void) { return (sizeof(struct block) + 63) / 64 * 64; }
 
+// A vector is written to memory under a mask. Where no page is there yet, a write of nothing takes the processor long.
+static void touch(char *memory, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += PAGE_BYTES) *(volatile char *)(memory + at) = 0;
+}
+
 static bool make_room(void) {
     struct room *room = room_take(FIRST_OF_BLOCKS + running.made, running.threads_bytes, running.shared_bytes);
     if (!room) return false;
+    if (running.object->together) touch(room->memory, running.threads_bytes);
     memset(room->shared, 0, running.shared_bytes);
     running.rooms[running.made++] = room;
     return true;
