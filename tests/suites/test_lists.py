@@ -28,7 +28,7 @@ def test_an_outcome_counts_by_its_text(outcome: str, text: str, kind: str) -> No
 
 
 def test_a_star_stands_for_any_text() -> None:
-    suite = read_suite("cupy-kernels-14")
-    name = "tests/sorting_tests/test_sort.py::TestPartition_param_1_{external=False, length=%s}::test_partition_one_dim"
-    assert suite.kind(name % 20000, "failed", "") == "listed"
-    assert suite.kind(name % 10, "failed", "") == "failed"
+    suite = read_suite("cupy-kernels-12.3")
+    name = "tests/core_tests/test_raw.py::TestRaw_param_1_{backend='nvrtc', in_memory=True}::test_%s"
+    assert suite.kind(name % "dynamical_parallelism", "failed", "") == "listed"
+    assert suite.kind(name % "basic", "failed", "") == "failed"

@@ -17,6 +17,7 @@ from quiesce.kernels.translation.body import load_register_parameters, translate
 from quiesce.kernels.translation.checks import orders_by_other_means, site_texts
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
+from quiesce.kernels.translation.in_step import with_steps
 from quiesce.kernels.translation.inlining import waits
 from quiesce.kernels.translation.liveness import liveness_of
 from quiesce.kernels.translation.program import Program
@@ -38,6 +39,9 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
     program.judges_shared = checks and not orders_by_other_means(function)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
+    stepping = with_steps(function)
+    if stepping is not function:
+        function, tuned = stepping, False
     suspends = waits(program, function)
     translated = None
     if suspends:

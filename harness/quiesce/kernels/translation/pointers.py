@@ -42,7 +42,7 @@ def find_pointers(function: Function) -> frozenset[Register]:
         if register in found or not made_by or not all(_makes_pointer(each) for each in made_by):
             continue
         found.add(register)
-        wanted += [base for each in made_by if (base := _base(each, definitions)) is not None]
+        wanted += [base for each in made_by if (base := base_of(each, definitions)) is not None]
     return frozenset(found)
 
 
@@ -60,7 +60,7 @@ def _makes_pointer(i: Instruction) -> bool:
     return i.opcode in _MEMORY and i.types[-1:] != () and i.types[-1].bits == 64
 
 
-def _base(i: Instruction, definitions: dict[Register, list[Instruction]]) -> Register | None:
+def base_of(i: Instruction, definitions: dict[Register, list[Instruction]]) -> Register | None:
     """Return the register whose pointer an instruction moves or copies."""
     if _is_sum(i):
         return _addend(i, definitions)[0]

@@ -7,7 +7,9 @@ from typing import Final
 from quiesce.kernels.ptx.function import Function, Instruction, Label
 from quiesce.kernels.ptx.operands import Integer, Symbol
 
-SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep"})
+STEP: Final = "(step)"
+"""What ``in_step`` puts between instructions; no text has such an opcode."""
+SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep", STEP})
 _MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma"})
 """Opcodes at which a thread waits for others."""
 _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv"})

@@ -9,6 +9,7 @@ from quiesce.kernels.ptx.operands import Operand, Pair, Sink
 from quiesce.kernels.ptx.types import PREDICATE, TYPES, Type
 from quiesce.kernels.translation.emitter import Emitter, Suspension, WarpOperands
 from quiesce.kernels.translation.forms import choose, refuse, require, require_type
+from quiesce.kernels.translation.spinning import STEP
 
 _B32: Final = TYPES["b32"]
 _U32: Final = TYPES["u32"]
@@ -21,6 +22,7 @@ REDUCTION: Final = {"add": 40, "min": 41, "max": 42, "and": 43, "or": 44, "xor":
 SIGNED_REDUCTION: Final = {"min": 50, "max": 51}
 WARP_BARRIER: Final = 60
 YIELD: Final = 70
+STEPPING: Final = 71
 """The numbers of operations, which the runtime knows."""
 
 
@@ -128,6 +130,11 @@ def sleep(e: Emitter, i: Instruction) -> None:
     _wait(e, YIELD, WarpOperands())
 
 
+def step(e: Emitter, _: Instruction) -> None:
+    """Translate a step: the threads of the warp that are still before it have their turn."""
+    _wait(e, STEPPING, WarpOperands())
+
+
 def active_mask(e: Emitter, i: Instruction) -> None:
     """Translate ``activemask``: a thread is alone until it takes part in something that synchronises."""
     require(i, operands=1)
@@ -157,4 +164,5 @@ HANDLERS = {
     "nanosleep": sleep,
     "activemask": active_mask,
     "elect": elect,
+    STEP: step,
 }

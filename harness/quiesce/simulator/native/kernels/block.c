@@ -44,6 +44,10 @@ static int run_until_it_waits(struct block *block, struct kernel_thread *thread,
         if (operation < 0) return operation;
         if (operation == OPERATION_YIELD) return 0;  // it is ready, when the others had their turn
         *any = true;
+        if (operation == OPERATION_STEP) {
+            block->is_stepping = true;
+            return 0;
+        }
         if (!operation) {
             thread->status = THREAD_DONE;
             block->left--;
@@ -57,10 +61,23 @@ static int run_until_it_waits(struct block *block, struct kernel_thread *thread,
     }
 }
 
+// The first place at which threads of a warp may go on: states are numbered as their places are in the text.
+static uint32_t first_state(const struct warp *warp) {
+    uint32_t first = UINT32_MAX;
+    for (unsigned lane = 0; lane < warp->count; lane++) {
+        const struct kernel_thread *each = warp->threads[lane];
+        if (each->status == THREAD_READY && each->state < first) first = each->state;
+    }
+    return first;
+}
+
+// In a kernel whose threads are in step, only those at the first place go on. So they meet again after a branch.
 static int run_warp(struct block *block, struct warp *warp, bool *any, bool *looks) {
     do {
+        uint32_t first = first_state(warp);
         for (unsigned lane = 0; lane < warp->count; lane++) {
             if (warp->threads[lane]->status != THREAD_READY) continue;
+            if (block->is_stepping && warp->threads[lane]->state != first) continue;
             int end = run_until_it_waits(block, warp->threads[lane], any);
             if (end) return end;
             *looks = true;
@@ -83,7 +100,7 @@ static int run_warps(struct block *block, bool *any, bool *looks) {
 void block_open(struct block *block, const struct object *object, char *memory) {
     block->object = object;
     block->memory = memory;
-    block->has_threads = false;
+    block->has_threads = block->is_stepping = false;
     block->context.frames = block_frames(object, block->context.block, memory);
     barriers_open(&block->barriers);
 }

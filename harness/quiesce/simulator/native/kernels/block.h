@@ -14,6 +14,7 @@ struct block {
     struct kernel_thread *threads[BLOCK_THREADS_MAX];
     char *memory;
     bool has_threads;  // else it has not begun, or all of its threads ran together
+    bool is_stepping;  // its kernel takes the threads of a warp to be in step
     unsigned count, left;
     struct barriers barriers;
 };
