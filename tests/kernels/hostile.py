@@ -149,12 +149,12 @@ _MUTATIONS: Final[tuple[_Mutation, ...]] = (
 )
 
 
-def is_compiled(text: str, tuned: bool = False) -> bool:
+def is_compiled(text: str, tuned: bool = False, checks: bool = False) -> bool:
     """Say whether a text becomes an object. Anything but that and a refusal is raised."""
     try:
         module = Module(text)
         entry = module.entries[0] if module.entries else "k"
-        translated = translate_kernel(module, entry, tuned)
+        translated = translate_kernel(module, entry, tuned, checks)
     except RefusedKernel:
         return False
     return compile_text(translated).startswith(b"\x7fELF")
@@ -175,7 +175,7 @@ def main(seed: int, count: int) -> int:
         text = mutated(generator, generator.choice(kernels))
         try:
             signal.alarm(TEXT_SECONDS)
-            compiled += is_compiled(text, tuned=number % 2 == 1)
+            compiled += is_compiled(text, tuned=number % 2 == 1, checks=number % 3 == 1)
         except (Exception, RecursionError) as error:  # whatever it is: it is no refusal by name
             wrong += 1
             sys.stdout.write(f"text {number}: {type(error).__name__}: {str(error)[:200]}\n")

@@ -42,3 +42,15 @@ def test_forms_that_are_refused_by_name(line: str) -> None:
     opcode = re.split(r"[\s;]", line)[0]
     assert any(word in str(refused.value) for word in (opcode, opcode.partition(".")[0]))
     assert refused.value.line
+
+
+def test_forms_with_fewer_or_more_operands_are_refused_or_translated() -> None:
+    for line in EXECUTED:
+        opcode, _, operands = line.rstrip(";").partition(" ")
+        words = [each for each in re.split(r",\s*(?![^\[{(]*[\]})])", operands) if each]
+        for count in range(len(words) + 2):
+            changed = f"{opcode} {', '.join([*words, '%r1'][:count])};"
+            try:
+                translate_kernel(Module(with_registers(changed)), "k")
+            except RefusedKernel:
+                continue

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
-from tests.kernels.hostile import is_compiled, originals
+from tests.kernels.hostile import TEXT_SECONDS, is_compiled, originals
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.module import Module
@@ -56,3 +57,17 @@ def test_the_kernels_that_are_changed_are_whole() -> None:
 def test_texts_that_are_no_modules(text: str) -> None:
     with pytest.raises(RefusedKernel):
         translate_kernel(Module(text), "k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/*" * 100_000, "{}" * 100_000, "{" + "/" * 200_000 + "\n}", "{" + '// "' * 50_000 + "}", "a /" * 100_000 + ";"],
+    ids=["comments", "braces", "slashes", "texts", "words"],
+)
+def test_long_texts_take_no_time(text: str) -> None:
+    started = time.process_time()
+    with pytest.raises(RefusedKernel):
+        translate_kernel(Module(f".visible .entry k()\n{{ {text}"), "k")
+    with pytest.raises(RefusedKernel):
+        translate_kernel(Module(text), "k")
+    assert time.process_time() - started < TEXT_SECONDS

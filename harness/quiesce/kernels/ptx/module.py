@@ -12,12 +12,13 @@ from quiesce.kernels.ptx.declarations import LINKAGE, Parameter, Variable, parse
 from quiesce.kernels.ptx.device_runtime import DEVICE_RUNTIME, PREFIX
 from quiesce.kernels.ptx.tokens import END, Lines, Tokens
 
-_TOP: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{;]', re.DOTALL)
-_BRACES: Final = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|[{}]', re.DOTALL)
-_HIDDEN_BRACE: Final = re.compile(r'//[^{}\n]*[{}]|/\*|"[^"{}\n]*[{}]')
+_TOP: Final = re.compile(r'//[^\n]*|/\*(?:.*?\*/|.*\Z)|"(?:[^"\\\n]|\\.)*"|[{;]', re.DOTALL)
+_BRACES: Final = re.compile(r'//[^\n]*|/\*(?:.*?\*/|.*\Z)|"(?:[^"\\\n]|\\.)*"|[{}]', re.DOTALL)
+_HIDDEN_BRACE: Final = re.compile(r'//[^{}\n]{0,200}[{}]|//[^{}\n]{201}|/\*|"[^"{}\n]{0,200}[{}]|"[^"{}\n]{201}')
+"""Longer comments and texts may have a brace too. Without the bound, a text could make this take for ever."""
 _FUNCTION: Final = re.compile(r"\.(?:entry|func)\b")
 _VARIABLE: Final = re.compile(r"\.(?:global|const|shared|tex)\b")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
 _NAME: Final = re.compile(r"\.(entry|func)\b\s*(?:\([^)]*\)\s*)?(?:\.\w+\s+)*([\w$%]+)")
 _VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
 _FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
@@ -137,21 +138,21 @@ class Module:
     def _statements(self) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
         """Yield the start and the end of each header, and the inside of the braces that follow it."""
         text = self.text
-        start = at = 0
+        start = at = looked = 0
         while found := _TOP.search(text, at):
             at = found.end()
             mark = found[0]
             if mark == ";":
                 yield start, at, None
-                start = at
+                start = looked = at
             elif mark == "{":
                 end = self._closing_brace(at)
-                if _FUNCTION.search(text, start, found.start()):
+                if _FUNCTION.search(text, looked, found.start()):
                     yield start, found.start(), (at, end)
                     start = end + 1
-                elif _is_section(text[start : found.start()]):
+                elif text.find(".section", looked, found.start()) >= 0:
                     start = end + 1
-                at = end + 1
+                at = looked = end + 1
 
     def _closing_brace(self, at: int) -> int:
         """Return where a brace closes; comments and strings are looked at only if one has a brace in it."""
@@ -194,10 +195,6 @@ class Module:
             self._twice.add(found[2])
         if known is None or known.body is None:
             self.functions[found[2]] = FunctionText(found[2], found[1] == "entry", (start, end), body)
-
-
-def _is_section(header: str) -> bool:
-    return ".section" in header
 
 
 def _parse_variable_statement(tokens: Tokens) -> tuple[Variable, ...]:

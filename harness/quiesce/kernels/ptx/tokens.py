@@ -9,7 +9,7 @@ from typing import Final
 from quiesce.errors import RefusedKernel
 
 _WORD: Final = re.compile(
-    r"""(?:\s+|//[^\n]*|/\*.*?\*/)*          # what is between words
+    r"""(?:\s+|//[^\n]*|/\*(?:.*?\*/|.*\Z))*  # what is between words
     (
       \.(?:loc|file)\b[^\n;]*               # a directive that ends with its line
     | "(?:[^"\\\n]|\\.)*"

@@ -39,6 +39,8 @@ def add_or_subtract(e: Emitter, i: Instruction) -> None:
 
 def product(e: Emitter, i: Instruction) -> tuple[str, Type]:
     """Return the product of the first two sources, and its type: ``.wide`` has twice the bits."""
+    if len(i.operands) < 3:
+        raise refuse(i, f"'{i.opcode}' has {len(i.operands)} operands")
     type_ = require_type(i, INTEGERS)
     form = choose(i, ("lo", "hi", "wide"))
     first, second = e.read_all(i.operands[1:3], type_)

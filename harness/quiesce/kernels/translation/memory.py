@@ -167,6 +167,8 @@ def ignore_hint(e: Emitter, i: Instruction) -> None:
 
 def create_policy(e: Emitter, i: Instruction) -> None:
     """Translate ``createpolicy``: a number that nothing here looks at."""
+    if not 2 <= len(i.operands) <= 4:
+        raise refuse(i, f"'{i.opcode}' has {len(i.operands)} operands")
     e.write(i.operands[0], "0", TYPES["b64"])
 
 
