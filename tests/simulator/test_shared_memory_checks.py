@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
 
-from quiesce.program_rules import BARRIERS_END, KERNELS_READ_WRITTEN, THREADS_ORDERED
+from quiesce.program_rules import BARRIERS_END, THREADS_ORDERED
 from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -65,7 +65,7 @@ BARRIER, WARP = "bar.sync 0;\n", "bar.warp.sync 0xFFFFFFFF;\n"
 def test_threads_that_use_the_same_shared_memory(device: MakeDevice, block: int, body: str, races: bool) -> None:
     given = device()
     given.work(OWN + MIRRORED + "setp.eq.u32 %p1, %r1, 0;\n" + body, block=block, grid=2, before=SHARED)
-    assert set(given.rules()) - {KERNELS_READ_WRITTEN} == ({THREADS_ORDERED} if races else set())
+    assert set(given.rules()) == ({THREADS_ORDERED} if races else set())
 
 
 def test_a_race_names_both_threads(device: MakeDevice) -> None:
@@ -74,16 +74,6 @@ def test_a_race_names_both_threads(device: MakeDevice) -> None:
     finding = next(each for each in given.findings() if each.rule == THREADS_ORDERED)
     assert "which thread number 31 of the block uses without a barrier in between" in finding.observed
     assert "in thread (32, 0, 0) of block (0, 0, 0)" in finding.observed
-
-
-def test_shared_memory_that_no_thread_of_the_block_wrote(device: MakeDevice) -> None:
-    given = device()
-    given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER, block=64, grid=3, before=SHARED)
-    assert given.rules() == []
-    given.work(OWN + MIRRORED + "@%p1 " + WRITE + BARRIER + READ_OTHER, block=64, before=SHARED)
-    (finding,) = given.findings()
-    assert finding.rule == KERNELS_READ_WRITTEN
-    assert "at byte 252 of shared memory, which no thread of the block has written" in finding.observed
 
 
 def test_threads_that_wait_for_each_other_for_ever(device: MakeDevice) -> None:

@@ -34,7 +34,7 @@ class _Rule:
     expected: str
 
 
-_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_READ_UNWRITTEN_SHARED, Seen.KERNEL_RACE_IN_SHARED)
+_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_RACE_IN_SHARED)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
@@ -50,7 +50,6 @@ _RULES: Final = {
     ),
     Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_READ_UNWRITTEN_SHARED: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
     Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, "a barrier between the accesses of the two threads"),
     Seen.KERNEL_WAITS_FOR_EVER: _Rule(
         BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
@@ -114,8 +113,6 @@ def _miss(record: Record) -> str:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
             return ", which nobody has written"
-        case Seen.KERNEL_READ_UNWRITTEN_SHARED:
-            return ", which no thread of the block has written"
         case Seen.KERNEL_RACE_IN_SHARED:
             return f", which thread number {record.other_bytes} of the block uses without a barrier in between"
         case Seen.KERNEL_OUTSIDE_SHARED:

@@ -16,16 +16,14 @@ struct touch {
 
 static struct byte {
     struct touch written, read[2];
-    uint32_t block;  // that wrote it, by the number of its beginning
 } bytes[BYTES_MAX];
 
 // Of a word whose bytes were always used together, its first byte says what is known of all four.
 enum { WORD_BYTES = 4 };
 static bool is_split[BYTES_MAX / WORD_BYTES], any_split;
 
-static uint32_t moment, first_moment;  // barriers so far; those before the block do not count
+static uint32_t moment;  // barriers and beginnings of blocks so far
 static uint32_t warp_moments[WARPS_MAX];
-static uint32_t block;
 static uint64_t base;
 static uint32_t block_index[3];
 static bool is_new;
@@ -71,8 +69,7 @@ static void follow_blocks(const struct kernel_context *context) {
     is_new = false;
     base = context->shared_base;
     memcpy(block_index, context->block_index, sizeof block_index);
-    first_moment = ++moment;
-    block++;
+    moment++;
 }
 
 static bool is_unordered(const struct touch *touch, uint32_t thread) {
@@ -121,13 +118,12 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
     follow_blocks(context);
     settle();
     if (offset >= context->shared_bytes || size > context->shared_bytes - offset || offset + size > BYTES_MAX) return;
-    bool races = false, overwrites = false, is_written = false;
+    bool races = false, overwrites = false;
     uint32_t other = 0;
     if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
     for (uint64_t at = offset, step; at < offset + size; at += step) {
         struct byte *byte = &bytes[at];
         step = at % WORD_BYTES || is_split[at / WORD_BYTES] ? 1 : WORD_BYTES;
-        is_written |= byte->block == block;
         if (kind <= STORES && is_unordered(&byte->written, thread)) {
             races |= kind == LOADS;
             overwrites |= kind == STORES;
@@ -140,14 +136,9 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
             }
         if (kind == LOADS) note_read(byte, thread);
         if (kind == STORES) touch(&byte->written, thread);
-        if (kind != LOADS) byte->block = block;
     }
     struct wrong_access wrong = describe(context, offset, size, kind != LOADS, site, thread);
     wrong.other_thread = other;
-    if (kind == LOADS && !is_written) {
-        wrong.seen = SEEN_KERNEL_READ_UNWRITTEN_SHARED;
-        checks_see(&wrong);
-    }
     wrong.seen = SEEN_KERNEL_RACE_IN_SHARED;
     if (races) {
         checks_see(&wrong);

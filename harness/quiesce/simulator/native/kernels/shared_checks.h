@@ -1,4 +1,4 @@
-// Races of the threads of a block in shared memory, and reads of what no thread of the block wrote there.
+// Races of the threads of a block in shared memory.
 //
 // For each byte the last write and two reads by different threads are known. Two accesses of different threads, one of
 // them a write, race, unless a barrier of the block lies between them, or, of threads of one warp, something that the

@@ -81,7 +81,6 @@ enum seen {
     SEEN_KERNEL_NO_MEMORY,     // no memory of a device is there
     SEEN_KERNEL_OTHER_DEVICE,  // the memory is that of a device to which this one has no access
     SEEN_KERNEL_READ_ONLY,     // a write to memory that may only be read
-    SEEN_KERNEL_READ_UNWRITTEN_SHARED,
     SEEN_KERNEL_RACE_IN_SHARED,  // other_bytes: the other thread, by its number in the block
     SEEN_KERNEL_WAITS_FOR_EVER,  // threads of a block wait for each other
 };
