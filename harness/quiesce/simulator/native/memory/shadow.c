@@ -47,6 +47,17 @@ void shadows_close(void) {
 
 void *shadow_of(unsigned device) { return shadows[device]; }
 
+bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
+    *first = end;
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        uint64_t from = (uint64_t)shadows[i];
+        if (!from || from < start || from >= *first) continue;
+        *first = from;
+        *behind = from + whole_bytes();
+    }
+    return *first < end;
+}
+
 static void set_part(unsigned char *byte, unsigned from, unsigned to, bool value) {
     unsigned char mask = (unsigned char)((0xffu << from) & (0xffu >> (8 - to)));
     *byte = value ? *byte | mask : *byte & (unsigned char)~mask;

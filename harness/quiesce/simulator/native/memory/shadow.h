@@ -21,6 +21,9 @@ bool shadows_open(void);  // false: there are no addresses for them
 void shadows_close(void);
 void *shadow_of(unsigned device);  // NULL: none is kept
 
+// Where the bits within a range of addresses lie first; false: none do. They are terabytes, of which hardly any exist.
+bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind);
+
 // Bytes were written, by whoever may; or are no longer anybody's.
 void shadow_write(uint64_t address, uint64_t size_bytes);
 void shadow_forget(uint64_t address, uint64_t size_bytes);

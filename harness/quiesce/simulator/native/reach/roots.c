@@ -10,6 +10,7 @@
 #include "ledger/ledger.h"
 #include "machine/mappings.h"
 #include "memory/places.h"
+#include "memory/shadow.h"
 #include "order/work_store.h"
 #include "reach/exit_frames.h"
 #include "reach/heap_blocks.h"
@@ -193,6 +194,9 @@ static void sort_out(uint64_t start, uint64_t end) {
 static void sort_out_mapping(uint64_t start, uint64_t end) {
     claimed = start;
     mapping_end = end;
+    // to ask which of so many pages exist would take seconds
+    for (uint64_t first, behind; shadow_within(start, end, &first, &behind); start = behind)
+        mappings_touched(start, first, sort_out);
     mappings_touched(start, end, sort_out);
 }
 
