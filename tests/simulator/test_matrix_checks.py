@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
-from tests.simulator.test_kernel_checks import Checked, MakeDevice
+from tests.simulator.test_kernel_checks import MakeDevice
 
 from quiesce.program_rules import KERNELS_INSIDE
 from quiesce.simulator.kernel_compiler import kernels_can_run
