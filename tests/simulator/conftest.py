@@ -166,3 +166,13 @@ def device(start: Start, folder: Path) -> Callable[..., Any]:
     from tests.simulator.kernel_programs import Device
 
     return lambda **options: Device(start("cuda:12", kernels=1, folder=str(folder), **options))
+
+
+@pytest.fixture
+def checked(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
+    """A function that starts a machine whose kernels compute, and are judged."""
+    from tests.simulator.checked_kernels import Checked
+
+    yield lambda **options: Checked(start, folder, options)
+    for log in folder.glob("*.accesses"):
+        log.unlink()

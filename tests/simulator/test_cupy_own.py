@@ -10,15 +10,15 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
 import pytest
+from tests.suites.sources import unpack_tests
 
 from quiesce.simulator.kernel_compiler import kernels_can_run
 
@@ -68,29 +68,7 @@ def own() -> OwnTests:
 @pytest.fixture(scope="module")
 def sources(own: OwnTests, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds the release's tests, as its source distribution has them."""
-    folder = tmp_path_factory.mktemp("sources")
-    # pip asks a source distribution for its metadata, which CuPy's refuses where there is no CUDA, except for this.
-    environment = {**os.environ, "READTHEDOCS": "True"}
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "cupy", own.source]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{own.source} cannot be downloaded, so its tests cannot run:\n{done.stderr}"
-    (archive,) = folder.glob("cupy-*.tar.gz")
-    with tarfile.open(archive) as opened:
-        for member in filter(_is_wanted, opened):
-            content = opened.extractfile(member)
-            assert content is not None
-            target = folder / member.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.read())
-    return folder / archive.name.removesuffix(".tar.gz")
-
-
-def _is_wanted(member: tarfile.TarInfo) -> bool:
-    """Whether it is one of the tests, or says how pytest runs them."""
-    _, *parts = PurePosixPath(member.name).parts
-    return (
-        member.isfile() and ".." not in parts and (parts[0] == "tests" or parts in (["setup.cfg"], ["pyproject.toml"]))
-    )
+    return unpack_tests(own.source, tmp_path_factory.mktemp("sources"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.simulator.checked_kernels import Checked
-from tests.simulator.conftest import Start
 from tests.simulator.kernel_programs import entry
 
 from quiesce.program_rules import (
@@ -22,7 +21,7 @@ from quiesce.program_rules import (
     KERNELS_READ_WRITTEN,
 )
 from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
+from quiesce.simulator.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -30,24 +29,7 @@ ILLEGAL_ADDRESS, MISALIGNED = 700, 716
 READ_WRITE, READ = 3, 1
 GRANULE = 2 << 20
 
-
 MakeDevice = Callable[..., Checked]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("run")
-    with kernel_compiler(made):
-        yield made
-
-
-@pytest.fixture
-def device(start: Start, folder: Path) -> Iterator[MakeDevice]:
-    """A function that starts a machine whose kernels compute."""
-    yield lambda **options: Checked(start, folder, options)
-    for log in folder.glob("*.accesses"):
-        log.unlink()
-
 
 LOAD = "ld.global.u32 %r2, [%rd1{}];"
 STORE = "st.global.u32 [%rd1{}], 7;"
@@ -66,8 +48,8 @@ NO_BYTES = "{ .shared .align 16 .b8 room[16]; cp.async.ca.shared.global [room], 
         ("+-4", "4 bytes before the start of a device block of 400 bytes"),
     ],
 )
-def test_accesses_outside_a_block(device: MakeDevice, body: str, offset: str, where: str) -> None:
-    given = device()
+def test_accesses_outside_a_block(checked: MakeDevice, body: str, offset: str, where: str) -> None:
+    given = checked()
     words = given.words(*range(100))
     given.work(body.format("+396"), words)
     given.work(body.format(""), words)
@@ -80,8 +62,8 @@ def test_accesses_outside_a_block(device: MakeDevice, body: str, offset: str, wh
     assert [site.role for site in finding.call_sites] == ["allocated by", "launched by"]
 
 
-def test_an_access_that_begins_inside_and_ends_outside(device: MakeDevice) -> None:
-    given = device()
+def test_an_access_that_begins_inside_and_ends_outside(checked: MakeDevice) -> None:
+    given = checked()
     words = given.words(*range(3))
     given.work("ld.global.v2.u32 {%r2, %r3}, [%rd1];", words)
     assert given.rules() == []
@@ -90,8 +72,8 @@ def test_an_access_that_begins_inside_and_ends_outside(device: MakeDevice) -> No
     assert "of which 4 bytes lie after the end of a device block of 12 bytes" in finding.observed
 
 
-def test_a_finding_names_kernel_thread_and_line(device: MakeDevice) -> None:
-    given = device()
+def test_a_finding_names_kernel_thread_and_line(checked: MakeDevice) -> None:
+    given = checked()
     words = given.words(*range(70))
     body = (
         ".loc 1 7 3\nmov.u32 %r2, %ctaid.x;\nmad.lo.u32 %r2, %r2, 64, %r1;\nmul.wide.u32 %rd2, %r2, 4;\n"
@@ -105,23 +87,23 @@ def test_a_finding_names_kernel_thread_and_line(device: MakeDevice) -> None:
     assert given.read(words, 70) == list(range(70)), "wrong stores change nothing"
 
 
-def test_without_lines_of_the_source_it_names_the_instruction(device: MakeDevice) -> None:
-    given = device()
+def test_without_lines_of_the_source_it_names_the_instruction(checked: MakeDevice) -> None:
+    given = checked()
     given.work(LOAD.format("+4"), given.words(1))
     (finding,) = given.findings()
     assert "at 'ld.global.u32 %r2, [%rd1+4]' (line 12 of its PTX)" in finding.observed
 
 
-def test_a_wrong_load_gives_zero(device: MakeDevice) -> None:
-    given = device()
+def test_a_wrong_load_gives_zero(checked: MakeDevice) -> None:
+    given = checked()
     words = given.words(5, 6)
     given.work("ld.global.u32 %r2, [%rd1+8];\nst.global.u32 [%rd1], %r2;", words)
     assert given.read(words, 2) == [0, 6]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
-def test_memory_that_was_freed(device: MakeDevice, schedule: str) -> None:
-    given = device(schedule=schedule)
+def test_memory_that_was_freed(checked: MakeDevice, schedule: str) -> None:
+    given = checked(schedule=schedule)
     words = given.words(*range(16))
     given.work(LOAD.format(""), words)
     given.client.ok("Free", words)
@@ -134,8 +116,8 @@ def test_memory_that_was_freed(device: MakeDevice, schedule: str) -> None:
     assert [site.role for site in finding.call_sites] == ["allocated by", "freed by", "launched by"]
 
 
-def test_memory_is_freed_when_its_stream_comes_to_the_free(device: MakeDevice) -> None:
-    given = device(schedule="lazy")
+def test_memory_is_freed_when_its_stream_comes_to_the_free(checked: MakeDevice) -> None:
+    given = checked(schedule="lazy")
     stream = given.client.make("StreamCreate")
     address = given.client.make("MallocAsync", 64, ctypes.c_void_p(stream))
     given.work(STORE.format("") + LOAD.format(""), address, stream=stream)
@@ -148,8 +130,8 @@ def test_memory_is_freed_when_its_stream_comes_to_the_free(device: MakeDevice) -
 
 
 @pytest.mark.parametrize(("bytes_", "type_"), [(2, "u16"), (4, "u32"), (8, "u64")])
-def test_misaligned_addresses(device: MakeDevice, bytes_: int, type_: str) -> None:
-    given = device()
+def test_misaligned_addresses(checked: MakeDevice, bytes_: int, type_: str) -> None:
+    given = checked()
     words = given.words(*range(16))
     register = "%rd3" if bytes_ == 8 else "%r2"
     body = f"ld.global.{type_} {register}, [%rd1+{{}}];"
@@ -164,8 +146,8 @@ def test_misaligned_addresses(device: MakeDevice, bytes_: int, type_: str) -> No
 # -- what was written -------------------------------------------------------------------------------------------------
 
 
-def test_reads_of_what_nobody_wrote(device: MakeDevice) -> None:
-    given = device()
+def test_reads_of_what_nobody_wrote(checked: MakeDevice) -> None:
+    given = checked()
     address = given.client.make("Malloc", 64)
     given.work(LOAD.format("+16"), address)
     (finding,) = given.findings()
@@ -174,8 +156,8 @@ def test_reads_of_what_nobody_wrote(device: MakeDevice) -> None:
 
 
 @pytest.mark.parametrize("writer", ["copy", "fill", "kernel", "byte", "managed", "pinned"])
-def test_reads_of_what_somebody_wrote(device: MakeDevice, writer: str) -> None:
-    given = device()
+def test_reads_of_what_somebody_wrote(checked: MakeDevice, writer: str) -> None:
+    given = checked()
     if writer == "managed":
         address = given.client.make("MallocManaged", 64, 1)
     elif writer == "pinned":
@@ -195,8 +177,8 @@ def test_reads_of_what_somebody_wrote(device: MakeDevice, writer: str) -> None:
     assert given.rules() == []
 
 
-def test_a_block_that_lies_where_another_one_did_is_not_written(device: MakeDevice) -> None:
-    given = device(recycle="eager")
+def test_a_block_that_lies_where_another_one_did_is_not_written(checked: MakeDevice) -> None:
+    given = checked(recycle="eager")
     words = given.words(*range(16))
     given.client.ok("Free", words)
     assert given.client.make("Malloc", 64) == words
@@ -204,8 +186,8 @@ def test_a_block_that_lies_where_another_one_did_is_not_written(device: MakeDevi
     assert given.rules() == [KERNELS_READ_WRITTEN]
 
 
-def test_what_a_kernel_that_is_not_executed_should_have_written(device: MakeDevice) -> None:
-    given = device()
+def test_what_a_kernel_that_is_not_executed_should_have_written(checked: MakeDevice) -> None:
+    given = checked()
     address = given.client.make("Malloc", 64)
     given.ok(given.kernel(entry("strange", "", "frobnicate.u32 %r1, %r2;"), "strange"), 1, 1)
     given.work(LOAD.format(""), address)
@@ -215,8 +197,8 @@ def test_what_a_kernel_that_is_not_executed_should_have_written(device: MakeDevi
 # -- other memory -----------------------------------------------------------------------------------------------------
 
 
-def test_memory_of_the_host(device: MakeDevice) -> None:
-    given = device()
+def test_memory_of_the_host(checked: MakeDevice) -> None:
+    given = checked()
     host = ctypes.create_string_buffer(8192)
     page = -(-ctypes.addressof(host) // 4096) * 4096
     given.client.ok("HostRegister", page, 4096, 0)
@@ -230,15 +212,15 @@ def test_memory_of_the_host(device: MakeDevice) -> None:
 
 
 @pytest.mark.parametrize("address", [0, 8, 0xDDDDDDDDDDDDDDD8, 0x00007FFFFFFFFFF8, 0xFFFFFFFFFFFFFFF8])
-def test_addresses_where_no_memory_is(device: MakeDevice, address: int) -> None:
-    given = device()
+def test_addresses_where_no_memory_is(checked: MakeDevice, address: int) -> None:
+    given = checked()
     given.work(LOAD.format(""), address)
     given.work(STORE.format(""), address)
     assert given.rules() == [KERNELS_OWN_DEVICE] * 2
 
 
-def test_memory_of_another_device(device: MakeDevice) -> None:
-    given = device(devices=2)
+def test_memory_of_another_device(checked: MakeDevice) -> None:
+    given = checked(devices=2)
     words = given.words(*range(4))
     given.client.ok("SetDevice", 1)
     given.work(LOAD.format(""), words)
@@ -250,8 +232,8 @@ def test_memory_of_another_device(device: MakeDevice) -> None:
     assert len(given.findings()) == 1
 
 
-def test_mapped_memory_and_its_rights(device: MakeDevice) -> None:
-    given = device()
+def test_mapped_memory_and_its_rights(checked: MakeDevice) -> None:
+    given = checked()
     driver, address, handle = given.driver, ctypes.c_uint64(), ctypes.c_uint64()
     properties = (ctypes.c_int * 8)(1, 0, 1, 0)
     assert driver.cuMemAddressReserve(ctypes.byref(address), ctypes.c_size_t(2 * GRANULE), 0, 0, 0) == 0
@@ -276,8 +258,8 @@ def test_mapped_memory_and_its_rights(device: MakeDevice) -> None:
 # -- shared and local memory ------------------------------------------------------------------------------------------
 
 
-def test_shared_memory(device: MakeDevice) -> None:
-    given = device()
+def test_shared_memory(checked: MakeDevice) -> None:
+    given = checked()
     before = ".shared .align 4 .b8 numbers[128];\n"
     body = "mov.u32 %r2, numbers;\nmad.lo.u32 %r2, %r1, 4, %r2;\nst.shared.u32 [%r2{}], %r1;"
     given.work(body.format(""), block=32, before=before)
@@ -288,8 +270,8 @@ def test_shared_memory(device: MakeDevice) -> None:
     assert "at byte 128 of shared memory, of which a block has 128 bytes, in thread (31, 0, 0)" in finding.observed
 
 
-def test_shared_memory_by_generic_addresses(device: MakeDevice) -> None:
-    given = device()
+def test_shared_memory_by_generic_addresses(checked: MakeDevice) -> None:
+    given = checked()
     before = ".shared .align 4 .b8 numbers[128];\n"
     body = "mov.u64 %rd1, numbers;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], 5;\nld.u32 %r2, [%rd1+124];"
     given.work(body, before=before)
@@ -297,8 +279,8 @@ def test_shared_memory_by_generic_addresses(device: MakeDevice) -> None:
 
 
 @pytest.mark.parametrize("waits", ["", "bar.sync 0;\n"])
-def test_local_memory(device: MakeDevice, waits: str) -> None:
-    given = device()
+def test_local_memory(checked: MakeDevice, waits: str) -> None:
+    given = checked()
     body = (
         f".local .align 8 .b8 own[64];\n{waits}mov.u64 %rd1, own;\nst.local.u32 [%rd1], 5;\n"
         "ld.local.u32 %r2, [%rd1+60];\ncvta.local.u64 %rd2, %rd1;\nst.u32 [%rd2+8], 5;\n"
@@ -309,8 +291,8 @@ def test_local_memory(device: MakeDevice, waits: str) -> None:
     assert given.rules() == [KERNELS_INSIDE_LOCAL]
 
 
-def test_memory_that_a_kernel_allocated(device: MakeDevice) -> None:
-    given = device()
+def test_memory_that_a_kernel_allocated(checked: MakeDevice) -> None:
+    given = checked()
     before = ".extern .func (.param .b64 result) malloc(.param .b64 bytes);\n"
     body = (
         "{ .param .b64 a; .param .b64 b; st.param.b64 [a], 16; call.uni (b), malloc, (a); ld.param.b64 %rd1, [b]; }\n"
@@ -325,9 +307,9 @@ def test_memory_that_a_kernel_allocated(device: MakeDevice) -> None:
 
 @pytest.mark.parametrize(("offset", "status"), [("+400", ILLEGAL_ADDRESS), ("+2", MISALIGNED)])
 def test_a_wrong_access_breaks_the_device_where_that_is_asked_for(
-    device: MakeDevice, offset: str, status: int, capfd: pytest.CaptureFixture[str]
+    checked: MakeDevice, offset: str, status: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    given = device(stop=1)
+    given = checked(stop=1)
     words = given.words(*range(100))
     given.work(LOAD.format("+4"), words)
     given.client.ok("DeviceSynchronize")

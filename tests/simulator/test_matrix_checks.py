@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from tests.simulator.checked_kernels import Checked
-from tests.simulator.conftest import Start
 from tests.simulator.test_kernel_checks import MakeDevice
 
 from quiesce.program_rules import KERNELS_INSIDE
@@ -21,14 +16,6 @@ ROWS = (
     "@%p1 mov.u32 %r2, 0x7FFFFFF0;\n{}\nbar.sync 0;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r3}}, [%r2];\n"
     "mad.wide.u32 %rd2, %r1, 4, %rd1;\nst.global.u32 [%rd2], %r3;"
 )
-
-
-@pytest.fixture
-def checked(start: Start, folder: Path) -> Iterator[MakeDevice]:
-    """A function that starts a machine whose kernels' accesses are judged."""
-    yield lambda **options: Checked(start, folder, options)
-    for log in folder.glob("*.accesses"):
-        log.unlink()
 
 
 def test_each_element_of_a_matrix_is_judged(checked: MakeDevice) -> None:

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from tests.simulator.checked_kernels import Checked
-from tests.simulator.conftest import Start
 
 from quiesce.program_rules import BARRIERS_END, THREADS_ORDERED
-from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
+from quiesce.simulator.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
 LAUNCH_FAILURE = 719
 MakeDevice = Callable[..., Checked]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("run")
-    with kernel_compiler(made):
-        yield made
-
-
-@pytest.fixture
-def device(start: Start, folder: Path) -> Iterator[MakeDevice]:
-    """A function that starts a machine whose kernels compute."""
-    yield lambda **options: Checked(start, folder, options)
-    for log in folder.glob("*.accesses"):
-        log.unlink()
 
 
 SHARED = ".shared .align 4 .b8 numbers[4096];\n"
@@ -62,22 +45,22 @@ BARRIER, WARP = "bar.sync 0;\n", "bar.warp.sync 0xFFFFFFFF;\n"
         (64, WRITE + "bar.red.popc.u32 %r7, 0, %p1;\n" + READ_OTHER, False),
     ],
 )
-def test_threads_that_use_the_same_shared_memory(device: MakeDevice, block: int, body: str, races: bool) -> None:
-    given = device()
+def test_threads_that_use_the_same_shared_memory(checked: MakeDevice, block: int, body: str, races: bool) -> None:
+    given = checked()
     given.work(OWN + MIRRORED + "setp.eq.u32 %p1, %r1, 0;\n" + body, block=block, grid=2, before=SHARED)
     assert set(given.rules()) == ({THREADS_ORDERED} if races else set())
 
 
-def test_a_race_names_both_threads(device: MakeDevice) -> None:
-    given = device()
+def test_a_race_names_both_threads(checked: MakeDevice) -> None:
+    given = checked()
     given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER + WRITE, block=64, before=SHARED)
     finding = next(each for each in given.findings() if each.rule == THREADS_ORDERED)
     assert "which thread number 31 of the block uses without a barrier in between" in finding.observed
     assert "in thread (32, 0, 0) of block (0, 0, 0)" in finding.observed
 
 
-def test_threads_that_wait_for_each_other_for_ever(device: MakeDevice) -> None:
-    given = device()
+def test_threads_that_wait_for_each_other_for_ever(checked: MakeDevice) -> None:
+    given = checked()
     body = "setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\n"
     given.work(body, block=32, answer=LAUNCH_FAILURE)
     (finding,) = given.findings()

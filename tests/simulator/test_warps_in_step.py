@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from tests.simulator.conftest import Start
 from tests.simulator.kernel_programs import HEADER, INDEX, Device, entry
 
-from quiesce.simulator.kernel_compiler import kernel_compiler, kernels_can_run
+from quiesce.simulator.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -50,18 +48,6 @@ def reduction(offsets: tuple[int, ...], space: str = ".volatile.shared") -> str:
         "st.shared.u32 [%r4], %r5;\nadd.u32 %r5, %r5, 32;\nst.shared.u32 [%r4+128], %r5;\nbar.sync 0;\n"
         f"{adds}ld.shared.u32 %r8, [%r4];\nst.global.u32 [%rd1], %r8;"
     )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("run")
-    with kernel_compiler(made):
-        yield made
-
-
-@pytest.fixture
-def device(start: Start, folder: Path) -> Callable[..., Device]:
-    return lambda **options: Device(start("cuda:12", kernels=1, folder=str(folder), **options))
 
 
 def test_lanes_read_before_any_writes_and_meet_again_after_a_loop(device: Callable[..., Device]) -> None:
