@@ -210,7 +210,8 @@ def ask_as(compiler: str, folder: Path) -> str:
 def test_a_compiler_that_asks_for_a_device_leaves_nothing_untested(
     compiler: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, ask_as(compiler, tmp_path) + USED + "return 0;"))])
+    client = compile_client(tmp_path, ask_as(compiler, tmp_path) + USED + "return 0;")
+    ran = Ran(tmp_path, ["--kernels", "off", "--", str(client)])  # else it gets quiesce's own compiler
     assert (ran.code, ran.verdicts, ran.notes) == (ExitCode.NOTHING_FOUND, ["passed"], "")
     said = capfd.readouterr()
     assert "cuGetExportTable" not in said.out + said.err
@@ -218,7 +219,8 @@ def test_a_compiler_that_asks_for_a_device_leaves_nothing_untested(
 
 
 def test_a_program_that_only_compiles_tested_nothing(tmp_path: Path) -> None:
-    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, ask_as(COMPILERS[0], tmp_path) + "return 0;"))])
+    client = compile_client(tmp_path, ask_as(COMPILERS[0], tmp_path) + "return 0;")
+    ran = Ran(tmp_path, ["--kernels", "off", "--", str(client)])
     assert (ran.code, ran.verdicts) == (ExitCode.COULD_NOT_RUN, ["inconclusive"])
     assert "the program never called the simulated runtime" in ran.reasons
 

@@ -141,9 +141,9 @@ for options in ([b"-arch=sm_90a"], [b"--gpu-architecture", b"sm_86"], [b"-arch=c
     )
     mark = "// Compiled for a device that quiesce simulates"
     assert said.splitlines()[:4] == [
-        f"{mark} | // -DX=sm_1 -arch=compute_90a | True False 0",
-        f"{mark} | // -DX=sm_1 --gpu-architecture compute_86 | True False 0",
-        f"{mark} | // -DX=sm_1 -arch=compute_70 | False False 0",
+        f"{mark} | // -DX=sm_1 -arch=compute_90a -lineinfo | True False 0",
+        f"{mark} | // -DX=sm_1 --gpu-architecture compute_86 -lineinfo | True False 0",
+        f"{mark} | // -DX=sm_1 -arch=compute_70 -lineinfo | False False 0",
         f"{mark} | // -DX=sm_1 -rdc=true | False True 0",
     ]
 

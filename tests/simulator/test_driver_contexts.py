@@ -74,7 +74,7 @@ cuGraphLaunch:1 cuGraphUpload:1 cuEventRecord:1 cuEventRecordWithFlags:1
 cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchKernel:8
 cuMemAllocAsync:2 cuMemAllocFromPoolAsync:3 cuMemFreeAsync:1 cuMemPrefetchAsync:3 cuMemPrefetchAsync_v2:4
 cuMemcpy2DAsync_v2:1 cuMemcpy3DAsync_v2:1 cuMemcpy3DPeerAsync:1 cuMemcpyAsync:3 cuMemcpyDtoDAsync_v2:3
-cuMemcpyDtoHAsync_v2:3 cuMemcpyHtoDAsync_v2:3 cuMemcpyPeerAsync:5
+cuMemcpyBatchAsync:8 cuMemcpyBatchAsync_v2:7 cuMemcpyDtoHAsync_v2:3 cuMemcpyHtoDAsync_v2:3 cuMemcpyPeerAsync:5
 cuMemsetD16Async:3 cuMemsetD2D16Async:5 cuMemsetD2D32Async:5 cuMemsetD2D8Async:5 cuMemsetD32Async:3 cuMemsetD8Async:3
 cuStreamAddCallback:0 cuStreamBeginCapture_v2:0 cuStreamEndCapture:0 cuStreamGetCaptureInfo:0
 cuStreamGetCaptureInfo_v2:0 cuStreamGetCaptureInfo_v3:0 cuStreamGetCtx:0 cuStreamGetCtx_v2:0 cuStreamGetDevice:0
