@@ -43,8 +43,10 @@ class RoundReadings:
     per_round: float
 
 
-INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/([^/.]+)")
-"""A file of a Python package that is installed, and the package."""
+_PACKAGES: Final = "(?:site|dist)-packages|registry/src/[^/]+-[0-9a-f]{16}"
+"""Folders in which pip and cargo keep packages; cargo's have versions in their names."""
+INSTALLED: Final = re.compile(rf"/(?:{_PACKAGES})/([^/.-]+(?:-[^/.\d-][^/.-]*)*)")
+"""A file of a Python package or of a crate that is installed, and its name."""
 _SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
 
 

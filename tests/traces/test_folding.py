@@ -38,6 +38,23 @@ def test_what_calls_main_is_left_out() -> None:
     assert [frame.function for frame in frames_of(stack(native=native))] == ["work", "main"]
 
 
+def test_crates_are_packages_and_what_calls_main_in_rust_is_left_out() -> None:
+    crates = "/cargo/registry/src/index.example-1949cf8c6b5b557f"
+    module = "/srv/target/debug/client"
+    native = (
+        Frame("alloc", f"{crates}/cudarc-0.19.10/src/core.rs", 1636, module),
+        Frame("look", f"{crates}/serde-json-1.0.9/src/lib.rs", 3, module),
+        Frame("client::main", "src/main.rs", 6, module),
+        Frame("std::rt::lang_start", "/rustc/5980/library/std/src/rt.rs", 205, module),
+    )
+    frames = frames_of(stack(native=native))
+    assert [(frame.owner, frame.is_own) for frame in frames] == [
+        ("cudarc", False),
+        ("serde-json", False),
+        ("client", True),
+    ]
+
+
 @pytest.mark.parametrize(
     ("file", "folded"),
     [

@@ -57,8 +57,12 @@ def scripts_of(stack: CallStack) -> tuple[Frame, ...]:
 def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
     for frame in frames:
         yield frame
-        if frame.function in _OUTERMOST or frame.function.startswith("main("):
+        if frame.function in _OUTERMOST or frame.function.startswith("main(") or _is_main_in_rust(frame):
             return
+
+
+def _is_main_in_rust(frame: Frame) -> bool:
+    return frame.file.endswith(".rs") and frame.function.endswith("::main")
 
 
 def _folded_interpreter(frames: list[Frame]) -> Iterator[Frame]:
