@@ -52,7 +52,7 @@ class Kernels:
         self._built[device, padding_bytes] = kernel
 
     def launch(self, device: int, reads: list[Block], writes: list[Block], argument_bytes: int) -> None:
-        """Launch one thread on CuPy's current stream that touches the blocks; what is only written is not read."""
+        """Launch one thread on CuPy's current stream. It reads and writes blocks as declared."""
         import numpy
 
         padding_bytes = _padding(argument_bytes)
