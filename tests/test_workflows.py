@@ -136,7 +136,7 @@ def test_there_are_runners_of_our_own_to_guard() -> None:
 def test_untrusted_text_reaches_no_shell(workflow: Workflow) -> None:
     scripts = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     expressions = [found for script in scripts for found in re.findall(r"\$\{\{(.*?)\}\}", script)]
-    assert {expression.strip() for expression in expressions} <= {"matrix.environment"}
+    assert {expression.strip() for expression in expressions} <= {"matrix.environment", "matrix.shard"}
 
 
 def test_every_step_gets_its_environment_from_tox() -> None:
@@ -145,6 +145,14 @@ def test_every_step_gets_its_environment_from_tox() -> None:
     for job in (ci["checks"], ci["simulated"], ci["long"], gpu["cuda"], gpu["rocm"]):
         for environment in job["strategy"]["matrix"]["environment"]:
             assert f"[testenv:{environment}]" in tox
+
+
+def test_the_shards_of_a_suite_are_all_of_it() -> None:
+    matrix = _load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["suites"]["strategy"]["matrix"]
+    count = len(matrix["shard"])
+    assert matrix["shard"] == [f"{number}/{count}" for number in range(1, count + 1)]
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    assert all(f"[testenv:{environment}]" in tox for environment in matrix["environment"])
 
 
 def test_a_gpu_that_is_missing_ends_its_environment() -> None:

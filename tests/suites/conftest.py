@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.suites.running import Choice, outcomes_folder, read_part
+from tests.suites.choices import WHOLE, Choice, Shard, read_shard
+from tests.suites.running import outcomes_folder, read_part
 from tests.suites.suites import read_suite, suite_names
 
 collect_ignore = ["project"]
@@ -13,23 +14,31 @@ collect_ignore = ["project"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare ``--suite`` and ``--whole``."""
+    """Declare ``--suite``, ``--whole`` and ``--shard``."""
     parser.addoption("--suite", action="append", choices=suite_names(), help="run this suite; may be repeated")
     parser.addoption("--whole", action="store_true", help="run all tests of it, not a sample: this takes hours")
+    text = "run all tests of the J-th of K equal parts of it, so that K machines share the whole"
+    parser.addoption("--shard", metavar="J/K", type=read_shard, help=text)
 
 
 def _suites(config: pytest.Config) -> list[str]:
     return config.getoption("--suite", default=None) or []
 
 
+def _shard(config: pytest.Config) -> Shard | None:
+    """Return the share of each suite that was asked for, None for a sample."""
+    shard: Shard | None = config.getoption("--shard", default=None)
+    return shard or (WHOLE if config.getoption("--whole", default=False) else None)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test once for each part of each suite that was chosen."""
     if "choice" not in metafunc.fixturenames:
         return
+    shard = _shard(metafunc.config)
     chosen = []
     for suite in map(read_suite, _suites(metafunc.config)):
-        whole = [Choice(part, suite.parts, quick=False) for part in range(suite.parts)]
-        choices = whole if metafunc.config.getoption("--whole", default=False) else [Choice(*suite.sample, quick=True)]
+        choices = shard.choices(suite) if shard else [Choice(*suite.sample, quick=True)]
         chosen += [pytest.param(suite, each, id=f"{suite.name}-{each.first}-of-{each.step}") for each in choices]
     metafunc.parametrize(("suite", "choice"), chosen)
 
@@ -42,3 +51,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         collected = max((part.collected for part in parts), default=0)
         said = ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
         terminalreporter.write_line(f"{suite.name}: {counts.total():,} of {collected:,} tests ran: {said or 'none'}")
+        for found in dict.fromkeys(each for part in parts for each in part.found):
+            known = "listed" if suite.is_known(found) else "not listed"
+            terminalreporter.write_line(f"{found.rule} ({known}): {found.text}")

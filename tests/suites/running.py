@@ -8,28 +8,32 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tests.clients.environments import FOLDER as CLIENTS
-from tests.suites.suites import FOLDER, Suite
+from tests.suites.choices import Choice
+from tests.suites.suites import FOLDER, Found, Suite
 
 import quiesce
 
 _STALLED_SECONDS: Final = 600
 """A test that takes longer hangs: the slowest that pass take a minute on a busy machine."""
+_JUDGING_SECONDS: Final = 120
 _STARTS_MAX: Final = 20
+_OUTPUT_MAX: Final = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What became of the tests of one part, by their names, and the rules that were broken."""
+    """What became of the tests of one part, by their names, and what quiesce found."""
 
     collected: int
     outcomes: dict[str, tuple[str, str]]
     """The outcome of each test, and the text of its failure."""
-    rules: frozenset[str] = frozenset()
+    found: tuple[Found, ...] = ()
 
 
 def outcomes_folder(suite: Suite) -> Path:
@@ -40,18 +44,8 @@ def outcomes_folder(suite: Suite) -> Path:
     return Path(CLIENTS) / "outcomes" / f"{suite.name}-{digest}"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which tests of a suite are run: every ``step``-th, from the number ``first`` on."""
-
-    first: int
-    step: int
-    quick: bool
-    """Whether those are left out that the suite itself marks as slow."""
-
-
 def _environment(suite: Suite, python: Path, choice: Choice, outcomes: Path) -> dict[str, str]:
-    (packages,) = python.parent.parent.glob("lib/python*/site-packages")
+    packages = next(python.parent.parent.glob("lib/python*/site-packages"), "")
     return {
         **os.environ,
         **{name: value.replace("{packages}", str(packages)) for name, value in suite.environment},
@@ -70,7 +64,6 @@ def run_part(suite: Suite, python: Path, tests: Path, choice: Choice, folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = folder / "outcomes"
     environment = _environment(suite, python, choice, outcomes)
-    rules: set[str] = set()
     for start in range(_STARTS_MAX):
         if _is_finished(outcomes):
             break
@@ -79,21 +72,25 @@ def run_part(suite: Suite, python: Path, tests: Path, choice: Choice, folder: Pa
         command += [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "chosen_tests", *suite.tests]
         with (folder / "output").open("ab") as output:
             process = subprocess.Popen(command, cwd=tests, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        _wait(process, outcomes)
-        rules |= _rules(report / "report.json")
-        _note_unfinished(outcomes, folder / "output")
-    return replace(read_part(outcomes), rules=frozenset(rules))
+        end = _wait(process, outcomes)
+        _note(outcomes, ({"found": each.rule, "text": each.text} for each in _findings(report / "report.json")))
+        _note_unfinished(outcomes, folder / "output", end)
+    return read_part(outcomes)
 
 
-def _wait(process: subprocess.Popen[bytes], outcomes: Path) -> None:
-    """Wait until the process ends; end it when no outcome comes."""
+def _wait(process: subprocess.Popen[bytes], outcomes: Path) -> str:
+    """Wait until the process ends, and end it when no outcome comes; return what happened, for a test that has none."""
     while process.poll() is None:
         changed = outcomes.stat().st_mtime if outcomes.exists() else time.time()
         if time.time() - changed > _STALLED_SECONDS:
-            process.terminate()
-            time.sleep(5)
-            process.kill()
+            process.terminate()  # quiesce ends the program, and judges what it did
+            try:
+                process.wait(_JUDGING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            return f"the test was ended: it had no outcome after {_STALLED_SECONDS} seconds"
         time.sleep(0.2)
+    return f"the process ended in this test, with status {process.returncode}"
 
 
 def _lines(outcomes: Path) -> list[dict[str, Any]]:
@@ -105,28 +102,42 @@ def _is_finished(outcomes: Path) -> bool:
     return any(line.get("finished") for line in _lines(outcomes))
 
 
-def _note_unfinished(outcomes: Path, output: Path) -> None:
-    """Count a test that has no outcome as one that failed: the process ended or hung in it."""
+def _note(outcomes: Path, lines: Iterable[Mapping[str, str]]) -> None:
+    with outcomes.open("a", encoding="utf-8") as opened:
+        opened.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def _note_unfinished(outcomes: Path, output: Path, end: str) -> None:
+    """Count a test that has no outcome as one that failed. The output names a kernel that runs for long."""
     lines = _lines(outcomes)
     ended = {line["name"] for line in lines if "name" in line}
     begun = [line["begun"] for line in lines if "begun" in line and line["begun"] not in ended]
-    assert lines, f"no test was begun:\n{output.read_text(encoding='utf-8', errors='replace')[-4000:]}"
-    with outcomes.open("a", encoding="utf-8") as opened:
-        for name in begun:
-            text = "the process ended in this test, or the test took too long"
-            opened.write(json.dumps({"name": name, "outcome": "failed", "text": text}) + "\n")
+    said = output.read_text(encoding="utf-8", errors="replace")[-_OUTPUT_MAX:]
+    assert begun or ended, f"no test was begun:\n{said}"
+    _note(outcomes, ({"name": name, "outcome": "failed", "text": f"{said}\n{end}"} for name in begun))
 
 
-def _rules(report: Path) -> set[str]:
+def _findings(report: Path) -> Iterator[Found]:
     results = json.loads(report.read_text(encoding="utf-8"))["results"] if report.exists() else []
-    return {finding["rule"] for result in results for finding in result["findings"]}
+    for finding in (finding for result in results for finding in result["findings"]):
+        calls = [f"{site['role']} {site['call']}{_place(site['frames'])}" for site in finding["call_sites"]]
+        yield Found(finding["rule"], "\n  ".join((finding["observed"], *calls)))
+
+
+def _place(frames: Sequence[Mapping[str, Any]]) -> str:
+    """Return where in a test a call came from, or where in a package where no test did."""
+    own = [frame for frame in frames if not frame["folded"]]
+    tests = [frame for frame in own if "test_" in frame["function"]]
+    places = (f" at {frame['file']}:{frame['line']} in {frame['function']}" for frame in (*tests, *own))
+    return next(places, "")
 
 
 def read_part(outcomes: Path) -> Part:
     """Return what is written down so far."""
     lines = _lines(outcomes)
-    found: dict[str, tuple[str, str]] = {}
+    became: dict[str, tuple[str, str]] = {}
     for line in lines:
-        if "name" in line and found.get(line["name"], ("",))[0] != "failed":
-            found[line["name"]] = (line["outcome"], line["text"])
-    return Part(max((line.get("collected", 0) for line in lines), default=0), found)
+        if "name" in line and became.get(line["name"], ("",))[0] != "failed":
+            became[line["name"]] = (line["outcome"], line["text"])
+    broken = dict.fromkeys(Found(line["found"], line["text"]) for line in lines if "found" in line)
+    return Part(max((line.get("collected", 0) for line in lines), default=0), became, tuple(broken))

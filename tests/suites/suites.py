@@ -15,6 +15,7 @@ _MISSING: Final = {
     "cuFFT": r"CuFFTError: CUFFT_|cannot open source file \"cufft",
     "cuSOLVER": r"CUSOLVERError: CUSOLVER_",
     "cuSPARSE": r"CuSparseError: CUSPARSE_",
+    "cuTENSOR": r"CuTensorError: not simulated by quiesce",
     "nvcc": r"'NoneType' object has no attribute 'split'",
 }
 """What a failure says that comes of something that is missing: the vendor's libraries compute nothing, for example."""
@@ -29,7 +30,33 @@ class Group:
 
     def has(self, name: str) -> bool:
         """Say whether a test is in the group."""
-        return any(re.fullmatch(".*".join(map(re.escape, test.split("*"))), name) for test in self.tests)
+        return any(re.fullmatch(_pattern(test), name) for test in self.tests)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A rule that was broken while the tests ran, and the finding's text."""
+
+    rule: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of the project itself, which its tests show: the rule that it breaks, and a kernel of it."""
+
+    because: str
+    rule: str
+    kernel: str
+    """Part of the finding's text. A ``*`` stands for any text."""
+
+    def explains(self, found: Found) -> bool:
+        """Say whether a finding is about the fault."""
+        return found.rule == self.rule and bool(re.search(_pattern(self.kernel), found.text))
+
+
+def _pattern(text: str) -> str:
+    return ".*".join(map(re.escape, text.split("*")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +78,7 @@ class Suite:
     """The tests of a short run: the first one, and the step."""
     parts: int
     cannot_pass: tuple[Group, ...]
-    finds: tuple[str, ...]
-    """Rules that the tests themselves break."""
+    faults: tuple[Fault, ...]
 
     def kind(self, name: str, outcome: str, text: str) -> str:
         """Return what a test's outcome counts as: one that failed may be listed, or need something that is missing."""
@@ -62,6 +88,10 @@ class Suite:
             return "listed"
         needed = (missing for missing, error in _MISSING.items() if re.search(error, text))
         return next((f"needs {library}" for library in needed), "failed")
+
+    def is_known(self, found: Found) -> bool:
+        """Say whether a finding is about a fault that is listed."""
+        return any(fault.explains(found) for fault in self.faults)
 
 
 def suite_names() -> list[str]:
@@ -86,5 +116,5 @@ def read_suite(name: str) -> Suite:
         sample=(first, step),
         parts=read["parts"],
         cannot_pass=groups,
-        finds=tuple(each["rule"] for each in read.get("finds", [])),
+        faults=tuple(Fault(**each) for each in read.get("fault", [])),
     )
