@@ -147,8 +147,9 @@ class Finding:
     ``allocated_by`` says where the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``).
     ``readings`` are those of the gauge that a leak check found growing. ``call_sites`` are the calls of a program that
     it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
-    often a program broke the rule from these places; the finding is about the first time. ``kind`` is the kind of
-    mistake, mostly one of :mod:`quiesce.kinds`.
+    often a program broke the rule from these places; the finding is about the first time. ``tests`` are the tests of
+    pytest that launched the kernel which it is about. ``kind`` is the kind of mistake, mostly one of
+    :mod:`quiesce.kinds`.
     """
 
     rule: str
@@ -164,6 +165,7 @@ class Finding:
     readings: RoundReadings | None = field(default=None, repr=False)
     call_sites: tuple[CallSite, ...] = field(default=(), repr=False)
     seen: int = 1
+    tests: tuple[str, ...] = ()
 
     @property
     def remark(self) -> str:

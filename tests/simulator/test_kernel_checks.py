@@ -22,12 +22,14 @@ from quiesce.program_rules import (
 )
 from quiesce.simulator.build import SOURCES, find_compiler
 from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.ledger import Seen
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
 ILLEGAL_ADDRESS, MISALIGNED = 700, 716
 READ_WRITE, READ = 3, 1
 GRANULE = 2 << 20
+RELAXED = 2
 
 MakeDevice = Callable[..., Checked]
 
@@ -85,6 +87,56 @@ def test_a_finding_names_kernel_thread_and_line(checked: MakeDevice) -> None:
     assert "in thread (6, 0, 0) of block (1, 0, 0), at /source/fill.cu:9" in finding.observed
     assert (finding.request, finding.seen) == ("work at /source/fill.cu:9", 58)
     assert given.read(words, 70) == list(range(70)), "wrong stores change nothing"
+
+
+def test_findings_about_one_launch_have_its_number(checked: MakeDevice) -> None:
+    given = checked()
+    words = given.words(*range(4))
+    given.work(LOAD.format("+16") + STORE.format("+20"), words)
+    given.work(STORE.format("+24"), words)
+    first, second = (record.number for record in given.client.seen(Seen.LAUNCHED))
+    findings = given.findings()
+    assert [finding.operation_index for finding in findings] == [first, first, second]
+    assert [finding.call_sites[-1].number for finding in findings] == [first, first, second]
+
+
+def test_a_finding_about_a_graph_has_the_number_of_its_launch(checked: MakeDevice) -> None:
+    given = checked()
+    words, stream, graph = given.words(*range(4)), given.client.make("StreamCreate"), ctypes.c_void_p()
+    given.client.ok("StreamBeginCapture", stream, RELAXED)
+    given.work(STORE.format("+16"), words, stream=stream)
+    given.client.ok("StreamEndCapture", stream, ctypes.byref(graph))
+    executable = given.client.make("GraphInstantiate", graph, 0)
+    for _ in range(2):
+        given.client.ok("GraphLaunch", executable, stream)
+        given.client.ok("StreamSynchronize", stream)
+    first, _ = (record.number for record in given.client.seen(Seen.LAUNCHED))
+    (finding,) = given.findings()
+    assert (finding.operation_index, finding.seen) == (first, 2)
+
+
+def test_a_finding_names_the_test_that_launched_the_kernel(
+    checked: MakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = checked(schedule="lazy")
+    words = given.words(*range(4))
+    for name in ("test_one.py::test_a[x y] (call)", "test_one.py::test_b (setup)", "test_one.py::test_b (call)", ""):
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", name)
+        given.work(STORE.format("+16"), words)
+    given.client.ok("DeviceSynchronize")
+    with_test, without = given.findings()
+    assert with_test.tests == ("test_one.py::test_a[x y]", "test_one.py::test_b")
+    assert (with_test.seen, without.seen, without.tests) == (3, 1, ())
+
+
+def test_more_mistakes_than_are_remembered(checked: MakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = checked()
+    words, count = given.words(*range(4)), 5_000
+    for number in [*range(count), count - 1, 0]:
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", f"test_one.py::test_{number} (call)")
+        given.work(STORE.format("+16"), words)
+    (finding,) = given.findings()
+    assert (finding.seen, len(finding.tests)) == (count + 2, count)
 
 
 def test_without_lines_of_the_source_it_names_the_instruction(checked: MakeDevice) -> None:

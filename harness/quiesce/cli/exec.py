@@ -24,6 +24,8 @@ from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
+_CURRENT_TEST: Final = "PYTEST_CURRENT_TEST"
+"""Where pytest names the test that runs. The simulated runtime reads it, to name the test that launched a kernel."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,6 +145,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, kernels)
     tell_of_cache(console)
     environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
+    environment.pop(_CURRENT_TEST, None)  # a test that runs this command is none of the program's
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
         from quiesce.cli.judging import judge_processes, kernels_were_left_out
         from quiesce.cli.program_end import end_of

@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from quiesce.errors import ConfigurationError
+from quiesce.findings import Finding
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
@@ -30,7 +31,8 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CONTEXTS, Meter
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.pytest_plugin.attaching import attach
-from quiesce.pytest_plugin.keys import CONTEXT_METER, LEAK_SETTINGS, LEAK_TEST
+from quiesce.pytest_plugin.kernel_faults import KernelFaults
+from quiesce.pytest_plugin.keys import CONTEXT_METER, DEVICE_FIXTURE, LEAK_SETTINGS, LEAK_TEST
 from quiesce.pytest_plugin.leak_plans import plan_of
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
@@ -72,6 +74,8 @@ class LeakChecks:
         self._differs = False
         self._judgement: Judgement | None = None
         self._failure = ""
+        self._kernels = KernelFaults()
+        self._faults: tuple[Finding, ...] = ()
 
     def check(self, item: pytest.Item, plan: Plan) -> None:
         """Have a test checked."""
@@ -83,6 +87,8 @@ class LeakChecks:
         if not self._in_round and LEAK_TEST in item.stash:
             self._judgement = None
             self._accused = self._differs = False
+            self._faults = ()
+            self._kernels.begin()
             self._judgement = self._check(item)
         return (yield)
 
@@ -111,7 +117,7 @@ class LeakChecks:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Let a test that passes fail for its leak, or for a round that failed."""
+        """Let a test that passes fail for its leak, for its kernels, or for a round that failed."""
         judgement = self._judged(item)
         if judgement is None:
             return (yield)
@@ -120,7 +126,9 @@ class LeakChecks:
             result = yield
         finally:
             self._in_call = False
-        if judgement.growths:
+            if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
+                self._faults = self._kernels.findings()
+        if judgement.growths or self._faults:
             self._accused = True
             pytest.fail(self._text(item, judgement), pytrace=False)
         if unread := dict(judgement.absent).get(OWN):
@@ -132,7 +140,8 @@ class LeakChecks:
         return result
 
     def _text(self, item: pytest.Item, judgement: Judgement) -> str:
-        return leak_text(item, leak_result(item, item.stash[LEAK_TEST].plan, judgement, Verdict.FAILED), judgement)
+        plan = item.stash[LEAK_TEST].plan
+        return leak_text(item, leak_result(item, plan, judgement, Verdict.FAILED, faults=self._faults), judgement)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -142,10 +151,10 @@ class LeakChecks:
         decides = report.when == "call" or (report.when == "setup" and not report.passed)
         if judgement is None or self._in_call or not decides:  # subtests report within the call
             return report
-        verdict, reason = verdict_of(judgement, report)
-        attach(leak_result(item, item.stash[LEAK_TEST].plan, judgement, verdict, reason), report)
+        verdict, reason = verdict_of(judgement, report, is_faulty=bool(self._faults))
+        attach(leak_result(item, item.stash[LEAK_TEST].plan, judgement, verdict, reason, self._faults), report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
-        if judgement.growths and not self._accused:
+        if (judgement.growths or self._faults) and not self._accused:
             report.sections.append(("leak check", self._text(item, judgement)))
         if (
             report.failed

@@ -24,9 +24,16 @@ _COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
 """Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
 
-def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Verdict, reason: str = "") -> Result:
-    """Return the result of a check."""
-    line = item.location[1]
+def leak_result(
+    item: pytest.Item,
+    plan: Plan,
+    judgement: Judgement,
+    verdict: Verdict,
+    reason: str = "",
+    faults: tuple[Finding, ...] = (),
+) -> Result:
+    """Return the result of a check; ``faults`` are wrong accesses of kernels meanwhile."""
+    line = None if item.location[1] is None else item.location[1] + 1
     return Result(
         case=item.nodeid,
         title=f"{item.name} {'leaks' if judgement.growths else 'is checked for leaks'}",
@@ -34,25 +41,29 @@ def leak_result(item: pytest.Item, plan: Plan, judgement: Judgement, verdict: Ve
         backend=LEAK_CHECK,
         verdict=verdict,
         reason=clean_line(reason),
-        findings=tuple(
-            _finding(growth, plan, None if line is None else line + 1, _folder(item)) for growth in judgement.growths
+        findings=(
+            *(_finding(growth, plan, line, _folder(item)) for growth in judgement.growths),
+            *faults,
         ),
         reproduce=pytest_command(item.nodeid),
         rounds=judgement.rounds,
     )
 
 
-def verdict_of(judgement: Judgement, report: pytest.TestReport) -> tuple[Verdict, str]:
-    """Return the verdict and its reason; ``report`` is that of the phase that decided how the test itself went."""
+def verdict_of(judgement: Judgement, report: pytest.TestReport, *, is_faulty: bool) -> tuple[Verdict, str]:
+    """Return the verdict and its reason; ``report`` is that of the phase that decided how the test itself went.
+
+    ``is_faulty`` says whether a kernel made a wrong access.
+    """
     expected = getattr(report, "wasxfail", None)
     if report.skipped:
         if expected is None:
             why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
             return Verdict.UNSUPPORTED, f"the test was skipped: {why}"
-        if judgement.growths:
+        if judgement.growths or is_faulty:
             return Verdict.KNOWN_UPSTREAM, f"the test is expected to fail: {expected}"
         return Verdict.INCONCLUSIVE, f"the test fails, and is expected to: {expected}"
-    if judgement.growths:
+    if judgement.growths or is_faulty:
         return Verdict.FAILED, ""
     if report.failed or judgement.outcome is Outcome.FAILED:
         return Verdict.FAILED, "the test itself fails" + (f"; {judgement.inconclusive}" * bool(judgement.inconclusive))
@@ -112,6 +123,7 @@ def _below(text: str, folder: str) -> str:
 
 
 def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
-    """Return the text of a leaking test's failure."""
+    """Return the text of the failure of a test that leaks, or whose kernels made wrong accesses."""
     text = _below(failure_text(result), _folder(item))
-    return f"{clean_line(result.case)} leaks; it was run {judgement.rounds} times\n{text}"
+    does = "leaks" if judgement.growths else "has a kernel that makes a wrong access"
+    return f"{clean_line(result.case)} {does}; it was run {judgement.rounds} times\n{text}"

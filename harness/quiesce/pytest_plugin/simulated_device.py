@@ -30,6 +30,7 @@ from quiesce.shell import pytest_command
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.machine import Machine
+from quiesce.simulator.own_machine import own_ledger
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.watching import Between, RemoteWatch, Watch
 
@@ -237,20 +238,13 @@ def _machine_of_the_process(config: pytest.Config, asked: Mapping[str, Any], tex
     prefix = "hip" if simulated.flavour is Flavour.HIP else "cuda"
     getattr(library, f"{prefix}GetDeviceCount")(ctypes.byref(ctypes.c_int()))  # the first call starts the machine
     if REMOTE_WATCH not in config.stash:
-        outside = {name: os.environ[name] for name in os.environ if name not in (SETTINGS_VARIABLE, "LD_LIBRARY_PATH")}
-        config.stash[REMOTE_WATCH] = watch = RemoteWatch(_own_ledger(Path(given["folder"])), outside)
+        config.stash[REMOTE_WATCH] = watch = RemoteWatch(own_ledger(Path(given["folder"])))
         config.add_cleanup(watch.close)
     watch = config.stash[REMOTE_WATCH]
     watch.begin()
     yield SimulatedDevice(
         simulated, library, watch, AtExit(asked.get("left", "lost")), must_be_used=not given.get("fail")
     )
-
-
-def _own_ledger(folder: Path) -> Path:
-    """Return this process's ledger: the last one, for an exec keeps the number of a process that left one."""
-    own = (*folder.glob(f"{os.getpid()}.ledger"), *folder.glob(f"{os.getpid()}-*.ledger"))
-    return max(own, key=lambda path: (len(path.stem), path.stem))
 
 
 def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None:

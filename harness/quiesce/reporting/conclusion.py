@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quiesce.amounts import counted
+from quiesce.program_rules import RULES
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
@@ -94,15 +95,16 @@ def _where(results: Iterable[Result]) -> str:
 
 
 def _of_checks(checks: Sequence[Result]) -> str:
-    leaking = [each for each in checks if each.verdict is Verdict.FAILED and each.findings]
+    accused = [each for each in checks if each.verdict is Verdict.FAILED and each.findings]
+    faulty = [each for each in accused if all(finding.rule in RULES for finding in each.findings)]
+    leaking = [each for each in accused if each not in faulty]
     passed = [each for each in checks if each.verdict is Verdict.PASSED]
     said = []
     if leaking:
-        names = ", ".join(clean_line(each.case) for each in leaking[:NAMES_MAX])
-        more = f" and {len(leaking) - NAMES_MAX} more" if len(leaking) > NAMES_MAX else ""
-        verb = "leaks" if len(leaking) == 1 else "leak"
-        said.append(f"{len(leaking)} of {counted(len(checks), 'test')} {verb}: {names}{more}")
-    if failed := sum(each.verdict.is_failure for each in checks) - len(leaking):
+        said.append(_named(leaking, checks, "leaks" if len(leaking) == 1 else "leak"))
+    if faulty:
+        said.append(_named(faulty, checks, f"{'has' if len(faulty) == 1 else 'have'} a faulty kernel"))
+    if failed := sum(each.verdict.is_failure for each in checks) - len(accused):
         said.append(f"{failed} of {counted(len(checks), 'test')} {'fails' if failed == 1 else 'fail'} without a leak")
     if passed:
         verb = "leaks" if len(passed) == 1 else "leak"
@@ -117,6 +119,12 @@ def _of_checks(checks: Sequence[Result]) -> str:
     if skipped := sum(not each.verdict.executed for each in checks):
         said.append(f"{counted(skipped, 'test')} {'was' if skipped == 1 else 'were'} skipped")
     return "; ".join(said)
+
+
+def _named(some: Sequence[Result], checks: Sequence[Result], verb: str) -> str:
+    names = ", ".join(clean_line(each.case) for each in some[:NAMES_MAX])
+    more = f" and {len(some) - NAMES_MAX} more" if len(some) > NAMES_MAX else ""
+    return f"{len(some)} of {counted(len(checks), 'test')} {verb}: {names}{more}"
 
 
 def _be(count: int) -> str:

@@ -38,6 +38,8 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         record["call_sites"] = [call_site_record(site) for site in finding.call_sites]
     if finding.seen > 1:
         record["seen"] = finding.seen
+    if finding.tests:
+        record["tests"] = [encodable(test) for test in finding.tests]
     return record
 
 
@@ -92,6 +94,7 @@ def finding_from(record: object) -> Finding:
         if "call_sites" in fields
         else (),
         seen=number_of(fields, "seen") if "seen" in fields else 1,
+        tests=tuple(map(str, items_of(fields, "tests"))) if "tests" in fields else (),
     )
 
 

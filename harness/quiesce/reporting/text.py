@@ -19,6 +19,8 @@ EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
 FRAME_LINES_MAX: Final = 16
 """How many lines of a call stack a failure shows, from the innermost frame; the JSON report holds all of it."""
+TESTS_MAX: Final = 10
+"""How many of the tests that launched a faulty kernel a failure shows; the JSON report holds all of them."""
 HERE: Final = "  <- here"
 """What marks the program's own innermost frame, where others stand before it."""
 
@@ -116,6 +118,13 @@ def _evidence(finding: Finding) -> list[str]:
     return [f"  evidence:{note}", *(f"    {line}".rstrip() for line in shown)]
 
 
+def _tests(finding: Finding) -> list[str]:
+    shown = [clean_line(test) for test in finding.tests[:TESTS_MAX]]
+    if len(finding.tests) > len(shown):
+        shown.append(f"… {len(finding.tests) - len(shown)} more; the JSON report holds all")
+    return [f"  {'in test:' if not number else '':<10} {test}" for number, test in enumerate(shown)]
+
+
 def finding_text(result: Result, finding: Finding) -> str:
     """Return one finding of ``result`` as lines: where, which request, the rule, expected and observed."""
     lines = [
@@ -130,6 +139,7 @@ def finding_text(result: Result, finding: Finding) -> str:
         lines.append(f"  seen:      {finding.repetition}")
     if finding.kind:
         lines.append(f"  kind:      {clean_line(finding.kind)}")
+    lines.extend(_tests(finding))
     lines.extend(f"  {line}" for site in finding.call_sites for line in call_site_lines(site))
     return "\n".join([*lines, *_evidence(finding)])
 

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_FIELDS: Final = 7
+_FIELDS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAccess:
-    """A wrong access: the first of its kind of one instruction. ``place`` is in the source, empty if not known."""
+    """A wrong access: the first of its kind of one instruction, in launches from one place by one test.
 
+    ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, and
+    ``place`` is in the source; both are empty if not known.
+    """
+
+    launch: int
+    test: str
     kernel: str
     block: tuple[int, ...]
     thread: tuple[int, ...]
@@ -30,8 +36,10 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
         return ()
     lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
     return tuple(
-        LoggedAccess(kernel, _index(block), _index(thread), place, int(ptx_line), instruction, int(count))
-        for count, kernel, block, thread, place, ptx_line, instruction in (
+        LoggedAccess(
+            int(launch), test, kernel, _index(block), _index(thread), place, int(ptx_line), instruction, int(count)
+        )
+        for count, launch, test, kernel, block, thread, place, ptx_line, instruction in (
             line for line in lines if len(line) == _FIELDS
         )
     )

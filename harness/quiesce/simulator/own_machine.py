@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from typing import Any, Final
 
 from quiesce.simulator.build import LIBRARY_NAME
 from quiesce.simulator.ledger import Ledger, mapped_ledger
 from quiesce.simulator.stacks import CallStacks, mapped_stacks
+
+
+def own_ledger(folder: Path) -> Path:
+    """Return this process's ledger: the last one, for an exec keeps the number of a process that left one."""
+    own = (*folder.glob(f"{os.getpid()}.ledger"), *folder.glob(f"{os.getpid()}-*.ledger"))
+    return max(own, key=lambda path: (len(path.stem), path.stem))
 
 
 class OwnMachine:

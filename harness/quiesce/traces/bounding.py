@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -28,19 +28,23 @@ def bounded(findings: Iterable[Finding], beyond: Mapping[str, int] = _NO_MORE) -
     """
     totals = Counter(beyond)
     reached: Counter[str] = Counter()
+    tests: defaultdict[str, dict[str, None]] = defaultdict(dict)
     kept: list[Finding] = []
     for finding in findings:
         totals[finding.rule] += 1
         reached[finding.rule] += 1
         if reached[finding.rule] <= SHOWN_MAX:
             kept.append(finding)
+        else:
+            tests[finding.rule].update(dict.fromkeys(finding.tests))
     shown: Counter[str] = Counter()
     for finding in kept:
         shown[finding.rule] += 1
         more = totals[finding.rule] - SHOWN_MAX
         if more > 0 and shown[finding.rule] == SHOWN_MAX:
             verb = "is" if more == 1 else "are"
-            note = f"{counted(more, 'more finding')} of this rule {verb} not shown"
+            where = f"; in test {', '.join(tests[finding.rule])}" if tests[finding.rule] else ""
+            note = f"{counted(more, 'more finding')} of this rule {verb} not shown{where}"
             yield replace(finding, evidence=f"{finding.evidence}\n{note}" if finding.evidence else note)
         else:
             yield finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from quiesce.findings import Finding
@@ -20,13 +20,24 @@ class _Cause:
 
     first: Finding
     seen: int = 0
+    tests: dict[str, None] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        """Enter a finding of this cause."""
+        self.seen += finding.seen
+        self.tests.update(dict.fromkeys(finding.tests))
+
+    def finding(self) -> Finding:
+        """Return the first finding, with how often it was seen and by which tests."""
+        return replace(self.first, seen=self.seen, tests=tuple(self.tests))
 
 
 class Causes:
     """Takes findings in order, however many, and keeps the first of each cause.
 
-    Two findings of records have one cause if they break one rule by calls from the same places. What is found at
-    the end is grouped by place when it is found: each such finding is a cause.
+    Two findings of records have one cause if they break one rule by calls from the same places. Those that name a test
+    need not have the same places: the finding of a cause names all tests. What is found at the end is grouped by place
+    when it is found: each such finding is a cause.
     """
 
     def __init__(self, origins: Origins) -> None:
@@ -47,7 +58,7 @@ class Causes:
                     continue
                 self._kept[finding.rule] += 1
                 cause = self._causes[key] = _Cause(finding)
-            cause.seen += finding.seen
+            cause.add(finding)
 
     def findings(self) -> list[Finding]:
         """Return the first finding of each cause, with how often it was seen.
@@ -60,13 +71,16 @@ class Causes:
         joined: dict[Hashable, _Cause] = {}
         for key, cause in self._causes.items():
             where = tuple(next(places) for _ in cause.first.call_sites)
-            whole = key if cause.first.operation_index is None else (*_what(cause.first), where)
-            joined.setdefault(whole, _Cause(cause.first)).seen += cause.seen
-        return [replace(cause.first, seen=cause.seen) for cause in joined.values()]
+            by_key = cause.first.operation_index is None or cause.first.tests
+            whole = key if by_key else (*_what(cause.first), where)
+            joined.setdefault(whole, _Cause(cause.first)).add(cause.finding())
+        return [cause.finding() for cause in joined.values()]
 
     def _key(self, finding: Finding) -> Hashable:
         if finding.operation_index is None:
             return len(self._causes)
+        if finding.tests:
+            return _what(finding)
         return (*_what(finding), self._origins.site_keys(finding.call_sites))
 
 

@@ -76,6 +76,8 @@ class RunningJudgement:
     ) -> None:
         self.origins = Origins(stacks)
         self._accesses = accesses
+        self._logged: Sequence[LoggedAccess] = ()
+        self._wrong: dict[int, Finding] = {}
         self._races = RaceDetector() if judges_races else None
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
@@ -88,12 +90,31 @@ class RunningJudgement:
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         if record.seen in OF_KERNELS:
-            yield self.origins.explain(wrong_access(record, self._accesses()), record)
+            yield self._wrong_access(record)
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
         if self._races is not None:
             yield from (_race_finding(race, self.origins) for race in self._races.see(record))
+
+    def _wrong_access(self, record: Record) -> Finding:
+        if record.object >= len(self._logged):
+            self._logged = self._accesses()
+        finding, launch = wrong_access(record, self._logged)
+        finding = self._wrong[record.object] = self.origins.explain(finding, replace(record, number=launch))
+        return finding
+
+    def wrong_accesses(self, told: Sequence[int]) -> Iterator[Finding]:
+        """Yield a finding for each wrong access that was made since there were as many of each as ``told`` says."""
+        self._logged = self._accesses()
+        for number, logged in enumerate(self._logged):
+            more = logged.count - (told[number] if number < len(told) else 0)
+            if more and number in self._wrong:
+                yield replace(self._wrong[number], seen=more)
+
+    def counts(self) -> list[int]:
+        """Return how many wrong accesses of each kind there were when they were read last."""
+        return [logged.count for logged in self._logged]
 
     def told(self, causes: Causes) -> tuple[tuple[Finding, ...], tuple[tuple[str, int], ...]]:
         """Return as many findings as a reader can take in, with the stacks of the calls that they are about.

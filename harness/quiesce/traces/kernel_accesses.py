@@ -58,41 +58,52 @@ _RULES: Final = {
 }
 
 
-def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> Finding:
-    """Return the finding about such a record; ``accesses`` are those that the process logged."""
+def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Finding, int]:
+    """Return the finding about such a record, and the number of the launch's record.
+
+    ``accesses`` are those that the process logged.
+    """
     rule = _RULES[record.seen]
     logged = accesses[record.object] if record.object < len(accesses) else None
     who = f"kernel '{logged.kernel}'" if logged else "a kernel"
     verb = "writes" if record.flags & Flag.WRITES else "reads"
+    launch = logged.launch if logged else record.number
     if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
-        return _deadlock(record, rule, logged)
+        return _deadlock(record, rule, logged, launch), launch
     observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function
     if logged:
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
         observed += f", in {thread}, at {_place(logged)}"
         request = f"{logged.kernel} at {_place(logged)}"
-    return Finding(
+    finding = Finding(
         rule.name,
         rule.expected,
         observed,
-        operation_index=record.number,
+        operation_index=launch,
         request=request,
         kind=rule.kind,
         seen=logged.count if logged else 1,
+        tests=_tests(logged),
     )
+    return finding, launch
 
 
-def _deadlock(record: Record, rule: _Rule, logged: LoggedAccess | None) -> Finding:
+def _deadlock(record: Record, rule: _Rule, logged: LoggedAccess | None, launch: int) -> Finding:
     where = f"kernel '{logged.kernel}', block {_index(logged.block)}" if logged else "a kernel"
     return Finding(
         rule.name,
         rule.expected,
         f"{where}: its threads wait for each other for ever",
-        operation_index=record.number,
+        operation_index=launch,
         request=logged.kernel if logged else record.function,
         kind=rule.kind,
+        tests=_tests(logged),
     )
+
+
+def _tests(logged: LoggedAccess | None) -> tuple[str, ...]:
+    return (logged.test,) if logged and logged.test else ()
 
 
 def _where(record: Record) -> str:

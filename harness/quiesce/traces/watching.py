@@ -8,22 +8,26 @@ each a line of JSON.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 
 from quiesce.findings import CallSite, Finding, Frame, Grade
 from quiesce.simulator.access_log import LoggedAccess, read_accesses
 from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.ledger import Ledger, LiveThing, open_ledger
+from quiesce.simulator.launch import SETTINGS_VARIABLE
+from quiesce.simulator.ledger import OF_KERNELS, Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.causes import Causes
 from quiesce.traces.judgement import RunningJudgement
 from quiesce.traces.tested import Untested, Use, untested
+
+_OF_THE_MACHINE: Final = (SETTINGS_VARIABLE, "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Watch:
         self._made = 0
         self._accused: set[int] = set()
         self._use = Use()
+        self._told: Sequence[int] = ()
 
     def begin(self) -> None:
         """Begin at this moment: what was before is known, and no finding."""
@@ -68,7 +73,10 @@ class Watch:
         for record in self._ledger.records(self._read):
             if record.number < end:
                 self._use.see(record)
-                causes.add(self._judgement.see(record))
+                seen = list(self._judgement.see(record))
+                causes.add(seen if record.seen not in OF_KERNELS else ())
+        causes.add(self._judgement.wrong_accesses(self._told))
+        self._told = self._judgement.counts()
         if lost and self._ledger.made > self._made:
             self._use.memory = True
         self._read = end
@@ -76,6 +84,13 @@ class Watch:
         why = untested(self._use, Simulated(self._ledger.flavour, self._ledger.version))
         findings, _ = self._judgement.told(causes)
         return Between(findings, lost, why)
+
+    def wrong_accesses(self, told: Sequence[int]) -> Between:
+        """Return the wrong accesses of kernels since there were as many of each as ``told`` says."""
+        lost = self.findings(AtExit.NONE).lost
+        causes = Causes(self._judgement.origins)
+        causes.add(self._judgement.wrong_accesses(told))
+        return Between(self._judgement.told(causes)[0], lost)
 
     def _accuse(self, left: AtExit) -> Iterable[LiveThing]:
         if left is AtExit.NONE:
@@ -90,12 +105,12 @@ class Watch:
 
 
 class RemoteWatch:
-    """A :class:`Watch` in a process of its own, over the ledger in a file."""
+    """A :class:`Watch` in a process of its own, over the ledger in a file, and outside of the simulated machine."""
 
-    def __init__(self, ledger: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, ledger: Path) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a list, no shell
             [sys.executable, "-m", "quiesce.traces.watching", str(ledger)],
-            env=dict(environment),
+            env={name: value for name, value in os.environ.items() if name not in _OF_THE_MACHINE},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -107,10 +122,11 @@ class RemoteWatch:
 
     def findings(self, left: AtExit) -> Between:
         """Return what :meth:`Watch.findings` does."""
-        answer = self._ask({"left": left.value})
-        why = answer["untested"]
-        findings = tuple(map(_finding_from, answer["findings"]))
-        return Between(findings, answer["lost"], None if why is None else Untested(**why))
+        return _between_from(self._ask({"left": left.value}))
+
+    def wrong_accesses(self, told: Sequence[int]) -> Between:
+        """Return what :meth:`Watch.wrong_accesses` does."""
+        return _between_from(self._ask({"told": list(told)}))
 
     def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         to, back = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
@@ -124,12 +140,18 @@ class RemoteWatch:
         self._process.communicate()
 
 
+def _between_from(answer: Mapping[str, Any]) -> Between:
+    why = answer["untested"]
+    findings = tuple(map(_finding_from, answer["findings"]))
+    return Between(findings, answer["lost"], None if why is None else Untested(**why))
+
+
 def _finding_from(fields: Mapping[str, Any]) -> Finding:
     sites = tuple(
         CallSite(**{**site, "frames": tuple(Frame(**frame) for frame in site["frames"])})
         for site in fields["call_sites"]
     )
-    return Finding(**{**fields, "grade": Grade(fields["grade"]), "call_sites": sites})
+    return Finding(**{**fields, "grade": Grade(fields["grade"]), "call_sites": sites, "tests": tuple(fields["tests"])})
 
 
 def _serve(path: Path) -> None:
@@ -140,6 +162,8 @@ def _serve(path: Path) -> None:
             if "begin" in request:
                 watch.begin()
                 answer = Between((), 0)
+            elif "told" in request:
+                answer = watch.wrong_accesses(request["told"])
             else:
                 answer = watch.findings(AtExit(request["left"]))
             print(json.dumps(asdict(answer)), flush=True)  # noqa: T201 - the protocol

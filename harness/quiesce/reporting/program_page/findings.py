@@ -61,6 +61,7 @@ class FindingCard:
     rows: tuple[Row | Gap, ...]
     has_threads: bool
     seen: str
+    tests: tuple[str, ...]
 
 
 def make_findings(result: Result, prefix: str) -> tuple[FindingCard, ...]:
@@ -98,6 +99,7 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
         rows=rows,
         has_threads=len({row.thread for row in rows if isinstance(row, Row)}) > 1,
         seen=finding.repetition,
+        tests=tuple(map(shorten, finding.tests)),
     )
 
 

@@ -1,13 +1,15 @@
 // What is known of wrong accesses beside their observations in the ledger: a file next to it, with a line for each.
-// Tabs separate its fields: how often it happened, the kernel, the block, the thread, the place in the source
-// (FILE:LINE, or nothing), the line of the PTX, and the instruction there (quiesce.simulator.access_log).
+// Tabs separate its fields: how often it happened, the number of the launch's observation, the test that launched the
+// kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the line of
+// the PTX, and the instruction there (quiesce.simulator.access_log).
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct logged_access {
-    const char *kernel, *file, *instruction;  // NULL: not known
+    uint64_t launch;
+    const char *test, *kernel, *file, *instruction;  // NULL: not known
     uint32_t block[3], thread[3];
     uint32_t line, ptx_line;
 };

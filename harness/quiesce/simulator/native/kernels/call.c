@@ -98,7 +98,7 @@ static void tell(const struct kernel *kernel, const struct grid_end *end) {
             address, end->block[0], end->block[1], end->block[2]);
 }
 
-void kernel_call_run(const struct kernel_call *call) {
+void kernel_call_run(const struct kernel_call *call, uint64_t number) {
     const struct kernel *kernel = call->kernel;
     const struct object *object = call->object;
     struct grid grid = {.object = object,
@@ -118,7 +118,9 @@ void kernel_call_run(const struct kernel_call *call) {
                                           .files = object->files,
                                           .stack = call->launcher.stack,
                                           .function = call->launcher.function,
-                                          .stream = call->launcher.stream});
+                                          .stream = call->launcher.stream,
+                                          .number = number,
+                                          .test = call->launcher.test});
     shared_checks_begin();
     struct grid_end end = grid_run(&grid);
     shared_checks_end();

@@ -24,7 +24,8 @@ struct dimensions {
 struct launcher {
     uint32_t stack;
     uint16_t function;
-    uint64_t stream;  // its serial
+    uint64_t stream;   // its serial
+    const char *test;  // of pytest, which runs; NULL: none
 };
 
 // NULL: no memory is left.

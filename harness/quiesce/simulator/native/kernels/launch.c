@@ -2,6 +2,7 @@
 
 #include "code/source.h"
 #include "kernels/uncomputed.h"
+#include "ledger/current_test.h"
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
@@ -55,7 +56,7 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
                                     callee->is_cooperative};
     uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
     const struct object *object = kernel_object(kernel, &source, threads);
-    struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial};
+    struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial, current_test()};
     *call = kernel_call_new(kernel, object, &dimensions, &callee->arguments, &launcher);
     return *call ? OK : OUT_OF_MEMORY;
 }
@@ -69,6 +70,7 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     if (status && !work.launch.fault) return status;
     status = status ? OK : prepare(stream, grid, block, callee, &work.launch.call);
     if (status) return status;
+    work.launch.number = ledger->ring_count;
     if (!stream->capture) transfer_observe(stream, &work, false);
     status = stream_enqueue(stream, &work);
     kernel_call_drop(work.launch.call);

@@ -7,22 +7,33 @@
 #include "machine/settings.h"
 #include "memory/places.h"
 
-enum { KNOWN_MAX = 4096 };
+enum { KNOWN_MAX = 4096, PLACES = 2 * KNOWN_MAX };
+
+// One kind of mistake of one instruction, in launches from one place by one test.
+struct mistake {
+    const struct kernel_site *sites;  // of its kernel
+    const char *test;
+    uint32_t site, stack;
+    uint64_t seen;
+};
 
 static struct known {
-    const struct kernel_site *sites;  // of its kernel
-    uint32_t site;
-    enum seen seen;
-    uint64_t count, told;
+    struct mistake mistake;
+    uint64_t count, told;  // 0: nothing is known here
     int64_t place;
 } *known;
 static uint32_t known_count;
+static uint64_t logged_count;
+static bool is_untold;
 
-// Those that were met last come first: a loop makes the same mistake again and again.
-static struct known *find(const struct kernel_site *sites, const struct wrong_access *wrong) {
-    for (uint32_t i = known_count; i-- > 0;)
-        if (known[i].sites == sites && known[i].site == wrong->site && known[i].seen == wrong->seen) return &known[i];
-    return NULL;
+// Where a mistake is known, or where it belongs.
+static struct known *find(const struct mistake *mistake) {
+    uint64_t at = (uint64_t)mistake->sites ^ (uint64_t)mistake->test << 1;
+    at = (at ^ (uint64_t)mistake->site << 32 ^ (uint64_t)mistake->stack << 8 ^ mistake->seen) * 0x9e3779b97f4a7c15;
+    for (at >>= 32;; at++) {
+        struct known *each = &known[at % PLACES];
+        if (!each->count || !memcmp(&each->mistake, mistake, sizeof *mistake)) return each;
+    }
 }
 
 // -- the block that it misses ----------------------------------------------------------------------------------------
@@ -58,7 +69,9 @@ bool wrong_access_is_just_before_a_block(uint64_t address) {
 static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
     bool is_known = wrong->site != NO_SITE;
     struct kernel_site site = is_known ? launch->sites[wrong->site] : (struct kernel_site){0};
-    struct logged_access logged = {.kernel = launch->kernel,
+    struct logged_access logged = {.launch = launch->number,
+                                   .test = launch->test,
+                                   .kernel = launch->kernel,
                                    .instruction = is_known ? launch->site_texts[wrong->site] : NULL,
                                    .line = site.source_line,
                                    .ptx_line = site.line};
@@ -71,7 +84,7 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
     return access_log_add(&logged);
 }
 
-static void observe(const struct checked_launch *launch, const struct wrong_access *wrong) {
+static void observe(const struct checked_launch *launch, const struct wrong_access *wrong, uint64_t line) {
     struct observation seen = {.seen = (uint8_t)wrong->seen,
                                .thing = THING_DEVICE,
                                .device = (uint16_t)launch->device,
@@ -79,7 +92,7 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
                                .flags = wrong->writes ? FLAG_WRITES : 0,
                                .stack = launch->stack,
                                .stream = launch->stream,
-                               .object = known_count,
+                               .object = line,
                                .address = wrong->address,
                                .size_bytes = wrong->bytes};
     const struct live *block = wrong->seen == SEEN_KERNEL_OUT_OF_BOUNDS ? nearest_block(wrong->address) : NULL;
@@ -102,20 +115,30 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
 }
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
-    struct known *found = find(launch->sites, wrong);
-    if (found) {
+    struct mistake mistake = {launch->sites, launch->test, wrong->site, launch->stack, wrong->seen};
+    if (!known) known = calloc(PLACES, sizeof *known);
+    if (!known) return;
+    struct known *found = find(&mistake);
+    is_untold = true;
+    if (found->count) {
         found->count++;
         return;
     }
-    if (!known) known = malloc(KNOWN_MAX * sizeof *known);
-    if (!known || known_count == KNOWN_MAX) return;
-    known[known_count] = (struct known){launch->sites, wrong->site, wrong->seen, 1, 1, add_to_log(launch, wrong)};
-    observe(launch, wrong);
+    if (known_count == KNOWN_MAX) {  // what is met again is observed again, and joined by who reads it
+        wrong_accesses_tell();
+        memset(known, 0, PLACES * sizeof *known);
+        known_count = 0;
+        found = find(&mistake);
+    }
+    *found = (struct known){mistake, 1, 1, add_to_log(launch, wrong)};
+    observe(launch, wrong, found->place < 0 ? UINT64_MAX : logged_count++);
     known_count++;
 }
 
 void wrong_accesses_tell(void) {
-    for (uint32_t i = 0; i < known_count; i++) {
+    if (!is_untold) return;
+    is_untold = false;
+    for (uint32_t i = 0; i < PLACES; i++) {
         if (known[i].count == known[i].told) continue;
         access_log_count(known[i].place, known[i].count);
         known[i].told = known[i].count;
@@ -126,4 +149,6 @@ void wrong_accesses_close(void) {
     free(known);
     known = NULL;
     known_count = 0;
+    logged_count = 0;
+    is_untold = false;
 }

@@ -16,7 +16,9 @@ struct checked_launch {
     const struct kernel_file *files;
     uint32_t stack;  // of who launched it
     uint16_t function;
-    uint64_t stream;  // its serial
+    uint64_t stream;   // its serial
+    uint64_t number;   // of its observation
+    const char *test;  // that launched it; NULL: none
 };
 
 enum { NO_SITE = 0x7fffffff };  // of what no instruction did

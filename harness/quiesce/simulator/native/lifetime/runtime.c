@@ -15,6 +15,7 @@
 #include "kernels/initial.h"
 #include "kernels/kernel.h"
 #include "kernels/request.h"
+#include "ledger/current_test.h"
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
@@ -113,6 +114,7 @@ static void stop(void) {
     arrays_close();
     graph_memory_close();
     checks_close();
+    current_test_close();
     kernels_close();
     initials_close();
     requests_close();

@@ -21,13 +21,15 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     for (struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
     if (!status && !graph->nodes.head) status = stream_enqueue(stream, &(struct work){.kind = WORK_LAUNCH});
-    for (const struct work *work = graph->nodes.head; work && !status; work = work->next) {
+    for (const struct work *node = graph->nodes.head; node && !status; node = node->next) {
+        struct work work = *node;
+        if (work.kind == WORK_LAUNCH) work.launch.number = ledger->ring_count;
         if (!stream->capture) {
-            transfer_observe(stream, work, false);
+            transfer_observe(stream, &work, false);
             // What it was captured with may have been freed since. That is seen; the launch itself does not look.
-            (void)transfer_check(work, graph_memory_covers);
+            (void)transfer_check(&work, graph_memory_covers);
         }
-        status = stream_enqueue(stream, work);
+        status = stream_enqueue(stream, &work);
     }
     if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
         struct work hold = {.kind = WORK_HOLD, .held = graph->held};

@@ -105,7 +105,7 @@ void work_run(struct work *work) {
             if (work->launch.fault)
                 context_break(work->launch.device, work->launch.fault);
             else if (work->launch.call)
-                kernel_call_run(work->launch.call);
+                kernel_call_run(work->launch.call, work->launch.number);
             break;
         case WORK_ALLOCATE:
         case WORK_END:

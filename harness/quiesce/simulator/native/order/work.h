@@ -36,6 +36,7 @@ struct launch_work {
     enum status fault;  // OK: none
     unsigned device;
     struct kernel_call *call;  // NULL: nothing computes
+    uint64_t number;           // of its observation in the ledger
 };
 
 enum comparison { COMPARE_GREATER_OR_EQUAL, COMPARE_EQUAL, COMPARE_AND, COMPARE_NOR };
