@@ -21,6 +21,8 @@ KERNELS_INSIDE_SHARED: Final = "kernels_stay_inside_shared_memory"
 KERNELS_INSIDE_LOCAL: Final = "kernels_stay_inside_local_memory"
 KERNELS_OWN_DEVICE: Final = "kernels_use_memory_of_their_device"
 KERNELS_KEEP_READ_ONLY: Final = "kernels_keep_read_only_memory"
+KERNELS_TEXTURES: Final = "kernels_use_live_textures"
+KERNELS_INSIDE_SURFACES: Final = "kernels_stay_inside_surfaces"
 THREADS_ORDERED: Final = "threads_of_a_block_are_ordered"
 BARRIERS_END: Final = "barriers_are_reached"
 
@@ -41,6 +43,8 @@ RULES: Final[Mapping[str, str]] = {
     KERNELS_INSIDE_LOCAL: "An access to local memory stays inside the arrays that the thread has.",
     KERNELS_OWN_DEVICE: "A kernel uses only memory that its device can use.",
     KERNELS_KEEP_READ_ONLY: "A kernel does not write to memory that may only be read.",
+    KERNELS_TEXTURES: "A kernel uses no texture or surface object that was destroyed, or that never was one.",
+    KERNELS_INSIDE_SURFACES: "An access to a surface that may not leave it (`.trap`) stays inside.",
     THREADS_ORDERED: "Threads of a block share memory, where one of them writes, only with a barrier in between.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
 }

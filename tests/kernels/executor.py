@@ -49,6 +49,7 @@ CONTEXT: Final = np.dtype(
     }
 )
 READY, WAITING, DONE = range(3)
+_SOURCES: Final = ("arithmetic", "formats", "matrix", "texel", "sampling")
 ARRIVE, YIELD, MATRICES = 5, 70, 80
 
 
@@ -91,7 +92,7 @@ def _free(context: int, address: int) -> None:
     del allocated[address]
 
 
-_CALLBACKS: Final = {
+_CALLBACKS: Final[dict[str, Any]] = {
     "quiesce_kernel_print": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)(_print),
     "quiesce_kernel_assert": ctypes.CFUNCTYPE(
         None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p
@@ -104,7 +105,7 @@ _CALLBACKS: Final = {
 @cache
 def _arithmetic() -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp(prefix="quiesce-kernels-"))
-    sources = [str(SOURCES / "kernels" / f"{name}.c") for name in ("arithmetic", "formats", "matrix")]
+    sources = [str(SOURCES / "kernels" / f"{name}.c") for name in _SOURCES]
     library = folder / "arithmetic.so"
     command = [
         *find_compiler(),
@@ -124,15 +125,22 @@ def _arithmetic() -> ctypes.CDLL:
     return loaded
 
 
-@cache
-def _runtime_functions() -> dict[str, int]:
-    return {name: ctypes.cast(made, ctypes.c_void_p).value or 0 for name, made in _CALLBACKS.items()}
+def add_functions(functions: dict[str, Any]) -> None:
+    """Let kernels call these too."""
+    _CALLBACKS.update(functions)
+
+
+def find_function(name: str) -> Any:
+    """Return a function of the runtime's that has no part of its state."""
+    return getattr(_arithmetic(), name)
 
 
 def find_helper(name: str) -> int | None:
     """Return the address of a function that compiled kernels may call."""
-    found = _arithmetic().kernel_arithmetic_find(name.encode())
-    return _runtime_functions().get(name) or found
+    if name in _CALLBACKS:
+        return ctypes.cast(_CALLBACKS[name], ctypes.c_void_p).value
+    found: int | None = _arithmetic().kernel_arithmetic_find(name.encode())
+    return found
 
 
 def _undefined_symbols(code: bytes) -> Iterator[str]:

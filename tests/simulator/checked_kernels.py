@@ -19,7 +19,7 @@ class Checked(Device):
     """A device whose kernels' accesses are judged."""
 
     def __init__(self, start: Start, folder: Path, options: dict[str, Any]) -> None:
-        super().__init__(start("cuda:12", kernels=1, checks=1, folder=str(folder), **options))
+        super().__init__(start("cuda:12", **{"kernels": 1, "checks": 1, "folder": str(folder), **options}))
         self._folder = folder
 
     def work(

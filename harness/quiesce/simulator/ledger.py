@@ -129,6 +129,8 @@ class Seen(enum.IntEnum):
     KERNEL_READ_ONLY = 36
     KERNEL_RACE_IN_SHARED = 37
     KERNEL_WAITS_FOR_EVER = 38
+    KERNEL_NO_TEXTURE = 39
+    KERNEL_OUTSIDE_SURFACE = 40
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

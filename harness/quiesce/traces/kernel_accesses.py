@@ -15,10 +15,12 @@ from quiesce.program_rules import (
     KERNELS_INSIDE,
     KERNELS_INSIDE_LOCAL,
     KERNELS_INSIDE_SHARED,
+    KERNELS_INSIDE_SURFACES,
     KERNELS_KEEP_READ_ONLY,
     KERNELS_NOT_FREED,
     KERNELS_OWN_DEVICE,
     KERNELS_READ_WRITTEN,
+    KERNELS_TEXTURES,
     THREADS_ORDERED,
 )
 from quiesce.shown_paths import shown_path
@@ -54,6 +56,10 @@ _RULES: Final = {
     Seen.KERNEL_WAITS_FOR_EVER: _Rule(
         BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
     ),
+    Seen.KERNEL_NO_TEXTURE: _Rule(KERNELS_TEXTURES, Kind.DEAD_HANDLE, "a texture or surface object that exists"),
+    Seen.KERNEL_OUTSIDE_SURFACE: _Rule(
+        KERNELS_INSIDE_SURFACES, Kind.OUT_OF_BOUNDS, "an access that stays inside the surface"
+    ),
     Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
 }
 
@@ -70,7 +76,10 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     launch = logged.launch if logged else record.number
     if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
         return _deadlock(record, rule, logged, launch), launch
-    observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
+    if record.seen is Seen.KERNEL_NO_TEXTURE:
+        observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
+    else:
+        observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function
     if logged:
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
@@ -110,6 +119,9 @@ def _where(record: Record) -> str:
     if record.seen in _IN_SHARED:
         offset = record.address - (1 << 64 if record.address >> 63 else 0)
         return f"at byte {offset:,} of shared memory"
+    if record.seen is Seen.KERNEL_OUTSIDE_SURFACE:
+        at, row = (number - (1 << 64 if number >> 63 else 0) for number in (record.address, record.other))
+        return f"at byte {at:,} of row {row:,} of a surface"
     return f"at {record.address:#x}"
 
 
@@ -128,6 +140,8 @@ def _miss(record: Record) -> str:
             return f", which thread number {record.other_bytes} of the block uses without a barrier in between"
         case Seen.KERNEL_OUTSIDE_SHARED:
             return f", of which a block has {bytes_in_words(record.other_bytes)}"
+        case Seen.KERNEL_OUTSIDE_SURFACE:
+            return f", whose rows have {bytes_in_words(record.other_bytes)}"
         case Seen.KERNEL_OUTSIDE_LOCAL:
             return ", outside the local arrays of the thread"
         case Seen.KERNEL_OTHER_DEVICE:

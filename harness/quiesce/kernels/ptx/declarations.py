@@ -12,6 +12,8 @@ from quiesce.kernels.ptx.tokens import END, Tokens
 from quiesce.kernels.ptx.types import TYPES
 
 LINKAGE: Final = frozenset({".visible", ".extern", ".weak", ".common"})
+OPAQUE: Final = frozenset({".texref", ".surfref", ".samplerref"})
+_OPAQUE_BYTES: Final = 8
 BYTES_MAX: Final = 1 << 40
 """No variable is larger: a text that asks for more is wrong."""
 
@@ -25,6 +27,8 @@ class Variable:
     bytes: int
     alignment: int
     is_external: bool
+    is_opaque: bool = False
+    """Whether it refers to a texture, a surface or a sampler: its memory has the number of the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,14 @@ def parse_variables(tokens: Tokens, is_external: bool) -> tuple[Variable, ...]:
         tokens.next()
         while tokens.next() not in (")", END):
             pass
+    is_opaque = tokens.peek() in OPAQUE
     alignment, element_bytes, _ = _parse_type(tokens)
     found = []
     while True:
         name, count = _parse_name(tokens)
         _skip_initialiser(tokens)
         bytes_ = element_bytes * (1 if count is None else count)
-        found.append(Variable(name, space, bytes_, alignment, is_external))
+        found.append(Variable(name, space, bytes_, alignment, is_external, is_opaque))
         if not tokens.skip(","):
             break
     tokens.expect(";")
@@ -91,6 +96,8 @@ def _parse_type(tokens: Tokens) -> tuple[int, int, int]:
                 raise tokens.refuse("an alignment is no power of two")
         elif word in (".v2", ".v4"):
             lanes = int(word[2])
+        elif word in OPAQUE:
+            return _OPAQUE_BYTES, _OPAQUE_BYTES, 8 * _OPAQUE_BYTES
         elif word[1:] in TYPES and word[0] == ".":
             bits = TYPES[word[1:]].bits
             lanes = int(tokens.next()[2]) if tokens.peek() in (".v2", ".v4") else lanes

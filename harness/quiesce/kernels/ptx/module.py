@@ -198,7 +198,7 @@ class Module:
 
 
 def _parse_variable_statement(tokens: Tokens) -> tuple[Variable, ...]:
-    """Read the variables of one statement, after directives without a semicolon; textures have no memory."""
+    """Read the variables of one statement, after directives without a semicolon."""
     is_external = False
     while (word := tokens.peek()) not in (".global", ".const", ".shared"):
         if word in LINKAGE:
@@ -208,7 +208,4 @@ def _parse_variable_statement(tokens: Tokens) -> tuple[Variable, ...]:
         ):
             return ()
         tokens.next()
-    after = tokens.words[tokens.at + 1 : tokens.at + 5]
-    if any(each in (".texref", ".samplerref", ".surfref") for each in after):
-        return ()
     return parse_variables(tokens, is_external)

@@ -89,6 +89,15 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Texel:
+    """A place in a texture or a surface: ``[%rd1, {%f1, %f2}]``, or with a sampler between the two."""
+
+    reference: Register | Symbol
+    coordinates: tuple[Operand, ...]
+    sampler: Register | Symbol | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Vector:
     """Several side by side: ``{%f1, %f2}``."""
 
@@ -110,7 +119,7 @@ class Group:
     elements: tuple[Operand, ...]
 
 
-Operand = Register | Integer | Float | Special | Symbol | Sink | Negated | Address | Vector | Pair | Group
+Operand = Register | Integer | Float | Special | Symbol | Sink | Negated | Address | Texel | Vector | Pair | Group
 
 _FLOAT32: Final = re.compile(r"0[fF]([0-9a-fA-F]{8})\Z")
 _FLOAT64: Final = re.compile(r"0[dD]([0-9a-fA-F]{16})\Z")
@@ -152,6 +161,8 @@ def registers_in(operand: Operand | None) -> tuple[Register, ...]:
             return (register,)
         case Address(base=Register() as base):
             return (base,)
+        case Texel(reference=reference, coordinates=coordinates, sampler=sampler):
+            return tuple(each for part in (reference, *coordinates, sampler) for each in registers_in(part))
         case Vector(elements=elements) | Group(elements=elements):
             return tuple(each for element in elements for each in registers_in(element))
         case Pair(first=first, second=second):

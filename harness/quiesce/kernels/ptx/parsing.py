@@ -21,6 +21,7 @@ from quiesce.kernels.ptx.operands import (
     Sink,
     Special,
     Symbol,
+    Texel,
     Vector,
     negative,
     parse_literal,
@@ -245,7 +246,7 @@ class _Parser:
                 raise tokens.refuse(f"'{closing}' is missing")
         return tuple(elements)
 
-    def _parse_address(self) -> Address:
+    def _parse_address(self) -> Address | Texel:
         tokens = self.tokens
         tokens.expect("[")
         base = self._parse_simple()
@@ -254,10 +255,30 @@ class _Parser:
             base, offset = Symbol(base.name), base.offset
         if not isinstance(base, Register | Symbol | Integer):
             raise tokens.refuse("an address is neither a register nor a name")
-        if tokens.peek() == ",":  # coordinates of a texture or a tensor
-            raise tokens.refuse(f"'{self._name}' is not executed")
+        if tokens.skip(","):
+            return self._parse_texel(base, offset)
         tokens.expect("]")
         return Address(base, offset)
+
+    def _parse_texel(self, reference: Register | Symbol | Integer, offset: int) -> Texel:
+        """Read what follows the name of a texture, a surface or a tensor."""
+        tokens = self.tokens
+        named: list[Register | Symbol] = []
+        coordinates: tuple[Operand, ...] = ()
+        while not coordinates:
+            if tokens.peek() == "{":
+                coordinates = self._parse_elements("{", "}")
+                break
+            word = self._parse_simple()
+            if not tokens.skip(","):
+                coordinates = (word,)
+            elif isinstance(word, Register | Symbol):
+                named.append(word)
+            else:
+                break
+        if not coordinates or len(named) > 1 or isinstance(reference, Integer) or offset or not tokens.skip("]"):
+            raise tokens.refuse(f"'{self._name}' is not executed")
+        return Texel(reference, coordinates, named[0] if named else None)
 
     def _parse_simple(self) -> Operand:
         tokens = self.tokens

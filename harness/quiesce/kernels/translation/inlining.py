@@ -17,6 +17,7 @@ from quiesce.kernels.ptx.operands import (
     Register,
     Sink,
     Symbol,
+    Texel,
     Vector,
 )
 from quiesce.kernels.translation.program import Program
@@ -88,6 +89,9 @@ class _Renaming:
     def target(self, operand: Register | Sink) -> Register | Sink:
         return self.register(operand) if isinstance(operand, Register) else operand
 
+    def named(self, operand: Register | Symbol) -> Register | Symbol:
+        return self.register(operand) if isinstance(operand, Register) else self.symbol(operand)
+
     def operand(self, operand: Operand) -> Operand:
         match operand:
             case Register():
@@ -100,6 +104,9 @@ class _Renaming:
                 return Address(self.register(base), offset)
             case Address(base=Symbol() as base, offset=offset):
                 return Address(self.symbol(base), offset)
+            case Texel(reference=reference, coordinates=coordinates, sampler=sampler):
+                where = tuple(map(self.operand, coordinates))
+                return Texel(self.named(reference), where, self.named(sampler) if sampler else None)
             case Vector(elements=elements):
                 return Vector(tuple(map(self.operand, elements)))
             case Group(elements=elements):

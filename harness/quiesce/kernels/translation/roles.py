@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.kernels.ptx.function import Instruction
-from quiesce.kernels.ptx.operands import Address, Group, Integer, Operand, Register, registers_in
+from quiesce.kernels.ptx.operands import Address, Group, Integer, Operand, Register, Texel, registers_in
 from quiesce.kernels.ptx.types import PREDICATE
 
 CARRY: Final = Register("%carry@", PREDICATE)
@@ -42,7 +42,7 @@ def written_operands(instruction: Instruction) -> tuple[Operand, ...]:
     """Return the destinations of an instruction."""
     operands = instruction.operands
     opcode = instruction.opcode
-    if not operands or opcode in _WRITES_NOTHING or isinstance(operands[0], Address):
+    if not operands or opcode in _WRITES_NOTHING or isinstance(operands[0], Address | Texel):
         return ()
     if opcode in _BARRIERS:
         return operands[:1] if "red" in instruction.modifiers else ()

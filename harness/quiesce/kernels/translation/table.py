@@ -20,6 +20,7 @@ from quiesce.kernels.translation import (
     memory,
     movement,
     packed_integer,
+    textures,
     video,
     warp,
 )
@@ -43,6 +44,7 @@ _ANY: Final[Mapping[str, Handler]] = {
     **asynchronous.HANDLERS,
     **video.HANDLERS,
     **matrices.HANDLERS,
+    **textures.HANDLERS,
     **calls.HANDLERS,
     **warp.HANDLERS,
     **dict.fromkeys(("pmevent", "griddepcontrol"), _nothing),

@@ -91,7 +91,8 @@ static unsigned size_of_type(const char *word, size_t length) {
         unsigned bytes;
     } TYPES[] = {{".b8", 1},     {".u8", 1},  {".s8", 1},  {".b16", 2}, {".u16", 2}, {".s16", 2}, {".f16", 2},
                  {".bf16", 2},   {".b32", 4}, {".u32", 4}, {".s32", 4}, {".f32", 4}, {".f16x2", 4},
-                 {".bf16x2", 4}, {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}, {".b128", 16}};
+                 {".bf16x2", 4}, {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}, {".b128", 16},
+                 {".texref", 8}, {".surfref", 8}, {".samplerref", 8}};  // the number of an object
     for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
         if (is(word, length, TYPES[i].name)) return TYPES[i].bytes;
     return 0;

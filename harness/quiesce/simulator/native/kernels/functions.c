@@ -8,6 +8,7 @@
 #include "kernels/device_heap.h"
 #include "kernels/print.h"
 #include "kernels/shared_checks.h"
+#include "kernels/texture.h"
 
 #define FUNCTION(name) {#name, (void (*)(void))name},
 static const struct {
@@ -17,6 +18,8 @@ static const struct {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
+    FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
+    FUNCTION(quiesce_kernel_surface)
     FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
 };
 

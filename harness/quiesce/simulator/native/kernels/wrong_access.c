@@ -110,6 +110,9 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
         seen.other_bytes = wrong->shared_bytes;
     } else if (wrong->seen == SEEN_KERNEL_RACE_IN_SHARED) {
         seen.other_bytes = wrong->other_thread;
+    } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SURFACE) {
+        seen.other = (uint64_t)wrong->row;
+        seen.other_bytes = wrong->surface_bytes;
     }
     ledger_see_wrong(seen);
 }

@@ -32,6 +32,8 @@ struct wrong_access {
     uint32_t block[3], threads[3];
     uint32_t shared_bytes;
     uint32_t other_thread;  // of a race
+    int32_t row;  // in a surface; and how long its rows are
+    uint32_t surface_bytes;
 };
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong);

@@ -83,6 +83,8 @@ enum seen {
     SEEN_KERNEL_READ_ONLY,     // a write to memory that may only be read
     SEEN_KERNEL_RACE_IN_SHARED,  // other_bytes: the other thread, by its number in the block
     SEEN_KERNEL_WAITS_FOR_EVER,  // threads of a block wait for each other
+    SEEN_KERNEL_NO_TEXTURE,      // address: what was passed for the handle of a texture or surface
+    SEEN_KERNEL_OUTSIDE_SURFACE, // address: the byte of the row, other: the row; other_bytes: how long rows are
 };
 
 enum {

@@ -11,6 +11,7 @@
 #include "memory/ordering.h"
 #include "memory/pool.h"
 #include "memory/registered.h"
+#include "memory/texture.h"
 #include "memory/virtual.h"
 #include "order/capture.h"
 #include "order/event.h"

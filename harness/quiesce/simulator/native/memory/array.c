@@ -1,9 +1,7 @@
 #include "memory/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "machine/device.h"
 #include "machine/forget.h"
@@ -13,11 +11,6 @@
 #include "memory/refusal.h"
 
 static struct array *arrays;
-
-struct texture {
-    uint64_t serial;
-    char resource[RESOURCE_BYTES], description[TEXTURE_BYTES];
-};
 
 static size_t rows(struct extent extent) {
     return (extent.height ? extent.height : 1) * (extent.depth ? extent.depth : 1);
@@ -84,54 +77,6 @@ enum status array_part(uint64_t handle, struct position at, struct extent bytes,
     uint64_t start = HIDDEN(array->hidden_address) + (at.z * height + at.y) * pitch + at.x;
     *plane = (struct plane){start, pitch, pitch * height};
     return OK;
-}
-
-// -- textures and surfaces -------------------------------------------------------------------------------------------
-
-static enum status check_resource(const void *resource) {
-    enum { ARRAY, MIPMAPPED, LINEAR, PITCHED };
-    struct {
-        int kind;
-        void *named;
-    } beginning;
-    memcpy(&beginning, resource, sizeof beginning);
-    switch (beginning.kind) {
-        case ARRAY: return array_find((uint64_t)beginning.named) ? OK : INVALID_HANDLE;
-        case LINEAR:
-        case PITCHED: return memory_check((uint64_t)beginning.named, 1);
-        default: return INVALID_VALUE;  // no mipmapped array can have been made
-    }
-}
-
-enum status texture_create(const void *resource, const void *description, size_t texture_bytes, uint64_t *handle) {
-    enum status status = check_resource(resource);
-    if (status) return status;
-    struct texture *texture = calloc(1, sizeof *texture);
-    if (!texture) return OUT_OF_MEMORY;
-    memcpy(texture->resource, resource, RESOURCE_BYTES);
-    if (description) memcpy(texture->description, description, texture_bytes);
-    *handle = handle_make(THING_TEXTURE, texture, device_current(), &texture->serial, false);
-    if (*handle) return OK;
-    free(texture);
-    return OUT_OF_MEMORY;
-}
-
-enum status texture_destroy(uint64_t handle) {
-    struct texture *texture = handle_find(THING_TEXTURE, handle);
-    if (!texture) return INVALID_VALUE;
-    handle_drop(handle);
-    forget(texture, sizeof *texture);
-    return OK;
-}
-
-const void *texture_resource(uint64_t handle) {
-    const struct texture *texture = handle_find(THING_TEXTURE, handle);
-    return texture ? texture->resource : NULL;
-}
-
-const void *texture_description(uint64_t handle) {
-    const struct texture *texture = handle_find(THING_TEXTURE, handle);
-    return texture ? texture->description : NULL;
 }
 
 void arrays_close(void) {

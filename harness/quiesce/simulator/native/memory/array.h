@@ -1,5 +1,5 @@
 // Arrays: device memory in rows of elements, behind a handle. Here the rows lie one behind the other, the handle is the
-// address of the first, and only these functions take it. Textures and surfaces name one, or linear memory.
+// address of the first, and only these functions take it.
 #pragma once
 
 #include <stdbool.h>
@@ -29,6 +29,8 @@ struct array {
     size_t element_bytes;
 };
 
+enum { ARRAY_IS_LAYERED = 1, ARRAY_IS_CUBE = 4 };  // flags: its depth counts layers, or the faces of cubes
+
 // One plane of memory that is copied from or to: where it begins, and what lies between its rows.
 struct plane {
     uint64_t address, pitch, slice;
@@ -40,12 +42,5 @@ const struct array *array_find(uint64_t handle);  // NULL: no array is there
 
 // A part of an array: x in bytes, as the functions for two dimensions have it. INVALID_VALUE where it does not fit.
 enum status array_part(uint64_t handle, struct position at, struct extent bytes, struct plane *plane);
-
-// Textures and surfaces, which are one kind of handle.
-enum { RESOURCE_BYTES = 64, TEXTURE_BYTES = 72 };
-enum status texture_create(const void *resource, const void *texture, size_t texture_bytes, uint64_t *handle);
-enum status texture_destroy(uint64_t handle);
-const void *texture_resource(uint64_t handle);     // NULL: no such texture
-const void *texture_description(uint64_t handle);
 
 void arrays_close(void);

@@ -32,6 +32,7 @@
 #include "memory/pool.h"
 #include "memory/refusal.h"
 #include "memory/registered.h"
+#include "memory/texture.h"
 #include "memory/virtual.h"
 #include "order/array_copy.h"
 #include "order/capture.h"
