@@ -268,10 +268,20 @@ def test_rounds_that_do_not_go_alike_have_no_verdict() -> None:
 
 
 def test_a_round_that_only_fails_while_it_is_measured_says_so() -> None:
-    outcomes = [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+    outcomes = [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED, Outcome.PASSED, Outcome.FAILED]
     judgement = Code(lambda rounds: rounds, outcomes).judge()
     assert not judgement.unstable
     assert judgement.inconclusive == "round 3 failed because of the check's own measurements; without them it passed"
+
+
+def test_a_round_that_fails_by_chance_is_not_blamed_on_the_measurements() -> None:
+    outcomes = [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+    assert Code(lambda rounds: rounds, outcomes).judge().unstable
+
+
+def test_a_round_that_is_skipped_leaves_no_verdict() -> None:
+    judgement = Code(lambda rounds: rounds, [Outcome.PASSED, Outcome.OVER]).judge()
+    assert judgement.inconclusive == "round 2 was skipped, or the run ends early"
 
 
 def test_a_ring_that_is_still_filling_leaves_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

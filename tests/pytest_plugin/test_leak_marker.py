@@ -145,13 +145,13 @@ def test_a_test_that_cannot_run_twice_says_so(project: Project) -> None:
     assert str(result.stdout).count("not all runs of this one ended alike") == 1
 
 
-def test_a_failure_of_a_round_does_not_say_that_the_test_passed_before(project: Project) -> None:
+def test_a_marked_test_that_can_not_be_repeated_fails(project: Project) -> None:
     project.write(
         "test_it.py", "ROUNDS = []\n\ndef test_it(leak_check):\n    ROUNDS.append(1)\n    assert len(ROUNDS) != 2\n"
     )
     result = project.run("test_it.py")
     result.assert_outcomes(failed=1)
-    assert "The last run passed. The first that failed did so in its call: " in str(result.stdout)
+    assert "The first run passed. The first that failed did so in its call: " in str(result.stdout)
     assert str(result.stdout).count("not all runs of this one ended alike") == 1
 
 

@@ -33,6 +33,7 @@ TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
         ("--quiesce-leak-gauges=heap", "*--quiesce-leak-gauges: there is no gauge 'heap'; write some of contexts, *"),
         ("--quiesce-leak-gauges=", "*--quiesce-leak-gauges: gauges is '', so nothing would be looked at; *"),
         ("--override-ini=quiesce_leak_rounds=many", "*ini key quiesce_leak_rounds: rounds is 'many'; write a whole *"),
+        ("--override-ini=quiesce_leak=some", "*ini key quiesce_leak: 'some' is not a choice; write marked or all"),
         ("--override-ini=quiesce_leak_gauges=x", "*ini key quiesce_leak_gauges: there is no gauge 'x'; *"),
     ],
 )
@@ -49,7 +50,15 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
             "@pytest.mark.leak(round=5)",
             "*the marker 'leak': there is no 'round'; write rounds=, limit_bytes= or gauges=",
         ),
-        ("@pytest.mark.leak(rounds=0)", "*the marker 'leak': rounds is 0; write a whole number from 3 to *"),
+        (
+            "@pytest.mark.leak(rounds=0)",
+            "*the marker 'leak': rounds is 0; write *, or skip=* to leave the test unchecked",
+        ),
+        ("@pytest.mark.leak(skip=True)", "*the marker 'leak': skip is True; write the reason as a text"),
+        (
+            "@pytest.mark.leak(skip='slow', rounds=8)",
+            "*the marker 'leak': a test with skip= is not checked; remove skip= or rounds=",
+        ),
         ("@pytest.mark.leak(rounds=True)", "*the marker 'leak': rounds is True; write a whole number *"),
         ("@pytest.mark.leak(limit_bytes=-5)", "*the marker 'leak': limit_bytes is -5; write a whole number *"),
         ("@pytest.mark.leak(gauges=[])", "*the marker 'leak': gauges is *, so nothing would be looked at; *"),

@@ -26,7 +26,7 @@ reference         3       1       1       1            0             0      0   
 NOTHING WAS EXECUTED on 'host': 1 unsupported, 1 not promised. This is not a pass. Most common: no promise of \
 reclaims-before-oom (1 case); it lacks tape (1 case).
 1 of 5 cases fails on reference; 1 of 5 cases is broken; 1 failure known upstream on opencl; 1 inconclusive on opencl
-1 test leaks as expected
+1 test checked for leaks: 1 leaks as expected
 """
 
 

@@ -27,6 +27,7 @@ from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, IN_LEDGER, PYTHON, THREADS, Meter, Quantity
 from quiesce.leaks.readings import Readings
+from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
@@ -76,14 +77,6 @@ of the C heap, but what only replaces older things does not grow at all."""
 MEMORY: Final = (PYTHON, C_HEAP)
 
 
-class _Stopped(Exception):
-    """Why the rounds ended early."""
-
-    def __init__(self, reason: str = "", *, unstable: bool = False) -> None:
-        super().__init__(reason)
-        self.unstable = unstable
-
-
 class LeakCheck:
     """One check: ``run_round`` runs the code once. ``clock`` returns seconds."""
 
@@ -95,7 +88,6 @@ class LeakCheck:
         owners: Owners,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._run_round = run_round
         self._plan = plan
         self._owners = owners
         self._clock = clock
@@ -104,8 +96,8 @@ class LeakCheck:
         self._tracing = Tracing(owners)
         self._other_threads = OtherThreads()
         self._is_disturbed = False
-        self._outcome = Outcome.OVER
-        self._rounds = 0
+        self._rounds = Rounds(run_round, self._calm, self._disturb)
+        self._was_traced = False
         self._watched = 0
         self._endured = 0
         self._untraced = 0
@@ -123,17 +115,17 @@ class LeakCheck:
             suspects = self._screen()
             if suspects:
                 growths = self._pursue(suspects)
-        except _Stopped as stopped:
+        except Stopped as stopped:
             reason, unstable = str(stopped), stopped.unstable
             growths = self._growths_so_far() if unstable else ()
         finally:
             self._end()
-        return Judgement(self._outcome, self._rounds, growths, reason, unstable, self._readings.absent())
+        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, self._readings.absent())
 
     def _growths_so_far(self) -> tuple[Growth, ...]:
         """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""
         counted = [quantity for quantity in self._readings.moving(1) if quantity.family in IN_LEDGER]
-        self._endured = max(self._endured, self._rounds - 1)
+        self._endured = max(self._endured, self._rounds.count - 1)
         return self._causes([quantity for quantity in counted if self._readings.leaks(quantity)])
 
     def _end(self) -> None:
@@ -142,52 +134,30 @@ class LeakCheck:
         self._is_disturbed = False
         self._readings.rest()
 
-    # Rounds.
+    def _calm(self) -> bool:
+        """End the measurements; return whether there were any."""
+        was_disturbed = self._is_disturbed or self._old.are_frozen
+        self._was_traced = self._tracing.is_on
+        self._end()
+        return was_disturbed
 
-    def _round(self) -> None:
-        """Run one round, which must go like the first."""
-        outcome = self._run()
-        if outcome is not self._outcome:
-            self._explain(outcome)
-
-    def _run(self) -> Outcome:
-        self._rounds += 1
-        outcome = self._run_round()
-        if outcome is Outcome.OVER:
-            self._outcome = outcome
-            raise _Stopped
-        return outcome
-
-    def _first_round(self) -> None:
-        """Run the first round. Where it fails it may be for lack of the old objects, so it is run again with them."""
-        self._outcome = self._run()
-        if self._outcome is Outcome.FAILED and self._old.are_frozen:
-            self._old.release()
-            self._outcome = self._run()
-            if self._outcome is Outcome.FAILED:
-                self._old.freeze()
-
-    def _explain(self, outcome: Outcome) -> None:
-        """Find out whether only the measurements changed how a round ended, and stop in any case."""
-        first, ended = self._outcome, f"round {self._rounds} {outcome.value}"
-        if self._is_disturbed or self._old.are_frozen:
-            self._end()
-            if self._run() is first:
-                raise _Stopped(f"{ended} because of the check's own measurements; without them it {first.value}")
-        raise _Stopped(f"{ended}, although the rounds before it {first.value}", unstable=True)
+    def _disturb(self) -> None:
+        """Begin again what a round may have noticed."""
+        self._old.freeze()
+        if self._was_traced:
+            self._tracing.start()
 
     # Stages. No local variable may live through a round that was not there in the one before: it would be counted.
 
     def _screen(self) -> frozenset[str]:
         """Return the families that do not stay the same."""
+        self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
         self._old.freeze()
         self._readings.start_over()
         self._other_threads.remember()
         for number in range(SCREENING_ROUNDS):
-            if number == 0:
-                self._first_round()
-            else:
-                self._round()
+            if number > 0:
+                self._rounds.repeat()
             self._readings.take()
             window = REST_WINDOW if number == REST_WINDOW else SCREENING_WINDOW
             is_at_rest = number >= REST_WINDOW and not self._readings.moving(window)
@@ -197,7 +167,7 @@ class LeakCheck:
         if not self._readings.absent_family(C_HEAP):
             self._at_hand = min(AT_HAND_COUNT * self._other_threads.ran(), self._plan.rounds - 1)
         while window <= self._at_hand and HEAP not in self._readings.moving(window):
-            self._round()
+            self._rounds.repeat()
             self._readings.take()
             window += 1
         return self._suspects(frozenset(quantity.family for quantity in self._readings.moving(window)))
@@ -215,7 +185,7 @@ class LeakCheck:
         caches = self._watch(suspects)
         self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         longer = self._old.lists.grown()
-        if self._moving() and self._old.are_replaced(self._watched, self._round):
+        if self._moving() and self._old.are_replaced(self._watched, self._rounds.repeat):
             caches = self._watch(suspects)
             self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
         moving = self._moving()
@@ -237,7 +207,7 @@ class LeakCheck:
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
         if IN_LISTS in left:
-            lines = () if sites else LongerLists(self._owners, longer).watch(self._round)
+            lines = () if sites else LongerLists(self._owners, longer).watch(self._rounds.repeat)
             if not lines:  # other growth says it already, or what runs the tests keeps its own
                 left.remove(IN_LISTS)
             sites = sites or lines
@@ -252,7 +222,7 @@ class LeakCheck:
         counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
         meters = [meter for meter in self._readings.meters if isinstance(meter, LedgerMeter)]
         if counted:
-            self._located = LedgerPlaces(meters, counted).watch(self._round, self._readings.now)
+            self._located = LedgerPlaces(meters, counted).watch(self._rounds.repeat, self._readings.now)
 
     def _causes(self, left: Sequence[Quantity], sites: Sequence[Site] = ()) -> tuple[Growth, ...]:
         causes = Causes(self._readings, self._tracing, left, sites, self._located)
@@ -283,13 +253,13 @@ class LeakCheck:
         self._watched = self._filling = 0
         while self._watched < least or not self._is_decided(caches, most, seconds_max):
             caches.empty_the_librarys()
-            self._round()
+            self._rounds.repeat()
             self._readings.take()
             self._watched += 1
-        self._endured = self._rounds
+        self._endured = self._rounds.count
 
     def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
-        """Whether no more rounds are needed. Raises :class:`_Stopped` where more would be needed than there can be."""
+        """Whether no more rounds are needed. Raises :class:`Stopped` where more would be needed than there can be."""
         if not self._moving():
             return True
         seconds = self._clock() - self._started
@@ -301,13 +271,15 @@ class LeakCheck:
             return True
         self._filling += self._watched
         if self._is_large or is_slow or self._filling > FILLING_ROUNDS_MAX:
-            raise _Stopped("a deque(maxlen=…) is still filling, which looks like a leak; fill it in a fixture")
+            raise Stopped("a deque(maxlen=…) is still filling, which looks like a leak; fill it in a fixture")
         self._watched = 0
         self._readings.start_over()
         return False
 
     def _moving(self) -> list[Quantity]:
-        window = max(ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds // STEP_SHARE + 2, self._at_hand + 1)
+        window = max(
+            ENDURANCE_WINDOW, self._watched // WINDOW_SHARE, self._rounds.count // STEP_SHARE + 2, self._at_hand + 1
+        )
         return self._readings.moving(window)
 
     def _lasting(
@@ -353,7 +325,7 @@ class LeakCheck:
     def _trace(self, caches: BoundedCaches) -> bool:
         """Run rounds under traces; return False where the tested code ends them."""
         self._tracing.start()
-        self._untraced = self._rounds
+        self._untraced = self._rounds.count
         started = self._clock()
         for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
             if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
@@ -361,7 +333,7 @@ class LeakCheck:
             if number >= LARGE_ROUNDS and self._clock() - started > TRACED_SECONDS:
                 break
             caches.empty_the_librarys()
-            self._round()
+            self._rounds.repeat()
             collect_garbage()
             if not self._tracing.sample():
                 return False

@@ -72,6 +72,11 @@ class Tracing:
             tracemalloc.start(FRAMES)
             self._stop = True
 
+    @property
+    def is_on(self) -> bool:
+        """Whether traces are taken for this check."""
+        return self._stop
+
     def stop(self) -> None:
         """Take traces no more; idempotent."""
         if self._stop:

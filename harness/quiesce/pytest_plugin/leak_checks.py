@@ -1,14 +1,15 @@
 """The leak checks of ordinary tests. Registered only in a run that has a test to check.
 
-A test's rounds are run before its setup, and judged. Then the test runs once more the way it always does, and that run
-is reported: it fails the way it fails, and if it passes although it leaks, it is the call that fails. So whatever
-looks at reports or repeats failures sees an ordinary test.
+A test's rounds are run before its setup, and judged. The first of them is the one that is reported: it fails the way it
+fails, and if it passes although the test leaks, it is the call that fails. So whatever looks at reports or repeats
+failures sees an ordinary test.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -31,13 +32,23 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CONTEXTS, Meter
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.pytest_plugin.attaching import attach
+from quiesce.pytest_plugin.first_run import FirstRun
 from quiesce.pytest_plugin.kernel_faults import KernelFaults
-from quiesce.pytest_plugin.keys import CONTEXT_METER, DEVICE_FIXTURE, LEAK_SETTINGS, LEAK_TEST
-from quiesce.pytest_plugin.leak_plans import plan_of
-from quiesce.pytest_plugin.leak_results import leak_result, leak_text, verdict_of
+from quiesce.pytest_plugin.keys import (
+    CONTEXT_METER,
+    DEVICE_FIXTURE,
+    LEAK_SECONDS_ATTRIBUTE,
+    LEAK_SETTINGS,
+    LEAK_TEST,
+)
+from quiesce.pytest_plugin.leak_plans import asks_for_leak_check, plan_of, reason_to_skip
+from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
+from quiesce.pytest_plugin.leak_warnings import warn_of
+from quiesce.pytest_plugin.neighbours import failed_subtests
 from quiesce.pytest_plugin.refusing import refuse
+from quiesce.reporting.leak_checks import leak_in_short
 from quiesce.reporting.text import clean_line
 from quiesce.results import Verdict
 
@@ -48,6 +59,10 @@ DIFFERS: Final = (
     "A leak check runs a test several times, and not all runs of this one ended alike. The test depends on chance, "
     "or on state that an earlier run left, such as a variable of the module or a fixture of a wider scope."
 )
+
+
+LEFT_OUT: Final[pytest.StashKey[str]] = pytest.StashKey()
+"""In ``item.stash``: why the test is not checked."""
 
 
 class LeakChecks:
@@ -69,32 +84,41 @@ class LeakChecks:
         )
         self._keeps_errors = bool(config.option.usepdb)
         self._in_round = False
-        self._in_call = False
+        self._first: FirstRun | None = None
         self._accused = False
         self._differs = False
         self._judgement: Judgement | None = None
         self._failure = ""
         self._kernels = KernelFaults()
         self._faults: tuple[Finding, ...] = ()
+        self._seconds = 0.0
 
     def check(self, item: pytest.Item, plan: Plan) -> None:
         """Have a test checked."""
-        item.stash[LEAK_TEST] = LeakTest(plan, self._meters)
+        item.stash[LEAK_TEST] = LeakTest(plan, self._meters, is_asked_for=asks_for_leak_check(item))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
-        """Run the rounds and judge them, then let the test run."""
+        """Run the rounds and judge them, then let the test repeat how its first run went."""
+        __tracebackhide__ = True
         if not self._in_round and LEAK_TEST in item.stash:
             self._judgement = None
             self._accused = self._differs = False
             self._faults = ()
             self._kernels.begin()
+            started = time.monotonic()
             self._judgement = self._check(item)
+            self._seconds = time.monotonic() - started
+            if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
+                self._faults = self._kernels.findings()
+            if self._first is not None and self._first.is_over:
+                self._first.stand_in()
         return (yield)
 
     def _check(self, item: pytest.Item) -> Judgement:
         test = item.stash[LEAK_TEST]
-        rounds = TestRounds(item)
+        rounds = TestRounds(item, repeats_failures=test.is_asked_for and not self._keeps_errors)
+        self._first = rounds.first
         self._in_round = True
         try:
             judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners).judge()
@@ -119,23 +143,17 @@ class LeakChecks:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Let a test that passes fail for its leak, for its kernels, or for a round that failed."""
         judgement = self._judged(item)
+        result = yield
         if judgement is None:
-            return (yield)
-        self._in_call = True
-        try:
-            result = yield
-        finally:
-            self._in_call = False
-            if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
-                self._faults = self._kernels.findings()
+            return result
         if judgement.growths or self._faults:
             self._accused = True
             pytest.fail(self._text(item, judgement), pytrace=False)
         if unread := dict(judgement.absent).get(OWN):
             pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
-        if self._failure and (judgement.unstable or not self._failure.startswith("teardown")):
+        if judgement.unstable and item.stash[LEAK_TEST].is_asked_for:
             self._differs = True
-            differs = f"{DIFFERS} The last run passed. The first that failed did so in its {self._failure}"
+            differs = f"{DIFFERS} The first run passed. The first that failed did so in its {self._failure}"
             pytest.fail(differs, pytrace=False)
         return result
 
@@ -144,34 +162,64 @@ class LeakChecks:
         return leak_text(item, leak_result(item, plan, judgement, Verdict.FAILED, faults=self._faults), judgement)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the result on the report of the phase that decides, and the leak on that of a test that fails anyway."""
         report = yield
         judgement = self._judged(item)
-        decides = report.when == "call" or (report.when == "setup" and not report.passed)
-        if judgement is None or self._in_call or not decides:  # subtests report within the call
+        if judgement is None:
+            if LEFT_OUT in item.stash and _decides(report):
+                attach(left_out_result(item, item.stash[LEFT_OUT]), report)
             return report
-        verdict, reason = verdict_of(judgement, report, is_faulty=bool(self._faults))
-        attach(leak_result(item, item.stash[LEAK_TEST].plan, judgement, verdict, reason, self._faults), report)
+        if self._first is not None:
+            report = self._first.report(report, None if call.excinfo is None else call.excinfo.value)
+        if _decides(report):
+            self._decide(item, judgement, report)
+        return report
+
+    def _decide(self, item: pytest.Item, judgement: Judgement, report: pytest.TestReport) -> None:
+        test = item.stash[LEAK_TEST]
+        verdict, reason = verdict_of(judgement, report, self._failure, is_faulty=bool(self._faults))
+        if report.passed and failed_subtests(item):
+            verdict, reason = Verdict.FAILED, "subtests fail"
+        result = leak_result(item, test.plan, judgement, verdict, reason, self._faults)
+        attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
+        setattr(report, LEAK_SECONDS_ATTRIBUTE, self._seconds)
+        if self._accused:
+            _say_in_short(report, leak_in_short(result.findings))
         if (judgement.growths or self._faults) and not self._accused:
             report.sections.append(("leak check", self._text(item, judgement)))
-        if (
-            report.failed
-            and not (self._accused or self._differs)
-            and (judgement.unstable or judgement.outcome is Outcome.PASSED)
-        ):
+        if report.failed and judgement.unstable and not (self._accused or self._differs):
             report.sections.append(("leak check", DIFFERS))
-        return report
+        if verdict is Verdict.INCONCLUSIVE:
+            warn_of(item, reason)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
         """Let go of what the traceback of a failed test holds; a debugger still wants it."""
+        __tracebackhide__ = True
         try:
             return (yield)
         finally:
-            if self._judged(item) is not None and not self._keeps_errors:
-                _release_last_error()
+            if self._judged(item) is not None:
+                if self._first is not None:
+                    self._first.step_back()
+                if not self._keeps_errors:
+                    _release_last_error()
+
+
+def _say_in_short(report: pytest.TestReport, said: str) -> None:
+    """Have pytest's short summary say this of a failure."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = said
+
+
+def _decides(report: pytest.TestReport) -> bool:
+    """Whether a report is that of the phase that says how the test went."""
+    return report.when == "call" or (report.when == "setup" and not report.passed)
 
 
 def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
@@ -181,7 +229,10 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
     checks = LeakChecks(config)
     for item in items:
         try:
-            checks.check(item, plan_of(item, plan))
+            if reason := reason_to_skip(item):
+                item.stash[LEFT_OUT] = reason
+            else:
+                checks.check(item, plan_of(item, plan))
         except ConfigurationError as error:
             refuse(session, clean_line(str(error)))
     config.pluginmanager.register(checks, "quiesce-leak-checks")

@@ -17,14 +17,23 @@ _KEYS: Final = {
 }
 """The keys of a plan: what stands for its value, its help, and an example."""
 
-LEAK_INI_KEYS: Final = tuple(f"quiesce_leak_{key}" for key in _KEYS)
+_ALL: Final = "all"
+_MARKED: Final = "marked"
+
+LEAK_INI_KEYS: Final = ("quiesce_leak", "quiesce_strict", *(f"quiesce_leak_{key}" for key in _KEYS))
 
 
 @dataclass(frozen=True, slots=True)
 class LeakSettings:
-    """What the user asked for: each value with the name of where it was given."""
+    """What the user asked for.
+
+    ``given`` has each value with the name of where it was given. ``checks_all`` says that every test is checked, and
+    ``is_strict`` that a run fails in which a test has no verdict.
+    """
 
     given: tuple[tuple[str, str, str], ...]
+    checks_all: bool = False
+    is_strict: bool = False
 
     @property
     def off(self) -> bool:
@@ -49,6 +58,16 @@ class LeakSettings:
 def add_leak_options(parser: pytest.Parser) -> None:
     """Declare the options and their ini keys."""
     group = parser.getgroup("quiesce", "memory-management cases (quiesce)")
+    group.addoption(
+        "--quiesce-leak",
+        action="store_true",
+        default=None,
+        help="check every test of the run for leaks, not only those that are marked 'leak'",
+    )
+    parser.addini("quiesce_leak", "the tests to check for leaks: marked (default) or all", default=None)
+    strict = "a run fails in which the leak check of a test comes to no verdict"
+    group.addoption("--quiesce-strict", action="store_true", default=None, help=strict)
+    parser.addini("quiesce_strict", strict, type="bool", default=None)
     for key, (metavar, meaning, _) in _KEYS.items():
         group.addoption(f"--quiesce-leak-{key.replace('_', '-')}", default=None, metavar=metavar, help=meaning)
         parser.addini(f"quiesce_leak_{key}", meaning, default=None)
@@ -63,13 +82,27 @@ def read_leak_settings(config: pytest.Config) -> LeakSettings:
         if value is not None:
             given.append((key, str(value), option))
             continue
-        try:
-            value = config.getini(ini)
-        except (TypeError, ValueError, pytest.UsageError) as error:
-            raise pytest.UsageError(f"ini key '{ini}' cannot be read: {error}; write {ini} = {example}") from None
+        value = _ini(config, ini, example)
         if value is not None:
             given.append((key, str(value), f"ini key {ini}"))
-    settings = LeakSettings(tuple(given))
+    strict = config.getoption("--quiesce-strict") or _ini(config, "quiesce_strict", "true or false")
+    settings = LeakSettings(tuple(given), _checks_all(config), bool(strict))
     if given:
         settings.plan()
     return settings
+
+
+def _checks_all(config: pytest.Config) -> bool:
+    if config.getoption("--quiesce-leak"):
+        return True
+    value = _ini(config, "quiesce_leak", f"{_MARKED} or {_ALL}")
+    if value not in (None, _ALL, _MARKED):
+        raise pytest.UsageError(f"ini key quiesce_leak: '{value}' is not a choice; write {_MARKED} or {_ALL}")
+    return value == _ALL
+
+
+def _ini(config: pytest.Config, key: str, example: str) -> object:
+    try:
+        return config.getini(key)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"ini key '{key}' cannot be read: {error}; write {key} = {example}") from None

@@ -50,10 +50,19 @@ def leak_result(
     )
 
 
-def verdict_of(judgement: Judgement, report: pytest.TestReport, *, is_faulty: bool) -> tuple[Verdict, str]:
-    """Return the verdict and its reason; ``report`` is that of the phase that decided how the test itself went.
+def left_out_result(item: pytest.Item, reason: str) -> Result:
+    """Return the result of a test whose marker says that it is not to be checked."""
+    judgement = Judgement(Outcome.OVER, 1)
+    return leak_result(item, Plan(), judgement, Verdict.UNSUPPORTED, f"its marker says so: {reason}")
 
-    ``is_faulty`` says whether a kernel made a wrong access.
+
+def verdict_of(
+    judgement: Judgement, report: pytest.TestReport, failure: str = "", *, is_faulty: bool = False
+) -> tuple[Verdict, str]:
+    """Return the verdict and its reason.
+
+    ``report`` is that of the phase that decided how the test itself went, and ``failure`` says how the first round
+    failed that did. ``is_faulty`` says whether a kernel made a wrong access.
     """
     expected = getattr(report, "wasxfail", None)
     if report.skipped:
@@ -62,13 +71,16 @@ def verdict_of(judgement: Judgement, report: pytest.TestReport, *, is_faulty: bo
             return Verdict.UNSUPPORTED, f"the test was skipped: {why}"
         if judgement.growths or is_faulty:
             return Verdict.KNOWN_UPSTREAM, f"the test is expected to fail: {expected}"
-        return Verdict.INCONCLUSIVE, f"the test fails, and is expected to: {expected}"
+        return Verdict.UNSUPPORTED, f"the test fails, and is expected to: {expected}"
     if judgement.growths or is_faulty:
         return Verdict.FAILED, ""
     if report.failed or judgement.outcome is Outcome.FAILED:
         return Verdict.FAILED, "the test itself fails" + (f"; {judgement.inconclusive}" * bool(judgement.inconclusive))
+    if judgement.outcome is Outcome.OVER and not judgement.inconclusive:
+        return Verdict.INCONCLUSIVE, "the run ended before the test was repeated"
     if judgement.inconclusive:
-        return Verdict.INCONCLUSIVE, judgement.inconclusive
+        said = failure.partition("\n")[0] if judgement.unstable else ""
+        return Verdict.INCONCLUSIVE, f"{judgement.inconclusive}{f': {said}' if said else ''}"
     return Verdict.PASSED, ""
 
 

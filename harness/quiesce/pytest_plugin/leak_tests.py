@@ -11,10 +11,14 @@ from quiesce.leaks.settling import collect_garbage
 
 
 class LeakTest:
-    """The check of one test, and what the fixture ``leak_check`` hands to the test."""
+    """The check of one test, and what the fixture ``leak_check`` hands to the test.
 
-    def __init__(self, plan: Plan, meters: Sequence[Meter] = ()) -> None:
+    ``is_asked_for`` says that the test itself asks for the check, and so must be fit to run several times.
+    """
+
+    def __init__(self, plan: Plan, meters: Sequence[Meter] = (), *, is_asked_for: bool = True) -> None:
         self.plan = plan
+        self.is_asked_for = is_asked_for
         self._own = OwnMeter()
         self.meters: tuple[Meter, ...] = (*meters, self._own)
 

@@ -15,6 +15,17 @@ SETTINGS: Final = "_hypothesis_internal_use_settings"
 
 
 @contextlib.contextmanager
+def kept_for_the_report(item: pytest.Item) -> Iterator[None]:
+    """Let the first run go like any other; what it leaves on the item is on its reports already."""
+    user_properties = list(item.user_properties)
+    try:
+        yield
+    finally:
+        item._report_sections.clear()
+        item.user_properties[:] = user_properties
+
+
+@contextlib.contextmanager
 def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
     """Let a test run without any trace of it in reports: those of pytest, of JUnit, and of pytest-benchmark.
 
@@ -26,6 +37,7 @@ def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
     user_properties = list(item.user_properties)
     global_properties = _global_properties(item.config)
     kept = len(global_properties)
+    subtests = failed_subtests(item)
     with warnings.catch_warnings(record=True), _no_log(item.config), _no_benchmark(item.config):
         try:
             yield
@@ -34,7 +46,7 @@ def unreported(item: pytest.Item, *, briefly: bool) -> Iterator[None]:
             item._report_sections.clear()
             item.user_properties[:] = user_properties
             del global_properties[kept:]
-            _forget_subtests(item)
+            _forget_subtests(item, subtests)
             _forget_imports(item.config)
 
 
@@ -72,13 +84,28 @@ def _no_benchmark(config: pytest.Config) -> Iterator[None]:
         session.disabled = disabled
 
 
-def _forget_subtests(item: pytest.Item) -> None:
-    """Forget how many subtests failed; pytest counts them since version 9."""
+def _subtests(config: pytest.Config) -> dict[Any, int]:
+    """Return how many subtests failed, by test; pytest counts them since version 9."""
     try:
         from _pytest.subtests import failed_subtests_key
     except ImportError:
-        return
-    item.config.stash[failed_subtests_key].pop(item.id, None)
+        return {}
+    return config.stash.get(failed_subtests_key, {})
+
+
+def failed_subtests(item: pytest.Item) -> int:
+    """Return how many subtests of a test failed so far, each counted in each run of it."""
+    return _subtests(item.config).get(_key(item), 0)
+
+
+def _forget_subtests(item: pytest.Item, before: int) -> None:
+    """Forget the subtests that failed since there were so many."""
+    if counts := _subtests(item.config):
+        counts[_key(item)] = before
+
+
+def _key(item: pytest.Item) -> Any:
+    return getattr(item, "id", item.nodeid)
 
 
 def _forget_imports(config: pytest.Config) -> None:

@@ -50,7 +50,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the settings before anything runs; register the marker, the fixtures and the record of the run."""
-    config.addinivalue_line("markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges): fail if repeating the test leaks")
+    config.addinivalue_line(
+        "markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges, skip): fail if repeating the test leaks"
+    )
     words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
     config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")
     reject_unknown_keys(config)
@@ -146,7 +148,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 def _header(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Return what a run says of its cases, its leak checks and its options; where it has none, nothing is loaded."""
-    checked = 0 if config.stash[LEAK_SETTINGS].off else sum(map(_asks_for_leak_check, items))
+    checked = 0 if config.stash[LEAK_SETTINGS].off else sum(_is_checked(config, item) for item in items)
     if not (checked or config.stash[SETTINGS].asked or config.pluginmanager.has_plugin(CASE_ITEMS)):
         return []
     from quiesce.pytest_plugin.run_header import header_lines
@@ -177,7 +179,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 
         keep_to_own_device(config)
-    items = [item for item in getattr(session, "items", ()) if _asks_for_leak_check(item)]
+    items = [item for item in getattr(session, "items", ()) if _is_checked(config, item)]
     if items:
         from quiesce.pytest_plugin.leak_checks import register_leak_checks
         from quiesce.pytest_plugin.worker_deaths import tell_checked
@@ -210,8 +212,9 @@ def _uses_a_backend(item: pytest.Item) -> bool:
     return any(getattr(function, "__module__", "") == FIXTURES for function in functions)
 
 
-def _asks_for_leak_check(item: pytest.Item) -> bool:
-    """Whether an ordinary test asks for a check, by the marker or by the fixture."""
-    if LEAK_FIXTURE not in getattr(item, "fixturenames", ()) and item.get_closest_marker(LEAK_MARKER) is None:
+def _is_checked(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether an ordinary test is to be checked: it asks for it, by the marker or the fixture, or all tests are."""
+    if item.path.suffix == CASE_SUFFIX:
         return False
-    return item.path.suffix != CASE_SUFFIX
+    asks = LEAK_FIXTURE in getattr(item, "fixturenames", ()) or item.get_closest_marker(LEAK_MARKER) is not None
+    return asks or config.stash[LEAK_SETTINGS].checks_all

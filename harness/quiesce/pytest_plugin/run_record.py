@@ -14,6 +14,8 @@ import pytest
 from quiesce.pytest_plugin.keys import (
     BACKEND_PROPERTY,
     FOREIGN_FILES,
+    LEAK_SECONDS_ATTRIBUTE,
+    LEAK_SETTINGS,
     NOT_RUN,
     NOTES,
     OWN_DEVICES,
@@ -49,6 +51,7 @@ class RunRecord:
         self._went_through = False
         self._refused = ""
         self._asked_in_vain: list[Result] = []
+        self._leak_seconds = 0.0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -93,6 +96,7 @@ class RunRecord:
             return
         if self._folder is not None:
             self._reported.add(report.nodeid)
+        self._leak_seconds += getattr(report, LEAK_SECONDS_ATTRIBUTE, 0.0)
         if text is None:
             self._ordinary_backends.update(
                 str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
@@ -162,6 +166,16 @@ class RunRecord:
             hook(report=self._report())
         if self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        elif exitstatus == pytest.ExitCode.OK and self._open_checks():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _open_checks(self) -> list[Result]:
+        """Return the leak checks without a verdict, in a run that may have none."""
+        if not self._config.stash[LEAK_SETTINGS].is_strict:
+            return []
+        from quiesce.results import Verdict
+
+        return [each for each in self._results if each.is_leak_check and each.verdict is Verdict.INCONCLUSIVE]
 
     def _what_ended(self, session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
         """Return what ended the run before every test had its turn, or None.
@@ -193,36 +207,60 @@ class RunRecord:
         asked = self._config.getoption("--quiesce-backend") or self._settings.corpus
         if self._config.option.collectonly or not (self._results or asked):
             return
-        from quiesce.reporting.conclusion import conclusions
+        checks = [result for result in self._results if result.is_leak_check]
+        cases = [result for result in self._results if not result.is_leak_check]
+        lines, warnings = self._lines(cases, asked=bool(asked))
+        if lines or warnings or not checks:
+            terminalreporter.section("quiesce")
+            for line in lines:
+                terminalreporter.line(line)
+            for line in warnings:
+                terminalreporter.line(line, red=True, bold=True)
+            self._conclude(terminalreporter, cases if cases or not checks else [])
+        if checks:
+            self._tell_leaks(terminalreporter, checks)
+
+    def _lines(self, cases: list[Result], *, asked: bool) -> tuple[list[str], list[str]]:
+        """Return what is to be said of cases and of the run, and what of it is a warning."""
         from quiesce.reporting.counts import count_by_backend
         from quiesce.reporting.opening import left_out_lines
         from quiesce.reporting.terminal import empty_warnings, not_run_lines, summary_table
         from quiesce.reporting.text import clean_line
 
-        cases = [result for result in self._results if not result.is_leak_check]
         counts = count_by_backend(cases, set(self._settings.backends or ()) - self._ordinary_backends)
-        terminalreporter.section("quiesce")
-        for line in summary_table(counts) if counts else ():
-            terminalreporter.line(line)
         is_said = cases and self._config.option.verbose >= 0  # in the header
         unavailable = {} if is_said or not (cases or asked) else self._unavailable
-        for line in (*left_out_lines(unavailable), *not_run_lines(self._asked_in_vain)):
-            terminalreporter.line(line)
-        for path in sorted(self._foreign):
-            terminalreporter.line(f"left out {clean_line(path)}: it has no line of a case's header, such as 'title: …'")
-        for name, device in sorted(self._devices.items()):
-            terminalreporter.line(f"worker {name} kept to {device}")
-        for line in empty_warnings(counts, self._results):
-            terminalreporter.line(line, red=True, bold=True)
+        lines = [
+            *(summary_table(counts) if counts else ()),
+            *left_out_lines(unavailable),
+            *not_run_lines(self._asked_in_vain),
+        ]
+        left_out = "it has no line of a case's header, such as 'title: …'"
+        lines += [f"left out {clean_line(path)}: {left_out}" for path in sorted(self._foreign)]
+        lines += [f"worker {name} kept to {device}" for name, device in sorted(self._devices.items())]
         if self._folder is not None and (note := _page_note()):
-            terminalreporter.line(note)
+            lines.append(note)
+        warnings = empty_warnings(counts, cases)
         if self._write_error:
-            terminalreporter.line(
-                f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}", red=True, bold=True
-            )
+            warnings.append(f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}")
+        return lines, warnings
+
+    def _conclude(self, terminalreporter: pytest.TerminalReporter, cases: list[Result]) -> None:
+        from quiesce.reporting.conclusion import conclusions
+
         seed = f"; seed {self._settings.seed}" if self._settings.seed else ""
-        for line in conclusions(self._results):
+        for line in conclusions(cases):
             terminalreporter.line(f"{line}{seed}")
+
+    def _tell_leaks(self, terminalreporter: pytest.TerminalReporter, checks: list[Result]) -> None:
+        from quiesce.reporting.leak_checks import checks_in_short, leak_check_lines
+
+        terminalreporter.section("leak checks")
+        for line in leak_check_lines(checks):
+            terminalreporter.line(line)
+        terminalreporter.line(f"{checks_in_short(checks)}; {self._leak_seconds:.1f} s")
+        if self._open_checks():
+            terminalreporter.line("the run fails: tests without a verdict, and --quiesce-strict", red=True, bold=True)
 
 
 def _page_note() -> str:

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quiesce.amounts import counted
-from quiesce.program_rules import RULES
 from quiesce.reporting.counts import BackendCounts, count_by_backend
+from quiesce.reporting.leak_checks import checks_in_short
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
-NAMES_MAX: Final = 3
-"""How many tests that leak are named; the failures name all of them."""
 CASE_SUFFIX: Final = ".case"
 
 
@@ -23,7 +21,7 @@ def conclusions(results: Iterable[Result]) -> tuple[str, ...]:
     checks = [each for each in kept if each.is_leak_check]
     others = [each for each in kept if not each.is_leak_check]
     lines = [] if checks and not others else [_of_cases(others)]
-    return (*lines, *([_of_checks(checks)] if checks else []))
+    return (*lines, *([checks_in_short(checks)] if checks else []))
 
 
 def _of_cases(results: Sequence[Result]) -> str:
@@ -92,39 +90,6 @@ def _where(results: Iterable[Result]) -> str:
     """Return the one backend's name, or how many there are."""
     names = {each.backend for each in results}
     return clean_line(names.pop()) if len(names) == 1 else counted(len(names), "backend")
-
-
-def _of_checks(checks: Sequence[Result]) -> str:
-    accused = [each for each in checks if each.verdict is Verdict.FAILED and each.findings]
-    faulty = [each for each in accused if all(finding.rule in RULES for finding in each.findings)]
-    leaking = [each for each in accused if each not in faulty]
-    passed = [each for each in checks if each.verdict is Verdict.PASSED]
-    said = []
-    if leaking:
-        said.append(_named(leaking, checks, "leaks" if len(leaking) == 1 else "leak"))
-    if faulty:
-        said.append(_named(faulty, checks, f"{'has' if len(faulty) == 1 else 'have'} a faulty kernel"))
-    if failed := sum(each.verdict.is_failure for each in checks) - len(accused):
-        said.append(f"{failed} of {counted(len(checks), 'test')} {'fails' if failed == 1 else 'fail'} without a leak")
-    if passed:
-        verb = "leaks" if len(passed) == 1 else "leak"
-        rounds = min(each.rounds for each in passed)
-        each = " each" if len(passed) > 1 else ""
-        repeated = f" in at least {counted(rounds, 'round')}{each}" if rounds else ""
-        said.append(f"{counted(len(passed), 'test')} {verb} nothing{repeated}")
-    if known := sum(each.verdict is Verdict.KNOWN_UPSTREAM for each in checks):
-        said.append(f"{counted(known, 'test')} {'leaks' if known == 1 else 'leak'} as expected")
-    if open_ := sum(each.verdict is Verdict.INCONCLUSIVE for each in checks):
-        said.append(f"{counted(open_, 'test')} {'has' if open_ == 1 else 'have'} no verdict")
-    if skipped := sum(not each.verdict.executed for each in checks):
-        said.append(f"{counted(skipped, 'test')} {'was' if skipped == 1 else 'were'} skipped")
-    return "; ".join(said)
-
-
-def _named(some: Sequence[Result], checks: Sequence[Result], verb: str) -> str:
-    names = ", ".join(clean_line(each.case) for each in some[:NAMES_MAX])
-    more = f" and {len(some) - NAMES_MAX} more" if len(some) > NAMES_MAX else ""
-    return f"{len(some)} of {counted(len(checks), 'test')} {verb}: {names}{more}"
 
 
 def _be(count: int) -> str:

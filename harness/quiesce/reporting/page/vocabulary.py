@@ -48,7 +48,7 @@ OF_CHECKS: Final = Vocabulary(
         Verdict.PASSED: "The test was repeated, and nothing grew from round to round.",
         Verdict.FAILED: "The test leaks, or fails by itself. A finding says what grows and where it comes from.",
         Verdict.BROKEN_CASE: VERDICTS[Verdict.BROKEN_CASE],
-        Verdict.UNSUPPORTED: "The test was skipped, so it was not checked.",
+        Verdict.UNSUPPORTED: "The test was not checked: it was skipped, is expected to fail, or is marked so.",
         Verdict.NOT_PROMISED: VERDICTS[Verdict.NOT_PROMISED],
         Verdict.KNOWN_UPSTREAM: "The test leaks, and it is marked as one that is expected to fail.",
         Verdict.INCONCLUSIVE: "The leak check came to no verdict; the reason says why.",

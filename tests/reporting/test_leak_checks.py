@@ -1,0 +1,40 @@
+"""What is said of leak checks: the short line of a leak, and the tests without a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.findings import Finding, RoundReadings
+from quiesce.reporting.leak_checks import NAMES_MAX, leak_check_lines, leak_in_short
+from quiesce.results import LEAK_CHECK, Result, Verdict
+
+
+def finding(kind: str, unit: str, per_round: float, origin: str) -> Finding:
+    readings = RoundReadings("a gauge", unit, 7, (0, 1, 2), 7, per_round)
+    return Finding("rule", "nothing grows", "it grows", allocated_by=origin, kind=kind, readings=readings)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            finding("memory leak (Python)", "bytes", 8112.4, "mylib/__init__.py:14: KEPT.append(1)"),
+            "leaks 8,112 B/round (Python) at mylib/__init__.py:14",
+        ),
+        (finding("memory leak (C heap)", "bytes", 0.5, "native code"), "leaks 0.50 B/round (C heap)"),
+        (finding("thread leak", "threads", 1, "thread 'one' in a b.py:3"), "leaks 1 thread/round at a b.py:3"),
+        (finding("leak (own)", "rows", 2, ""), "leaks 2 rows/round"),
+        (Finding("rule", "it lives", "it died"), "leaks"),
+    ],
+)
+def test_a_leak_in_short(found: Finding, said: str) -> None:
+    assert leak_in_short([found]) == said
+
+
+def check(number: int) -> Result:
+    return Result(f"t::{number}", "", "t", LEAK_CHECK, Verdict.INCONCLUSIVE, reason="round 2 failed")
+
+
+def test_tests_without_a_verdict_are_named_with_the_reason() -> None:
+    assert leak_check_lines([check(1)]) == ["t::1 has no verdict: round 2 failed"]
+    assert leak_check_lines(map(check, range(NAMES_MAX + 2)))[-1] == "and 2 more"
