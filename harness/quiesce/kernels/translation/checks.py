@@ -28,6 +28,7 @@ MEMORY_BYTES: Final = 0xD41AD401000
 """Which addresses have bits; the first byte of them is never in use."""
 _KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2}
 _SPACES: Final = {"generic": 0, "global": 0, "const": 0, "shared": 1, "local": 2}
+_BYTES: Final = (1, 2, 4, 8, 16, 32)
 _LOCAL_VARIABLES_MAX: Final = 8
 
 
@@ -47,8 +48,10 @@ class Access:
 
 def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access) -> str:
     """Return a pointer to the memory that an access is to use, which ``place`` writes."""
-    if access.bytes not in (1, 2, 4, 8, 16, 32):
+    if access.bytes not in _BYTES:
         raise refuse(i, f"an access of {access.bytes} bytes can't be checked")
+    if e.position in e.judged_before:
+        return place()
     site = e.program.add_site(i)
     pointer = place()
     address = e.define(f"ptrtoint ptr {pointer} to i64")
@@ -61,6 +64,13 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         wrong = _is_outside_local(e, address, access.bytes)
         return pointer if wrong is None else _unless(e, wrong, pointer, address, access, site)
     return _unless(e, _is_unknown(e, address, access.bytes), pointer, address, access, site)
+
+
+def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
+    """Say whether an access may be judged before a loop over all threads that make it."""
+    if access.space == "local" or access.bytes not in _BYTES or _is_ordered(i):
+        return False
+    return access.space != "shared" or e.program.judges_shared
 
 
 _ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})

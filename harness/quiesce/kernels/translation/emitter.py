@@ -78,10 +78,12 @@ class Emitter(Code):
         """Branches at which the other threads have their turn."""
         self.suspension: Suspension | None = None
         """How the thread waits, in a kernel in which some do."""
+        self.judged_before: frozenset[tuple[int, int]] = frozenset()
+        """Accesses that were judged before the loop over threads, by the position of their instructions."""
         self.block_prefix = ""
         """What the labels of blocks begin with."""
         self._registers: dict[Register, str] = {}
-        self._known: dict[Register, str] = {}
+        self.known: dict[Register, str] = {}
         """Values of registers that the lines since the last label wrote or read."""
         self._scratch: list[int] = []
         self._pointers: dict[str, str] = {}
@@ -102,7 +104,7 @@ class Emitter(Code):
     def place(self, label: str) -> None:
         """Begin a block, in which registers may have other values than in the one before."""
         super().place(label)
-        self._known.clear()
+        self.known.clear()
 
     def block_label(self, number: int) -> str:
         """Return the label of a block of the function."""
@@ -169,9 +171,9 @@ class Emitter(Code):
         bits = register.type.bits
         if bits != type_.bits and not (wider and bits > type_.bits > 1):
             raise self.refuse(f"register '{register.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
-        value = self._known.get(register)
+        value = self.known.get(register)
         if value is None:
-            value = self._known[register] = self.define(f"load i{bits}, ptr {self.slot(register)}")
+            value = self.known[register] = self.define(f"load i{bits}, ptr {self.slot(register)}")
         return self.cast(value, bits, type_.bits)
 
     def _read_integer(self, value: int, type_: Type) -> str:
@@ -213,7 +215,7 @@ class Emitter(Code):
                 bits = operand.type.bits
                 if bits != type_.bits and not (wider and bits > type_.bits > 1):
                     raise self.refuse(f"register '{operand.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
-                whole = self._known[operand] = self.cast(value, type_.bits, bits, type_.is_signed)
+                whole = self.known[operand] = self.cast(value, type_.bits, bits, type_.is_signed)
                 self.emit(f"store i{bits} {whole}, ptr {self.slot(operand)}")
             case Vector(elements=elements) if elements and f"b{type_.bits // len(elements)}" in TYPES:
                 bits = type_.bits // len(elements)

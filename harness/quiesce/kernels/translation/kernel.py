@@ -21,10 +21,12 @@ from quiesce.kernels.translation.in_step import with_steps
 from quiesce.kernels.translation.inlining import waits
 from quiesce.kernels.translation.liveness import liveness_of
 from quiesce.kernels.translation.program import Program
+from quiesce.kernels.translation.ranges import Ranges
+from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
@@ -76,10 +78,34 @@ _PARAMETER_ALIGNMENT = 8
 
 
 def _with_loop(program: Program, function: Function, name: str = "quiesce_kernel_block") -> list[str]:
+    """Return a function that runs all threads of a block; with checks, one that judges ranges if it can."""
+    local_bytes = program.local_bytes
+    whole = _loop(program, function, name, by_ranges=program.checks)
+    if whole is not None:
+        program.local_bytes = local_bytes
+        name = f"{name}_one_by_one"
+    others = _loop(program, function, name, by_ranges=False)
+    assert others is not None
+    return [*others, *(whole or ())]
+
+
+def _loop(program: Program, function: Function, name: str, by_ranges: bool) -> list[str] | None:
+    """Return a function that runs all threads of a block; None if it is to judge ranges, and there are none."""
     shape = LoopShape(total_bytes(function.parameters))
     e = prepare(program, function, shape)
     memory = reserve_memory(e, function, None)
     flow = flow_of(function)
+    question = ["br label %begin"]
+    if by_ranges:
+        ranges = Ranges(e, Region(flow, function), shape, {})
+        if not ranges.covered:
+            return None
+        e.judged_before = ranges.covered
+        memory += ranges.write("begin", "one.by.one")
+        question, e.lines = (
+            [*e.lines, "one.by.one:", f"%others = call i32 @{name}_one_by_one(ptr %context)", "ret i32 %others"],
+            [],
+        )
     e.place("thread")
     clear(e, liveness_of(flow))
     e.emit("br label %B0")
@@ -95,6 +121,7 @@ def _with_loop(program: Program, function: Function, name: str = "quiesce_kernel
         *memory,
         *e.stack_lines(),
         *e.lines,
+        *question,
         *_LOOP_HEAD,
         *body,
         *_LOOP_TAIL,
@@ -102,9 +129,10 @@ def _with_loop(program: Program, function: Function, name: str = "quiesce_kernel
     ]
 
 
-_LOOP_HEAD = f"""br label %head.z
+_LOOP_HEAD = f"""begin:
+br label %head.z
 head.z:
-%z = phi i32 [0, %entry], [%z.next, %next.z]
+%z = phi i32 [0, %begin], [%z.next, %next.z]
 %z.rows = mul i32 %z, %c{BLOCK + 4}.i32
 br label %head.y
 head.y:

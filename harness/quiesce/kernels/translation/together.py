@@ -15,19 +15,20 @@ from typing import Final
 
 from quiesce.kernels.ptx.operands import Operand, Register
 from quiesce.kernels.translation.beginning import write_values_before
+from quiesce.kernels.translation.block_loops import APART, DECIDE, DONE, GIVE, HEAD, TAIL
 from quiesce.kernels.translation.body import translate_block
 from quiesce.kernels.translation.code import Code
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.kernels.translation.first_thread import Again
 from quiesce.kernels.translation.flow import Flow
-from quiesce.kernels.translation.frames import NEXT, Frames, element_of, set_register, type_of
+from quiesce.kernels.translation.frames import Frames, element_of, set_register, type_of
+from quiesce.kernels.translation.ranges import Ranges
+from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, LoopShape
 from quiesce.kernels.translation.spinning import SUSPENDING
 from quiesce.kernels.translation.table import handler_of
 from quiesce.kernels.translation.warp import YIELD
 
-ENDED, APART = 0, 1
-"""What the function returns: all threads have ended, or not all of them wait at the same barrier."""
-DONE: Final = -1
 _GROWTH_MAX: Final = 3
 _INSTRUCTIONS_MIN: Final = 400
 _ACCESS: Final = re.compile(r"(?:%\S+ = load|store) ")
@@ -98,6 +99,7 @@ class Together:
         self._is_whole = True
         """Nothing was met that a thread waits for and that only the runtime knows about."""
         e.suspension = self
+        self._memory: list[str] = []
         self._beginnings = self._find_beginnings()
         looped = set(loops.values())
         self._stops = {block: state for block, state in frames.entered.items() if block not in looped}
@@ -186,7 +188,8 @@ class Together:
         shared = {r: self._load_shared(r) for r in self._frames.kept(live) if r in self._frames.uniform}
         for register in self._uniform:
             e.emit(f"store {type_of(register)} 0, ptr {self._left(register)}.all")
-        for line in _HEAD:
+        self._judge_ranges(state, position, live, shared)
+        for line in HEAD:
             e.emit(line.replace("$", name))
         begin = len(e.lines)
         e.place(f"{name}.thread")
@@ -213,13 +216,37 @@ class Together:
             type_, left = type_of(register), self._left(register)
             values = [e.define(f"load {type_}, ptr {slot}") for slot in (left, f"{left}.all")]
             e.emit(f"store {type_} {e.define(f'or {type_} {values[0]}, {values[1]}')}, ptr {left}.all")
-        for line in _TAIL:
+        for line in TAIL:
             e.emit(line.replace("$", name))
         for register in self._uniform:
             value = e.define(f"load {type_of(register)}, ptr {self._left(register)}.all")
             e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
         e.emit("br label %decide")
         return count
+
+    def _judge_ranges(
+        self, state: int, position: tuple[int, int], live: tuple[Register, ...], shared: dict[Register, str]
+    ) -> None:
+        """Ask about the ranges that the loop of a state uses; where one is wrong, each thread goes on by itself."""
+        e, name, begin = self._e, f"S{state}", len(self._e.lines)
+        e.judged_before = frozenset()
+        if e.program.checks:
+            region = Region(
+                *(self._flow, e.function, position[0], position[1] + 1),
+                *(frozenset(self._stops), frozenset(self._loops), self._end),
+            )
+            again = Again(e, self._frames, self._shape) if state else None
+            ranges = Ranges(e, region, self._shape, again.known(live, shared) if again else {})
+            e.judged_before = ranges.covered
+        if e.judged_before:
+            self._memory += [*ranges.write(f"{name}.judged", f"{name}.alone"), *(again.memory if again else ())]
+            e.place(f"{name}.alone")
+            e.emit(f"store i32 {state}, ptr %next")
+            e.emit("br label %alone")
+        else:
+            del e.lines[begin:]
+            e.emit(f"br label %{name}.judged")
+        e.place(f"{name}.judged")
 
     def _load_shared(self, register: Register) -> str:
         return self._e.define(f"load {type_of(register)}, ptr {self._shared(register)}")
@@ -293,7 +320,13 @@ class Together:
         loops, e.lines = e.lines, []
         for axis in range(3):
             self._shape.context(e, BLOCK + 4 * axis, "i32")
-        stack = ["%next = alloca i32", "%together.or = alloca i32", "%together.and = alloca i32"]
+        stack = [
+            *self._memory,
+            "%next = alloca i32",
+            "%together.or = alloca i32",
+            "%together.and = alloca i32",
+            "%apart.how = alloca i32",
+        ]
         for register in self._uniform:
             stack += [f"{self._left(register)}{end} = alloca {type_of(register)}" for end in ("", ".all")]
         ends = self._ends(cases)
@@ -308,6 +341,7 @@ class Together:
 
     def _ends(self, cases: str) -> list[str]:
         e = self._e
+        e.emit(f"store i32 {APART}, ptr %apart.how")
         e.emit("%is.first = icmp eq i32 %from, 0")
         e.emit("br i1 %is.first, label %S0, label %enter")
         e.place("enter")
@@ -316,7 +350,7 @@ class Together:
             value = e.define(f"load {type_of(register)}, ptr {own}")
             e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
         e.emit(f"switch i32 %from, label %apart [{cases}]")
-        for line in _DECIDE:
+        for line in DECIDE:
             e.emit(line.replace("$", cases))
         self._write_apart()
         return e.lines
@@ -324,6 +358,10 @@ class Together:
     def _write_apart(self) -> None:
         """Give each thread its own copy of the values that are the same for all."""
         e = self._e
+        e.place("alone")  # every thread goes on in the same state
+        e.emit("%alone.state = load i32, ptr %next")
+        for line in GIVE:
+            e.emit(line)
         e.place("apart")
         values = {register: self._load_shared(register) for register in self._uniform}
         e.emit("br label %copy")
@@ -336,52 +374,5 @@ class Together:
         e.emit("%copied.done = icmp eq i64 %copied.next, %threads")
         e.emit("br i1 %copied.done, label %give.back, label %copy")
         e.place("give.back")
-        e.emit(f"ret i32 {APART}")
-
-
-_HEAD: Final = f"""br label %$.head.z
-$.head.z:
-%$.z = phi i32 [0, %$], [%$.z.next, %$.next.z]
-%$.z.rows = mul i32 %$.z, %c{BLOCK + 4}.i32
-br label %$.head.y
-$.head.y:
-%$.y = phi i32 [0, %$.head.z], [%$.y.next, %$.next.y]
-%$.row = add i32 %$.z.rows, %$.y
-%$.row.first = mul i32 %$.row, %c{BLOCK}.i32
-br label %$.head.x
-$.head.x:
-%$.x = phi i32 [0, %$.head.y], [%$.x.next, %$.next.x]
-%$.linear = add nuw nsw i32 %$.row.first, %$.x
-%$.linear.wide = zext i32 %$.linear to i64
-br label %$.thread""".split("\n")
-_TAIL: Final = f"""%$.state = load i32, ptr %next
-%$.state.place = getelementptr i8, ptr %frames, i64 {NEXT}
-%$.state.own = getelementptr i32, ptr %$.state.place, i64 %$.linear.wide
-store i32 %$.state, ptr %$.state.own, !llvm.access.group !4
-%$.or.before = load i32, ptr %together.or
-%$.or = or i32 %$.or.before, %$.state
-store i32 %$.or, ptr %together.or
-%$.and.before = load i32, ptr %together.and
-%$.and = and i32 %$.and.before, %$.state
-store i32 %$.and, ptr %together.and
-%$.x.next = add nuw nsw i32 %$.x, 1
-%$.x.done = icmp eq i32 %$.x.next, %c{BLOCK}.i32
-br i1 %$.x.done, label %$.next.y, label %$.head.x, !llvm.loop !5
-$.next.y:
-%$.y.next = add nuw nsw i32 %$.y, 1
-%$.y.done = icmp eq i32 %$.y.next, %c{BLOCK + 4}.i32
-br i1 %$.y.done, label %$.next.z, label %$.head.y
-$.next.z:
-%$.z.next = add nuw nsw i32 %$.z, 1
-%$.z.done = icmp eq i32 %$.z.next, %c{BLOCK + 8}.i32
-br i1 %$.z.done, label %$.done, label %$.head.z
-$.done:""".split("\n")
-_DECIDE: Final = f"""decide:
-%all.or = load i32, ptr %together.or
-%all.and = load i32, ptr %together.and
-%is.one = icmp eq i32 %all.or, %all.and
-br i1 %is.one, label %one, label %apart
-one:
-switch i32 %all.or, label %apart [i32 {DONE}, label %ended $]
-ended:
-ret i32 {ENDED}""".split("\n")
+        e.emit("%how = load i32, ptr %apart.how")
+        e.emit("ret i32 %how")

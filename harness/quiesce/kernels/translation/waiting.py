@@ -9,6 +9,7 @@ from typing import Final
 from quiesce.kernels.ptx.declarations import total_bytes
 from quiesce.kernels.ptx.function import Function
 from quiesce.kernels.translation.beginning import ATTRIBUTES, clear, prepare, reserve_memory
+from quiesce.kernels.translation.block_loops import DONE
 from quiesce.kernels.translation.body import translate_blocks
 from quiesce.kernels.translation.code import INVARIANT
 from quiesce.kernels.translation.flow import flow_of
@@ -22,7 +23,7 @@ from quiesce.kernels.translation.recomputing import Recomputed
 from quiesce.kernels.translation.shapes import BLOCK, FRAMES, INDEX, LANE, PARAMETERS, STATE, WARP, StateShape
 from quiesce.kernels.translation.spinning import waits_for_some
 from quiesce.kernels.translation.suspension import LINEAR, ThreadSuspension
-from quiesce.kernels.translation.together import DONE, Together, TogetherShape
+from quiesce.kernels.translation.together import Together, TogetherShape
 from quiesce.kernels.translation.uniformity import uniform_registers
 
 USUAL: Final = "quiesce_kernel_usual"

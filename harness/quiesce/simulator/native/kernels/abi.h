@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 3, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 4, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -52,6 +52,16 @@ struct kernel_parameter {
 struct kernel_site {
     uint32_t line, file, source_line;  // of the PTX; of the source, by `.loc`
 };
+
+// What the threads of a block use of memory in one instruction, where their addresses grow evenly with their index.
+struct kernel_range {
+    uint64_t address;              // of the first thread
+    int64_t steps[3];              // from one thread to the next, on each axis
+    uint32_t first[3], counts[3];  // threads of the block
+    uint32_t access, site;         // as of an access by itself (checks.h)
+};
+
+_Static_assert(sizeof(struct kernel_range) == 64, "a range as compiled code writes it");
 
 struct kernel_file {
     uint64_t number;

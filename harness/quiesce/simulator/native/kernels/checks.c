@@ -18,18 +18,6 @@
 #include "memory/shadow.h"
 #include "memory/virtual.h"
 
-enum kind { LOADS, STORES, IS_ATOMIC };
-enum space { OF_MEMORY, OF_SHARED, OF_LOCAL };
-
-struct access {
-    const struct kernel_context *context;
-    uint64_t address;
-    unsigned bytes;
-    enum kind kind;
-    enum space space;
-    const void *frame;
-};
-
 static struct checked_launch running;
 static uint64_t stack_end;  // the threads of a kernel use the stack below it
 
@@ -104,25 +92,33 @@ static enum seen judge_block(const struct access *access) {
     if (span.thing != THING_DEVICE) return SEEN_NOTHING;
     if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
     bool unwritten = access->kind != STORES && !shadow_count(span.device, access->address, access->bytes);
-    if (access->kind != LOADS) shadow_write(access->address, access->bytes);
     return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
 }
 
-static enum seen judge(const struct access *access) {
-    bool is_misaligned = access->address % access->bytes;
+enum seen checks_judge(const struct access *access) {
     if (access->space == OF_LOCAL) return SEEN_KERNEL_OUTSIDE_LOCAL;
     if (access->space == OF_SHARED)
-        return lies_in(access, access->context->shared_base, access->context->shared_bytes) ? SEEN_KERNEL_MISALIGNED
-                                                                                           : SEEN_KERNEL_OUTSIDE_SHARED;
+        return lies_in(access, access->context->shared_base, access->context->shared_bytes)
+                   ? SEEN_NOTHING
+                   : SEEN_KERNEL_OUTSIDE_SHARED;
     bool is_known = memory_covers(access->address);
     if (!is_known && !is_of_threads(access)) {
         struct span span = registered_find(access->address);
         if (span.thing == THING_NONE || !lies_in(access, span.start, span.size_bytes))
             return wrong_access_is_near_a_block(access->address) ? SEEN_KERNEL_OUT_OF_BOUNDS : SEEN_KERNEL_NO_MEMORY;
     }
-    if (is_misaligned) return SEEN_KERNEL_MISALIGNED;
     if (!is_known) return SEEN_NOTHING;
     return block_bank(access->address) ? judge_block(access) : judge_mapped(access);
+}
+
+// A misaligned access that is near nothing is first of all one to no memory.
+static enum seen judge(const struct access *access) {
+    enum seen seen = checks_judge(access);
+    bool is_misaligned = access->address % access->bytes, is_somewhere = memory_covers(access->address);
+    if (is_misaligned && access->space != OF_LOCAL && (!seen || is_somewhere)) return SEEN_KERNEL_MISALIGNED;
+    bool is_right = !seen || seen == SEEN_KERNEL_READ_UNWRITTEN;
+    if (is_right && access->kind != LOADS) shadow_write(access->address, access->bytes);
+    return seen;
 }
 
 void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
@@ -130,8 +126,8 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
     struct access access = {.context = context,
                             .address = address,
                             .bytes = word & 0xff,
-                            .kind = (enum kind)(word >> 8 & 0xf),
-                            .space = (enum space)(word >> 12),
+                            .kind = (enum access_kind)(word >> 8 & 0xf),
+                            .space = (enum access_space)(word >> 12),
                             .frame = frame};
     enum seen seen = judge(&access);
     if (!seen) return (void *)address;

@@ -4,6 +4,21 @@
 
 #include "kernels/wrong_access.h"
 
+enum access_kind { LOADS, STORES, IS_ATOMIC };
+enum access_space { OF_MEMORY, OF_SHARED, OF_LOCAL };
+
+struct access {
+    const struct kernel_context *context;
+    uint64_t address;
+    uint64_t bytes;
+    enum access_kind kind;
+    enum access_space space;
+    const void *frame;  // of a thread that waits
+};
+
+// What is wrong with an access apart from its alignment; it changes nothing.
+enum seen checks_judge(const struct access *access);
+
 void checks_begin(const struct checked_launch *launch);
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
 void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever

@@ -7,6 +7,7 @@
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/print.h"
+#include "kernels/ranges.h"
 #include "kernels/shared_checks.h"
 #include "kernels/texture.h"
 
@@ -20,6 +21,7 @@ static const struct {
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
     FUNCTION(quiesce_kernel_surface)
+    FUNCTION(quiesce_kernel_ranges) FUNCTION(quiesce_kernel_line)
     FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
 };
 

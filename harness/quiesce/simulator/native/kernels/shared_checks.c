@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "kernels/checks.h"
+#include "kernels/shared_ranges.h"
 
 enum { BYTES_MAX = 232448, WARPS_MAX = BLOCK_THREADS_MAX / WARP_THREADS, ACCESS_BYTES_MAX = 32 };
-enum kind { LOADS, STORES };  // atomic operations are no races, and write
 
 // When and by whom a byte was touched. `moment` 0: never.
 struct touch {
@@ -24,6 +24,8 @@ static bool is_split[BYTES_MAX / WORD_BYTES], any_split;
 
 static uint32_t moment;  // barriers and beginnings of blocks so far
 static uint32_t warp_moments[WARPS_MAX];
+static uint32_t moment_of_bytes;  // the last one in which `bytes` were touched
+static struct shared_ranges ranges;
 static uint64_t base;
 static uint32_t block_index[3];
 static bool is_new;
@@ -45,8 +47,6 @@ void shared_checks_begin(void) {
 }
 
 void shared_checks_order_block(void) { moment++; }
-
-void shared_checks_order_warp(uint32_t warp) { warp_moments[warp % WARPS_MAX]++; }
 
 void quiesce_kernel_barrier(struct kernel_context *context) {
     (void)context;
@@ -98,6 +98,58 @@ static void split(uint64_t first, uint64_t end) {
     }
 }
 
+enum meeting { MEETS_NOBODY, RACES, OVERWRITES };
+
+static bool is_whole_word(uint64_t at) { return !(at % WORD_BYTES) && !is_split[at / WORD_BYTES]; }
+
+static struct byte *byte_at(uint64_t at) {
+    uint64_t word = at / WORD_BYTES;
+    return &bytes[is_split[word] ? at : word * WORD_BYTES];
+}
+
+// Whether an access meets that of another thread, and whose.
+static enum meeting look(uint64_t offset, unsigned size, unsigned kind, uint32_t thread, uint32_t *other) {
+    enum meeting met = MEETS_NOBODY;
+    if (kind > STORES) return met;
+    for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1) {
+        const struct byte *byte = byte_at(at);
+        if (is_unordered(&byte->written, thread)) {
+            if (met != RACES) met = kind == LOADS ? RACES : OVERWRITES;
+            *other = byte->written.thread;
+        }
+        for (unsigned reader = 0; kind == STORES && reader < 2; reader++)
+            if (is_unordered(&byte->read[reader], thread)) {
+                met = RACES;
+                *other = byte->read[reader].thread;
+            }
+    }
+    return met;
+}
+
+static void note(uint64_t offset, unsigned size, unsigned kind, uint32_t thread) {
+    moment_of_bytes = moment;
+    if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
+    for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1) {
+        if (kind == LOADS) note_read(&bytes[at], thread);
+        if (kind == STORES) touch(&bytes[at].written, thread);
+    }
+}
+
+// Ranges become bytes, before something is known of single ones.
+static void spell_out(void) {
+    unsigned count = ranges.moment == moment ? ranges.kept : 0;
+    ranges.kept = ranges.count = 0;
+    for (const struct shared_range *each = ranges.all; each < ranges.all + count; each++)
+        for (uint32_t i = 0; i < each->count; i++)
+            note(each->offset + (each->is_same ? 0 : i * each->size), each->size, each->writes ? STORES : LOADS,
+                 each->thread + i);
+}
+
+void shared_checks_order_warp(uint32_t warp) {
+    spell_out();
+    warp_moments[warp % WARPS_MAX]++;
+}
+
 static struct wrong_access describe(const struct kernel_context *context, uint64_t offset, unsigned size, bool writes,
                                     uint32_t site, uint32_t thread) {
     struct wrong_access wrong = {.address = offset,
@@ -118,31 +170,16 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
     follow_blocks(context);
     settle();
     if (offset >= context->shared_bytes || size > context->shared_bytes - offset || offset + size > BYTES_MAX) return;
-    bool races = false, overwrites = false;
+    spell_out();
     uint32_t other = 0;
-    if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
-    for (uint64_t at = offset, step; at < offset + size; at += step) {
-        struct byte *byte = &bytes[at];
-        step = at % WORD_BYTES || is_split[at / WORD_BYTES] ? 1 : WORD_BYTES;
-        if (kind <= STORES && is_unordered(&byte->written, thread)) {
-            races |= kind == LOADS;
-            overwrites |= kind == STORES;
-            other = byte->written.thread;
-        }
-        for (unsigned reader = 0; kind == STORES && reader < 2; reader++)
-            if (is_unordered(&byte->read[reader], thread)) {
-                races = true;
-                other = byte->read[reader].thread;
-            }
-        if (kind == LOADS) note_read(byte, thread);
-        if (kind == STORES) touch(&byte->written, thread);
-    }
+    enum meeting met = look(offset, size, kind, thread, &other);
+    note(offset, size, kind, thread);
     struct wrong_access wrong = describe(context, offset, size, kind != LOADS, site, thread);
     wrong.other_thread = other;
     wrong.seen = SEEN_KERNEL_RACE_IN_SHARED;
-    if (races) {
+    if (met == RACES) {
         checks_see(&wrong);
-    } else if (overwrites) {
+    } else if (met == OVERWRITES) {
         second_write.waits = true;
         second_write.at = (const char *)address;
         second_write.size = size;
@@ -150,3 +187,43 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
         memcpy(second_write.before, (const char *)address, size);
     }
 }
+
+// -- ranges ----------------------------------------------------------------------------------------------------------
+
+void shared_checks_begin_ranges(const struct kernel_context *context) {
+    follow_blocks(context);
+    settle();
+    if (ranges.moment != moment) ranges.kept = 0;
+    ranges.moment = moment;
+    ranges.count = ranges.kept;
+}
+
+static bool meets_bytes(const struct shared_range *range) {
+    uint32_t other;
+    if (moment_of_bytes != moment) return false;
+    for (uint32_t i = 0; i < range->count; i++) {
+        uint32_t offset = range->offset + (range->is_same ? 0 : i * range->size);
+        if (look(offset, range->size, range->writes ? STORES : LOADS, range->thread + i, &other)) return true;
+    }
+    return false;
+}
+
+bool shared_checks_add_range(const struct kernel_context *context, const struct kernel_range *range) {
+    uint32_t size = range->access & 0xff, count = range->counts[0] * range->counts[1] * range->counts[2];
+    uint64_t offset = range->address - context->shared_base;
+    struct shared_range added = {.offset = (uint32_t)offset,
+                                 .size = size,
+                                 .count = count,
+                                 .is_same = !range->steps[0] || count > range->counts[0],
+                                 .writes = (range->access >> 8 & 0xf) != LOADS};
+    if (!count) return true;
+    if (count > range->counts[0] && (range->steps[0] || added.writes)) return false;
+    uint64_t bytes = (uint64_t)size * (added.is_same ? 1 : count);
+    if (offset % size || offset >= context->shared_bytes || bytes > context->shared_bytes - offset) return false;
+    if (offset + bytes > BYTES_MAX || (added.is_same && added.writes && count > 1)) return false;
+    const uint32_t *block = context->block, *first = range->first;
+    added.thread = first[0] + block[0] * (first[1] + block[1] * first[2]);
+    return !meets_bytes(&added) && shared_ranges_add(&ranges, &added);
+}
+
+void shared_checks_keep_ranges(void) { ranges.kept = ranges.count; }

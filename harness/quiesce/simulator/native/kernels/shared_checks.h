@@ -5,12 +5,20 @@
 // lanes of the warp do together. Of blocks that take turns some races are missed, and none is invented.
 #pragma once
 
+#include <stdbool.h>
+
 #include "kernels/abi.h"
 
 void shared_checks_begin(void);  // a kernel begins
 void shared_checks_order_block(void);
 void shared_checks_order_warp(uint32_t warp);
 void shared_checks_end(void);  // before it is told what was wrong
+
+// Accesses of all threads of a block, before their loop runs: those that were added count when they are kept, and a
+// beginning drops the others. False: a thread may race, or one is outside; then each access has to come by itself.
+void shared_checks_begin_ranges(const struct kernel_context *context);
+bool shared_checks_add_range(const struct kernel_context *context, const struct kernel_range *range);
+void shared_checks_keep_ranges(void);
 
 // Called by kernels, before an access to shared memory: its size, kind and state space, its instruction, its thread.
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,

@@ -135,6 +135,25 @@ unsigned shadow_count(unsigned device, uint64_t address, unsigned size_bytes) {
     return count;
 }
 
+bool shadow_is_whole(const void *bits, uint64_t address, uint64_t size_bytes) {
+    const unsigned char *shadow = bits;
+    uint64_t first = address - SHADOW_BASE, end = first + size_bytes;
+    if (!shadow || !size_bytes || first >= SHADOW_COVERS || end > SHADOW_COVERS) return false;
+    uint64_t from = first / 8, last = (end - 1) / 8;
+    unsigned char at_first = (unsigned char)(0xffu << first % 8);
+    unsigned char at_last = (unsigned char)(0xffu >> (7 - (end - 1) % 8));
+    if (from == last) return !(~shadow[from] & at_first & at_last);
+    if (~shadow[from] & at_first || ~shadow[last] & at_last) return false;
+    uint64_t all = ~0ull;
+    for (from++; from + sizeof all <= last; from += sizeof all) {
+        uint64_t some;
+        memcpy(&some, shadow + from, sizeof some);
+        all &= some;
+    }
+    for (; from < last; from++) all &= shadow[from] | ~0xffull;
+    return !~all;
+}
+
 void shadow_leave(uint64_t address, uint64_t size_bytes) {
     struct leaving *made = shadows_are_kept ? malloc(sizeof *made) : NULL;
     if (!made) return;

@@ -33,6 +33,9 @@ void shadow_forget_for(unsigned device, uint64_t address, uint64_t size_bytes);
 // How many of at most 64 bytes have their bit. Bytes that no device has bits for have none.
 unsigned shadow_count(unsigned device, uint64_t address, unsigned size_bytes);
 
+// Whether all bytes of a range have their bit in bits that `shadow_of` returned.
+bool shadow_is_whole(const void *bits, uint64_t address, uint64_t size_bytes);
+
 // A range whose free was asked for stays memory until the stream has come to the free.
 void shadow_leave(uint64_t address, uint64_t size_bytes);
 bool shadow_is_leaving(uint64_t address, uint64_t *start, uint64_t *size_bytes);

@@ -1,0 +1,131 @@
+#include "kernels/ranges.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernels/checks.h"
+#include "kernels/shared_checks.h"
+#include "memory/shadow.h"
+
+enum { RANGES_MAX = 32, OTHERS_READ = 1 << 16 };
+
+// The accesses of threads that are next to each other: `step` bytes from one to the next.
+struct row {
+    uint64_t address;
+    int64_t step;
+    uint32_t count;
+};
+
+static uint64_t bytes_of(const struct kernel_range *range) { return range->access & 0xff; }
+static enum access_kind kind_of(const struct kernel_range *range) {
+    return (enum access_kind)(range->access >> 8 & 0xf);
+}
+static bool is_shared(const struct kernel_range *range) { return range->access >> 12 == OF_SHARED; }
+
+// Threads that all use the same bytes are as one.
+static struct row row_of(const struct kernel_range *range, uint32_t y, uint32_t z) {
+    struct row row = {range->address + (uint64_t)(range->steps[1] * y + range->steps[2] * z), range->steps[0],
+                      range->counts[0]};
+    if (!row.step) row.count = 1;
+    return row;
+}
+
+// -- whether accesses are right --------------------------------------------------------------------------------------
+
+static bool is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
+                     uint64_t bytes) {
+    struct access access = {.context = context, .address = address, .bytes = bytes, .kind = kind_of(range)};
+    return checks_judge(&access) == SEEN_NOTHING;
+}
+
+// A store to memory that nobody has written is right as well, and `any_new`.
+static bool span_is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
+                          uint64_t bytes, bool *any_new) {
+    if (shadow_is_whole(context->checks, address, bytes)) return true;
+    if (kind_of(range) == STORES) {
+        *any_new = true;
+        return is_right(context, range, address, bytes);
+    }
+    uint64_t each = bytes_of(range);
+    for (uint64_t at = address; at < address + bytes; at += each)
+        if (!shadow_is_whole(context->checks, at, each) && !is_right(context, range, at, each)) return false;
+    return true;
+}
+
+static bool row_is_right(const struct kernel_context *context, const struct kernel_range *range, struct row row,
+                         bool *any_new) {
+    uint64_t each = bytes_of(range);
+    if (row.address % each || row.step % (int64_t)each) return false;
+    if (row.step == (int64_t)each) return span_is_right(context, range, row.address, each * row.count, any_new);
+    for (uint32_t i = 0; i < row.count; i++, row.address += (uint64_t)row.step)
+        if (!span_is_right(context, range, row.address, each, any_new)) return false;
+    return true;
+}
+
+static bool range_is_right(const struct kernel_context *context, const struct kernel_range *range, bool *any_new) {
+    if (!range->counts[0]) return true;
+    for (uint32_t z = 0; z < range->counts[2]; z++)
+        for (uint32_t y = 0; y < range->counts[1]; y++)
+            if (!row_is_right(context, range, row_of(range, y, z), any_new)) return false;
+    return true;
+}
+
+// -- what happens in the loop ----------------------------------------------------------------------------------------
+
+static void write_row(const struct kernel_range *range, struct row row) {
+    uint64_t each = bytes_of(range);
+    if (row.step == (int64_t)each) {
+        shadow_write(row.address, each * row.count);
+        return;
+    }
+    for (uint32_t i = 0; i < row.count; i++, row.address += (uint64_t)row.step) shadow_write(row.address, each);
+}
+
+static void write_range(const struct kernel_range *range) {
+    if (!range->counts[0]) return;
+    for (uint32_t z = 0; z < range->counts[2]; z++)
+        for (uint32_t y = 0; y < range->counts[1]; y++) write_row(range, row_of(range, y, z));
+}
+
+uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
+    uint32_t count = word & (OTHERS_READ - 1);
+    bool is_new[RANGES_MAX] = {false}, any_new = false;
+    shared_checks_begin_ranges(context);
+    for (uint32_t i = 0; i < count; i++) {
+        bool right = is_shared(&ranges[i]) ? shared_checks_add_range(context, &ranges[i])
+                                           : range_is_right(context, &ranges[i], &is_new[i]);
+        if (!right) return 0;
+        any_new |= is_new[i];
+    }
+    // An access that is judged by itself could be one to what is not yet written.
+    if (any_new && word & OTHERS_READ) return 0;
+    shared_checks_keep_ranges();
+    for (uint32_t i = 0; i < count; i++)
+        if (is_new[i]) write_range(&ranges[i]);
+    return 1;
+}
+
+// -- registers in arrays ---------------------------------------------------------------------------------------------
+
+#define LINE(type)                                                                                          \
+    static bool is_line_of_##type(const uint32_t block[3], const type *array, int64_t steps[3]) {           \
+        uint32_t x_count = block[0], y_count = block[1], z_count = block[2];                                \
+        type x_step = x_count > 1 ? array[1] - array[0] : 0;                                                \
+        type y_step = y_count > 1 ? array[x_count] - array[0] : 0;                                          \
+        type z_step = z_count > 1 ? array[x_count * y_count] - array[0] : 0, differs = 0;                   \
+        for (uint32_t z = 0; z < z_count; z++)                                                              \
+            for (uint32_t y = 0; y < y_count; y++) {                                                        \
+                const type *row = array + (z * y_count + y) * x_count;                                      \
+                type start = array[0] + y_step * y + z_step * z;                                            \
+                for (uint32_t x = 0; x < x_count; x++) differs |= row[x] ^ (start + x_step * x);            \
+            }                                                                                               \
+        steps[0] = (int64_t)x_step, steps[1] = (int64_t)y_step, steps[2] = (int64_t)z_step;                 \
+        return !differs;                                                                                    \
+    }
+LINE(uint32_t)
+LINE(uint64_t)
+
+uint32_t quiesce_kernel_line(struct kernel_context *context, const void *array, uint32_t bytes, int64_t steps[3]) {
+    if (bytes == sizeof(uint32_t)) return is_line_of_uint32_t(context->block, array, steps);
+    return is_line_of_uint64_t(context->block, array, steps);
+}
