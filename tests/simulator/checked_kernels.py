@@ -46,7 +46,9 @@ class Checked(Device):
         """Return what was found so far."""
         logs = sorted(self._folder.glob("*.accesses"), key=lambda path: path.stat().st_mtime_ns)
         accesses = read_accesses(logs[-1]) if logs else ()
-        return judge(self.client.machine.ledger, AtExit.NONE, accesses=lambda: accesses).findings
+        return judge(
+            self.client.machine.ledger, AtExit.NONE, accesses=lambda: accesses, touched=self.client.machine.touched
+        ).findings
 
     def rules(self) -> list[str]:
         """Return the rules that were broken so far."""

@@ -280,6 +280,9 @@ def test_memory_of_another_device(checked: MakeDevice) -> None:
     assert finding.rule == KERNELS_OWN_DEVICE
     assert "which device 1 has no access to" in finding.observed
     given.client.ok("DeviceEnablePeerAccess", 0, 0)
+    given.client.ok("SetDevice", 0)
+    given.client.ok("DeviceSynchronize")
+    given.client.ok("SetDevice", 1)
     given.work(STORE.format("+4") + LOAD.format("+4"), words)
     assert len(given.findings()) == 1
 
@@ -302,6 +305,7 @@ def test_mapped_memory_and_its_rights(checked: MakeDevice) -> None:
     assert given.rules() == [KERNELS_KEEP_READ_ONLY]
     given.work(LOAD.format(""), address.value + GRANULE)
     assert given.rules() == [KERNELS_KEEP_READ_ONLY, KERNELS_INSIDE]
+    given.client.ok("DeviceSynchronize")
     assert driver.cuMemUnmap(address, ctypes.c_size_t(GRANULE)) == 0
     given.work(LOAD.format(""), address.value)
     assert given.rules()[2:] == [KERNELS_NOT_FREED]

@@ -202,7 +202,7 @@ def test_finalisation_of_an_interpreter_takes_stacks_without_crashing(tmp_path: 
 
 def test_layouts_are_the_same(tmp_path: Path) -> None:
     source, program = tmp_path / "sizes.c", tmp_path / "sizes"
-    names = ("stacks_header", "stack_head", "python_frame")
+    names = ("record_header", "record_head", "python_frame")
     shown = ", ".join(f"sizeof(struct {name})" for name in names)
     main = f'int main(void) {{ printf("%zu %zu %zu %d", {shown}, STACKS_LAYOUT); }}'
     source.write_text(f'#include <stdio.h>\n#include "ledger/stack_log.h"\n{main}\n', encoding="utf-8")
@@ -214,10 +214,10 @@ def test_layouts_are_the_same(tmp_path: Path) -> None:
         reader.PYTHON_FRAME.size,
         reader.LAYOUT,
     ]
-    text = (SOURCES / "ledger/stack_log.c").read_text(encoding="utf-8")
-    found = re.search(r"LOG_BYTES \(1ull << (\d+)\)", text)
+    found = re.search(r"LOG_BYTES \(1ull << (\d+)\)", (SOURCES / "ledger/record_log.h").read_text(encoding="utf-8"))
     assert found
     assert 1 << int(found[1]) == reader.LOG_BYTES
+    text = (SOURCES / "ledger/stack_log.c").read_text(encoding="utf-8")
     assert f"{reader.MAGIC:x}" in text.lower()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.touched_log import Touch
 from quiesce.traces.uses import Use, Uses
 
 
@@ -41,14 +42,15 @@ class Program:
 
     def use(self, stream: StreamState, start: int, end: int, *, writes: bool) -> tuple[set[int], set[int]]:
         """Enter a use; return the numbers of those that it conflicts with, by the list and by what is kept."""
-        use = Use(stream, self.order.enqueue(stream), writes, record(len(self.all)))
+        touch = Touch.WRITE if writes else Touch.READ
+        use = Use(stream, self.order.enqueue(stream), touch, record(len(self.all)))
         listed = {
             each.use.record.number
             for each in self.all
-            if each.start < end and start < each.end and (writes or each.use.writes)
+            if each.start < end and start < each.end and (writes or each.use.touch.writes)
             if not each.use.is_before(self.order, stream)
         }
-        kept = {each.record.number for each, _, _ in self.uses.unordered(start, end, stream, writes=writes)}
+        kept = {each.record.number for each, _, _ in self.uses.unordered(start, end, use)}
         self.uses.enter(start, end, use)
         self.all.append(Entered(start, end, use))
         return listed, kept
@@ -83,8 +85,9 @@ def test_a_conflict_says_which_bytes_both_touch() -> None:
     first, second, _ = program.streams
     program.use(first, 0, 8, writes=True)
     program.use(first, 2, 4, writes=True)
-    found = [(use.record.number, low, high) for use, low, high in program.uses.unordered(3, 9, second, writes=False)]
-    assert found == [(0, 4, 8), (1, 3, 4)]
+    later = Use(second, program.order.enqueue(second), Touch.READ, record(2))
+    found = [(use.record.number, low, count) for use, low, count in program.uses.unordered(3, 9, later)]
+    assert found == [(0, 4, 4), (1, 3, 1)]
 
 
 @pytest.mark.parametrize("parts", [1, 1000], ids=["the whole block", "different parts"])
@@ -106,8 +109,8 @@ def test_a_use_costs_what_it_touches(parts: int, waits: bool, monkeypatch: pytes
         stream = (first, second)[number & 1]
         if waits and number % 100 == 99:
             order.complete(order.encompassed(stream))
-        use = Use(stream, order.enqueue(stream), True, record(number))
+        use = Use(stream, order.enqueue(stream), Touch.WRITE, record(number))
         start = number % parts * 10
-        list(uses.unordered(start, start + 10, stream, writes=True))
+        list(uses.unordered(start, start + 10, use))
         uses.enter(start, start + 10, use)
     assert asked < 10 * 4000

@@ -20,6 +20,7 @@ from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import open_ledger
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.stacks import open_stacks
+from quiesce.simulator.touched_log import touched_beside
 from quiesce.simulator.uncomputed import read_uncomputed
 from quiesce.traces.armed_failures import met_in, never_happened
 from quiesce.traces.judgement import judge
@@ -85,7 +86,7 @@ def _judged(
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
-        judgement = judge(ledger, arguments.at_exit, stacks, memory, lambda: read_accesses(path))
+        judgement = judge(ledger, arguments.at_exit, stacks, memory, lambda: read_accesses(path), touched_beside(path))
         use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()

@@ -205,7 +205,7 @@ def _machine_of_its_own(asked: Mapping[str, Any]) -> Iterator[SimulatedDevice]:
         pytest.skip(f"no simulated device here: {error}")
     except ConfigurationError as error:
         raise pytest.fail.Exception(f"@pytest.mark.{SIMULATED_MARKER}: {error}", pytrace=False) from None
-    watch = Watch(machine.ledger, machine.stacks)
+    watch = Watch(machine.ledger, machine.stacks, touched=machine.touched)
     try:
         yield SimulatedDevice(
             settings.simulated,

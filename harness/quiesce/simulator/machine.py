@@ -12,6 +12,7 @@ from quiesce.simulator.build import build_library
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Ledger, Record, mapped_ledger
 from quiesce.simulator.stacks import CallStacks, mapped_stacks
+from quiesce.simulator.touched_log import TouchedLog, mapped_touched
 
 _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
 
@@ -45,6 +46,11 @@ class Machine:
     def stacks(self) -> CallStacks | None:
         """The log of call stacks, where the settings ask for one (``stacks``)."""
         return mapped_stacks(self._library)
+
+    @property
+    def touched(self) -> TouchedLog:
+        """The log of the bytes that launches touched."""
+        return mapped_touched(self._library)
 
     @property
     def library(self) -> ctypes.CDLL:

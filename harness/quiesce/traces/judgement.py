@@ -22,14 +22,14 @@ from quiesce.program_rules import (
     INSIDE,
     LIVE_HANDLES,
     NOT_USED_FREED,
-    ORDERED,
     OWN_FREED,
 )
 from quiesce.program_run import OutOfMemory
 from quiesce.simulator.access_log import LoggedAccess
-from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.ledger import OF_KERNELS, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
+from quiesce.simulator.touched_log import Touched, TouchedLog
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.causes import Causes
@@ -40,10 +40,10 @@ from quiesce.traces.marks import Marks
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
 from quiesce.traces.out_of_memory import Exhaustion
-from quiesce.traces.races import Race, RaceDetector
+from quiesce.traces.race_findings import launches_unjudged, race_finding
+from quiesce.traces.races import RaceDetector
 from quiesce.traces.thing_names import thing_in_words
 from quiesce.traces.unchecked import functions_missing, kernels_unchecked
-from quiesce.traces.wording import stream_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,13 @@ class RunningJudgement:
         *,
         judges_races: bool,
         accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
+        touched: Callable[[int], Touched | None] = lambda _: None,
     ) -> None:
         self.origins = Origins(stacks)
         self._accesses = accesses
         self._logged: Sequence[LoggedAccess] = ()
         self._wrong: dict[int, Finding] = {}
-        self._races = RaceDetector() if judges_races else None
+        self._races = RaceDetector(touched) if judges_races else None
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
         self._broken: dict[int, str] = {}
@@ -95,7 +96,7 @@ class RunningJudgement:
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
         if self._races is not None:
-            yield from (_race_finding(race, self.origins) for race in self._races.see(record))
+            yield from (race_finding(race, self.origins) for race in self._races.see(record))
 
     def _wrong_access(self, record: Record) -> Finding:
         if record.object >= len(self._logged):
@@ -163,13 +164,16 @@ def judge(
     stacks: CallStacks | None = None,
     memory: MemoryRecorder | None = None,
     accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
+    touched: TouchedLog | None = None,
 ) -> Judgement:
     """Judge one process's ledger; ``stacks`` is the log of call stacks next to it, where one was kept.
 
     ``memory`` takes the records in the same pass. ``accesses`` returns those of kernels that
-    were wrong, from the log of these.
+    were wrong, from the log of these; ``touched`` is the log of what each launch touched.
     """
-    running = RunningJudgement(ledger.flavour, stacks, judges_races=not ledger.lost, accesses=accesses)
+    touched = touched or TouchedLog(lambda: None)
+    judges_races = not ledger.lost
+    running = RunningJudgement(ledger.flavour, stacks, judges_races=judges_races, accesses=accesses, touched=touched.of)
     causes = Causes(running.origins)
     live = None if ledger.lost else LiveSet()
     marks, exhaustion = Marks(running.origins), Exhaustion()
@@ -182,15 +186,9 @@ def judge(
         if memory is not None:
             memory.see(record)
         causes.add(running.see(record))
-    notes: list[str] = []
     held: list[str] = []
     kernels = kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)
-    notes.extend(filter(None, [kernels]))
-    if ledger.lost:
-        notes.append(
-            f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
-            f"run again with --ring {2 * ledger.observations}"
-        )
+    notes = [*filter(None, [kernels, _calls_lost(ledger), launches_unjudged(touched.lost)])]
     causes.add(marks.findings(live))
     notes.extend(marks.notes())
     left = list(ledger.live())
@@ -206,6 +204,15 @@ def judge(
     exhausted = exhaustion.told(ledger, running.origins)
     not_checked = tuple(filter(None, [functions_missing(running.missing()), kernels]))
     return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more, not_checked)
+
+
+def _calls_lost(ledger: Ledger) -> str:
+    if not ledger.lost:
+        return ""
+    return (
+        f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
+        f"run again with --ring {2 * ledger.observations}"
+    )
 
 
 def _description() -> Description:
@@ -304,20 +311,3 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         request=record.function,
         kind=rule.kind,
     )
-
-
-def _race_finding(race: Race, origins: Origins) -> Finding:
-    return Finding(
-        ORDERED,
-        f"{_use(race.earlier)} before {_use(race.later)}",
-        f"nothing orders the two, and both use {bytes_in_words(race.size_bytes)} at {race.address:#x}",
-        operation_index=race.later.number,
-        request=race.later.function,
-        kind=Kind.RACE,
-        call_sites=(origins.site("earlier use", race.earlier), origins.site("later use", race.later)),
-    )
-
-
-def _use(record: Record) -> str:
-    where = stream_in_words(record) if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
-    return f"{record.function} (call {record.number}) on {where}"

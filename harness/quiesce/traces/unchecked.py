@@ -16,17 +16,17 @@ OUTLIVED = "a process that was started in the background was still running; run 
 
 
 def kernels_unchecked(launches: int, computed: int = 0, checked: int = 0) -> str:
-    """Return what nobody checked of the kernels that a process launched, empty where it launched none.
+    """Return what nobody checked of the kernels that a process launched, empty where nothing is left.
 
     ``computed`` is how many of the launches were of kernels that run, ``checked`` how many of those had their accesses
     judged.
     """
-    if not launches:
+    if launches == checked:
         return ""
     were, they = ("was", "it") if launches == 1 else ("were", "they")
     what = f"what {they} read and wrote was not checked"
     if checked:
-        what = "races between kernels on different streams were not checked"
+        what = f"what {launches - checked:,} of them read and wrote was not checked"
     if not computed:
         return f"{counted(launches, 'kernel')} {were} launched and did not compute; {what}"
     if computed == launches:

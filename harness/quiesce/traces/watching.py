@@ -22,6 +22,7 @@ from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import SETTINGS_VARIABLE
 from quiesce.simulator.ledger import OF_KERNELS, Ledger, LiveThing, open_ledger
 from quiesce.simulator.stacks import CallStacks, open_stacks
+from quiesce.simulator.touched_log import TouchedLog, touched_beside
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.causes import Causes
 from quiesce.traces.judgement import RunningJudgement
@@ -46,11 +47,18 @@ class Watch:
     """Reads a ledger that is still written. A finding is reported once, by the first answer that can hold it."""
 
     def __init__(
-        self, ledger: Ledger, stacks: CallStacks | None, accesses: Callable[[], Sequence[LoggedAccess]] = tuple
+        self,
+        ledger: Ledger,
+        stacks: CallStacks | None,
+        accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
+        touched: TouchedLog | None = None,
     ) -> None:
         self._ledger = ledger
         judges_races = not ledger.lost
-        self._judgement = RunningJudgement(ledger.flavour, stacks, judges_races=judges_races, accesses=accesses)
+        of = (touched or TouchedLog(lambda: None)).of
+        self._judgement = RunningJudgement(
+            ledger.flavour, stacks, judges_races=judges_races, accesses=accesses, touched=of
+        )
         self._read = ledger.lost
         self._made = 0
         self._accused: set[int] = set()
@@ -156,7 +164,7 @@ def _finding_from(fields: Mapping[str, Any]) -> Finding:
 
 def _serve(path: Path) -> None:
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        watch = Watch(ledger, stacks, lambda: read_accesses(path))
+        watch = Watch(ledger, stacks, lambda: read_accesses(path), touched_beside(path))
         for line in sys.stdin:
             request = json.loads(line)
             if "begin" in request:

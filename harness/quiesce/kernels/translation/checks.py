@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.translation.code import constant_text
@@ -18,8 +18,7 @@ from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import refuse
 from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.shapes import SHARED_BASE, SHARED_BYTES, StateShape
-
-AccessKind = Literal["load", "store", "atomic"]
+from quiesce.kernels.translation.touched import AccessKind, is_ordered, kinds_of_use, note_use
 
 CHECKS: Final = 64
 """Where the context has the address of the bits."""
@@ -40,10 +39,9 @@ class Access:
     bytes: int
     kind: AccessKind
 
-    @property
-    def number(self) -> int:
-        """Return what the runtime is told of it."""
-        return self.bytes | _KINDS[self.kind] << 8 | _SPACES[self.space] << 12
+    def number(self, kinds: int = 0) -> int:
+        """Return what the runtime is told of it; ``kinds``: those of its use."""
+        return self.bytes | _KINDS[self.kind] << 8 | _SPACES[self.space] << 12 | kinds << 16
 
 
 def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access) -> str:
@@ -56,29 +54,25 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
     pointer = place()
     address = e.define(f"ptrtoint ptr {pointer} to i64")
     if access.space == "shared":
-        if e.program.judges_shared and not _is_ordered(i):
-            arguments = [f"i64 {address}", f"i32 {access.number}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
+        if e.program.judges_shared and not is_ordered(i):
+            arguments = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
             e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
-        return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access, site)
+        return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access.number(), site)
     if access.space == "local":
         wrong = _is_outside_local(e, address, access.bytes)
-        return pointer if wrong is None else _unless(e, wrong, pointer, address, access, site)
-    return _unless(e, _is_unknown(e, address, access.bytes), pointer, address, access, site)
+        return pointer if wrong is None else _unless(e, wrong, pointer, address, access.number(), site)
+    within = _within(e, address)
+    wrong = _is_unknown(e, within, address, access.bytes)
+    kinds = kinds_of_use(e.function, i, access.kind)
+    is_first = note_use(e, within, address, access.bytes, kinds)
+    return _unless(e, e.define(f"or i1 {wrong}, {is_first}"), pointer, address, access.number(kinds), site)
 
 
 def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
     """Say whether an access may be judged before a loop over all threads that make it."""
-    if access.space == "local" or access.bytes not in _BYTES or _is_ordered(i):
+    if access.space == "local" or access.bytes not in _BYTES or is_ordered(i):
         return False
     return access.space != "shared" or e.program.judges_shared
-
-
-_ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-
-
-def _is_ordered(i: Instruction) -> bool:
-    """Say whether an access takes part in an order of its own."""
-    return i.opcode in ("ld", "st") and not _ORDERS.isdisjoint(i.modifiers)
 
 
 def orders_by_other_means(function: Function) -> bool:
@@ -95,12 +89,16 @@ def _is_partial(i: Instruction) -> bool:
     return "arrive" in i.modifiers or len(i.operands) == (4 if "red" in i.modifiers else 2)
 
 
-def _is_unknown(e: Emitter, address: str, bytes_: int) -> str:
-    """Say whether not all bits of an access are set, or its address is misaligned."""
-    shadow = e.shape.context(e, CHECKS, "ptr")
+def _within(e: Emitter, address: str) -> str:
+    """Return in which byte the first bit of an access is."""
     within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {MEMORY_BASE}')}, 3")
     known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
-    within = e.select(known, "i64", within, "0")
+    return e.select(known, "i64", within, "0")
+
+
+def _is_unknown(e: Emitter, within: str, address: str, bytes_: int) -> str:
+    """Say whether not all bits of an access are set, or its address is misaligned."""
+    shadow = e.shape.context(e, CHECKS, "ptr")
     bits = max(8, bytes_)
     found = e.define(f"load i{bits}, ptr {e.byte_offset(shadow, within)}, align 1")
     if bytes_ >= 8:
@@ -146,7 +144,7 @@ def _is_outside_local(e: Emitter, address: str, bytes_: int) -> str | None:
     return wrong
 
 
-def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: Access, site: int) -> str:
+def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, site: int) -> str:
     """Return the pointer, or what the runtime says where it has to be asked."""
     before, asked, done = e.new_label(), e.new_label(), e.new_label()
     e.emit(f"br label %{before}")
@@ -154,7 +152,7 @@ def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: Access, 
     e.emit(f"br i1 {wrong}, label %{asked}, label %{done}, !prof !7")
     e.place(asked)
     frame = "%thread" if isinstance(e.shape, StateShape) else "null"
-    arguments = [f"i64 {address}", f"i32 {access.number}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
+    arguments = [f"i64 {address}", f"i32 {access}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
     answer = e.call("ptr", "quiesce_kernel_check", "ptr %context", *arguments, attributes="cold nounwind")
     e.emit(f"br label %{done}")
     e.place(done)

@@ -26,7 +26,7 @@ from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 

@@ -224,7 +224,7 @@ class Ranges:
             *(f"i64 {step}" for step in address.steps),
             *(f"i32 {_narrow(e, first)}" for first, _ in range_.box),
             *(f"i32 {_narrow(e, each)}" for each in counts),
-            f"i32 {range_.access.number}",
+            f"i32 {range_.access.number()}",
             f"i32 {range_.site}",
         ]
         offset = 0

@@ -27,6 +27,7 @@ from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, LoopShape
 from quiesce.kernels.translation.spinning import SUSPENDING
 from quiesce.kernels.translation.table import handler_of
+from quiesce.kernels.translation.touched import SHARED_LINE
 from quiesce.kernels.translation.warp import YIELD
 
 _GROWTH_MAX: Final = 3
@@ -308,7 +309,7 @@ class Together:
     def _mark_accesses(self, begin: int) -> None:
         lines = self._e.lines
         for place in range(begin, len(lines)):
-            if _ACCESS.match(lines[place]):
+            if _ACCESS.match(lines[place]) and not lines[place].endswith(SHARED_LINE):
                 lines[place] += ", !llvm.access.group !4"
 
     # -- the function

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 4, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 5, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -17,7 +17,8 @@ struct kernel_context {
     void *checks;
     struct run *runtime;
     uint64_t grid_workspace;  // of a cooperative launch: two words that device code uses to wait for other blocks; or 0
-    void *frames;  // where registers of the block's threads are kept while they wait; the first array has their states
+    void *frames;   // where registers of the block's threads are kept while they wait; the first array has their states
+    void *touched;  // see kernels/touched.h
 };
 
 // A thread of a kernel whose threads wait for each other: where it goes on, and what it waits for. Its frame follows.
@@ -30,6 +31,7 @@ struct kernel_thread {
 };
 
 _Static_assert(offsetof(struct kernel_context, frames) == 88, "the context as compiled code knows it");
+_Static_assert(offsetof(struct kernel_context, touched) == 96, "the context as compiled code knows it");
 _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
 
 // Numbers that the code states of itself (quiesce_kernel_info).

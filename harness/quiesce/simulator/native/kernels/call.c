@@ -106,6 +106,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                         .dynamic_shared_bytes = call->dimensions.shared_bytes,
                         .is_cooperative = call->dimensions.is_cooperative,
                         .checks = shadow_of(kernel->device),
+                        .touched = shadow_touched,
                         .hidden_parameters = call->hidden};
     memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
     memcpy(grid.threads, call->dimensions.block, sizeof grid.threads);
@@ -125,7 +126,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
     struct grid_end end = grid_run(&grid);
     shared_checks_end();
     if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
-    checks_end();
+    checks_end(end.how == ENDED_BY_USER);
     if (end.no_memory) {
         fprintf(stderr, "quiesce: kernel '%.200s' did not run: this machine has no memory for its threads\n",
                 kernel->name);

@@ -6,6 +6,7 @@
 
 #include "kernels/access_log.h"
 #include "kernels/device_heap.h"
+#include "kernels/touched.h"
 #include "kernels/watch.h"
 #include "kernels/wrong_access.h"
 #include "ledger/ledger.h"
@@ -41,9 +42,15 @@ void checks_see_waiting(const uint32_t block[3]) {
     checks_see(&wrong);
 }
 
-void checks_end(void) { wrong_accesses_tell(); }
+void checks_end(bool by_user) {
+    touched_end(&running, by_user);
+    wrong_accesses_tell();
+}
 
-void checks_close(void) { wrong_accesses_close(); }
+void checks_close(void) {
+    touched_close();
+    wrong_accesses_close();
+}
 
 static bool lies_in(const struct access *access, uint64_t start, uint64_t bytes) {
     uint64_t before = access->address - start;
@@ -121,15 +128,23 @@ static enum seen judge(const struct access *access) {
     return seen;
 }
 
+// It is here only because it is the first use of its cell.
+static bool is_right_at_once(const struct access *access) {
+    return access->space == OF_MEMORY && !(access->address % access->bytes) &&
+           shadow_is_whole(access->context->checks, access->address, access->bytes);
+}
+
 void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
                            uint32_t thread, const void *frame) {
     struct access access = {.context = context,
                             .address = address,
                             .bytes = word & 0xff,
                             .kind = (enum access_kind)(word >> 8 & 0xf),
-                            .space = (enum access_space)(word >> 12),
+                            .space = (enum access_space)(word >> 12 & 0xf),
                             .frame = frame};
-    enum seen seen = judge(&access);
+    uint32_t touches = word >> 16;  // a bit for each, see touched.h
+    enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge(&access);
+    if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) touched_note(address, touches, site);
     if (!seen) return (void *)address;
     struct wrong_access wrong = {.seen = seen,
                                  .address = address - (access.space == OF_SHARED ? context->shared_base : 0),
@@ -142,6 +157,7 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
     memcpy(wrong.threads, context->block, sizeof wrong.threads);
     checks_see(&wrong);
     if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
+    touched_forget(address, (unsigned)access.bytes, touches);
     if (settings.faults_stop)
         watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);
     memset(nobodys, 0, sizeof nobodys);
@@ -152,4 +168,6 @@ void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes) {
     if (to == nobodys || from == nobodys) return;
     memmove(to, from, bytes);
     shadow_write((uint64_t)to, bytes);
+    touched_range((uint64_t)from, bytes, TOUCH_READ, NO_SITE);
+    touched_range((uint64_t)to, bytes, TOUCH_WRITE, NO_SITE);
 }

@@ -2,6 +2,8 @@
 // the first of each kind of each instruction, with the thread that made it, and how many there were.
 #pragma once
 
+#include <stdbool.h>
+
 #include "kernels/wrong_access.h"
 
 enum access_kind { LOADS, STORES, IS_ATOMIC };
@@ -22,7 +24,7 @@ enum seen checks_judge(const struct access *access);
 void checks_begin(const struct checked_launch *launch);
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
 void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
-void checks_end(void);  // also of a kernel that was left by a jump
+void checks_end(bool by_user);  // also of a kernel that was left by a jump, which a user may have caused
 void checks_close(void);
 
 // Called by kernels: returns where an access is to take place. The first number has its size, its kind and its state

@@ -159,6 +159,7 @@ static bool prepare(const struct grid *grid) {
         .parameters = (uint64_t)room->memory,
         .shared_bytes = shared_bytes,
         .checks = grid->checks,
+        .touched = grid->touched,
         .grid_workspace = grid->is_cooperative ? (uint64_t)&running.workspace : 0,
     };
     memcpy(running.first.grid, grid->blocks, sizeof running.first.grid);

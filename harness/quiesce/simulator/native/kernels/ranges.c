@@ -5,6 +5,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/shared_checks.h"
+#include "kernels/touched.h"
 #include "memory/shadow.h"
 
 enum { RANGES_MAX = 32, OTHERS_READ = 1 << 16 };
@@ -87,6 +88,21 @@ static void write_range(const struct kernel_range *range) {
         for (uint32_t y = 0; y < range->counts[1]; y++) write_row(range, row_of(range, y, z));
 }
 
+static void touch_range(const struct kernel_range *range) {
+    enum touch touch = kind_of(range) == STORES ? TOUCH_WRITE : TOUCH_READ;
+    uint64_t each = bytes_of(range);
+    if (!range->counts[0]) return;
+    for (uint32_t z = 0; z < range->counts[2]; z++)
+        for (uint32_t y = 0; y < range->counts[1]; y++) {
+            struct row row = row_of(range, y, z);
+            if (row.step == (int64_t)each || row.count < 2)
+                touched_range(row.address, each * row.count, touch, range->site);
+            else
+                for (uint32_t i = 0; i < row.count; i++)
+                    touched_use(row.address + (uint64_t)(row.step * i), each, touch, range->site);
+        }
+}
+
 uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
     bool is_new[RANGES_MAX] = {false}, any_new = false;
@@ -100,8 +116,10 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
     // An access that is judged by itself could be one to what is not yet written.
     if (any_new && word & OTHERS_READ) return 0;
     shared_checks_keep_ranges();
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (is_new[i]) write_range(&ranges[i]);
+        if (!is_shared(&ranges[i])) touch_range(&ranges[i]);
+    }
     return 1;
 }
 

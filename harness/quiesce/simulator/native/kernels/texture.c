@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/checks.h"
+#include "kernels/touched.h"
 #include "kernels/watch.h"
 #include "ledger/handle.h"
 #include "machine/hidden.h"
@@ -43,9 +44,13 @@ static void *place(const struct texel_judge *judge, uint64_t address, unsigned b
         memset(nobodys, 0, sizeof nobodys);
         return nobodys;
     }
-    if (!user->context->checks || is_known(user->context->checks, address, bytes)) return (void *)address;
+    if (!user->context->checks) return (void *)address;
     uint32_t access = bytes | (uint32_t)writes << 8;
-    return quiesce_kernel_check(user->context, address, access, user->site, user->thread, NULL);
+    void *used = (void *)address;
+    if (!is_known(user->context->checks, address, bytes))
+        used = quiesce_kernel_check(user->context, address, access, user->site, user->thread, NULL);
+    if (used == (void *)address) touched_use(address, bytes, writes ? TOUCH_WRITE : TOUCH_READ, user->site);
+    return used;
 }
 
 // Another block may lie where the memory of an object lay.

@@ -1,12 +1,13 @@
-// A log of call stacks: a header, then records, each different one kept once.
+// A log of call stacks (record_log.h), each different one kept once.
 //
-// It lies in a mapped file of its own beside the ledger, and only grows. A record is complete once `used_bytes`
-// includes it, so that a killed process leaves a readable log. simulator/stacks.py reads it and finds the names; here
-// nothing but addresses is kept of native code, and the mappings that they lay in.
+// It lies in a file of its own next to the ledger. simulator/stacks.py reads it and finds the names; here nothing but
+// addresses is kept of native code, and the mappings that they lay in.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "ledger/record_log.h"
 
 enum { STACKS_LAYOUT = 2, NATIVE_FRAMES_MAX = 48, PYTHON_FRAMES_MAX = 48 };
 
@@ -16,18 +17,6 @@ enum stack_record {
     RECORD_NATIVE = 3,   // return addresses, the innermost first
     RECORD_PYTHON = 4,   // Python frames, the innermost first
     RECORD_STACK = 5,    // the numbers of one of each (0: none)
-};
-
-struct stacks_header {
-    uint64_t magic;
-    uint32_t layout, unused;
-    uint64_t used_bytes;  // of the file, this header included
-    uint64_t lost;        // stacks that found no room
-};
-
-struct stack_head {
-    uint32_t kind;
-    uint32_t length_bytes;  // of what follows, without the padding to a multiple of 8
 };
 
 struct python_frame {

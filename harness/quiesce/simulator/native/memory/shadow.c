@@ -11,6 +11,10 @@ enum { PAGE_BYTES = 4096 };
 
 bool shadows_are_kept;
 static unsigned char *shadows[DEVICES_MAX];
+unsigned char *shadow_touched;
+
+_Static_assert(SHADOW_COVERS / 8 < TOUCHED_STRIDE, "a table has a bit for each byte");
+_Static_assert(SHADOW_BASE % TOUCHED_CELL == 0, "a cell begins with a byte of a table");
 
 static struct leaving {
     struct leaving *next;
@@ -19,14 +23,23 @@ static struct leaving {
 
 static size_t whole_bytes(void) { return (SHADOW_COVERS / 8 / PAGE_BYTES + 1) * PAGE_BYTES; }
 
+static size_t touched_bytes(void) {
+    return TOUCHED_TABLES * TOUCHED_STRIDE + (SHADOW_COVERS / TOUCHED_CELL / PAGE_BYTES + 1) * PAGE_BYTES;
+}
+
+static unsigned char *map(size_t bytes) {
+    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, how, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    madvise(memory, bytes, MADV_DONTDUMP);
+    return memory;
+}
+
 bool shadows_open(void) {
-    for (unsigned i = 0; settings.checks && i < settings.devices; i++) {
-        int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-        void *memory = mmap(NULL, whole_bytes(), PROT_READ | PROT_WRITE, how, -1, 0);
-        if (memory == MAP_FAILED) return false;
-        madvise(memory, whole_bytes(), MADV_DONTDUMP);
-        shadows[i] = memory;
-    }
+    for (unsigned i = 0; settings.checks && i < settings.devices; i++)
+        if (!(shadows[i] = map(whole_bytes()))) return false;
+    if (settings.checks && !(shadow_touched = map(touched_bytes()))) return false;
+    if (shadow_touched) shadow_touched[TOUCHED_TABLES * TOUCHED_STRIDE] = 0xff;  // accesses beyond ask for themselves
     shadows_are_kept = settings.checks;
     return true;
 }
@@ -36,6 +49,8 @@ void shadows_close(void) {
         if (shadows[i]) munmap(shadows[i], whole_bytes());
         shadows[i] = NULL;
     }
+    if (shadow_touched) munmap(shadow_touched, touched_bytes());
+    shadow_touched = NULL;
     while (leaving) {
         struct leaving *next = leaving->next;
         free(leaving);
@@ -49,11 +64,11 @@ void *shadow_of(unsigned device) { return shadows[device]; }
 
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
     *first = end;
-    for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        uint64_t from = (uint64_t)shadows[i];
+    for (unsigned i = 0; i <= DEVICES_MAX; i++) {
+        uint64_t from = (uint64_t)(i < DEVICES_MAX ? shadows[i] : shadow_touched);
         if (!from || from < start || from >= *first) continue;
         *first = from;
-        *behind = from + whole_bytes();
+        *behind = from + (i < DEVICES_MAX ? whole_bytes() : touched_bytes());
     }
     return *first < end;
 }

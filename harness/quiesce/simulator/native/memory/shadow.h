@@ -21,6 +21,12 @@ bool shadows_open(void);  // false: there are no addresses for them
 void shadows_close(void);
 void *shadow_of(unsigned device);  // NULL: none is kept
 
+// Which bytes the launch that runs has touched: five more bits for each byte, in tables TOUCHED_STRIDE apart, and after
+// them a byte for each cell of TOUCHED_CELL bytes (kernels/touched.h). NULL: none are kept.
+#define TOUCHED_STRIDE (1ull << 41)
+enum { TOUCHED_TABLES = 5, TOUCHED_CELL = 512 };
+extern unsigned char *shadow_touched;
+
 // Where the bits within a range of addresses lie first; false: none do. They are terabytes, of which hardly any exist.
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind);
 

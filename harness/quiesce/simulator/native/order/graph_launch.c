@@ -2,6 +2,7 @@
 
 #include "ledger/failure.h"
 #include "ledger/handle.h"
+#include "ledger/ledger.h"
 #include "order/capture.h"
 #include "order/graph.h"
 #include "order/graph_memory.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/touched.h"
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/refusals.h"
@@ -81,6 +82,7 @@ int quiesce_look(void) {
 
 const void *quiesce_ledger(void) { return runtime_has_machine() ? ledger : NULL; }
 const void *quiesce_stacks(void) { return runtime_has_machine() ? stack_log() : NULL; }
+const void *quiesce_touched(void) { return runtime_has_machine() ? touched_log() : NULL; }
 uint64_t quiesce_own_heap(void) { return own_heap_bytes(); }
 
 void quiesce_not_simulated(const char *function, const void *caller) {

@@ -36,6 +36,7 @@ EXPORT void quiesce_not_simulated(const char *function, const void *caller);
 // Where this process's ledger and its log of call stacks are mapped; NULL where there is none, as in a child of fork().
 EXPORT const void *quiesce_ledger(void);
 EXPORT const void *quiesce_stacks(void);
+EXPORT const void *quiesce_touched(void);
 
 // How much of the C heap the runtime itself uses, see own_heap.h.
 EXPORT uint64_t quiesce_own_heap(void);

@@ -1,0 +1,348 @@
+#include "kernels/touched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ledger/record_log.h"
+#include "machine/hidden.h"
+#include "machine/settings.h"
+#include "memory/shadow.h"
+
+#define MAGIC 0x31454843554f5451ull  // "QTOUCHE1", little-endian
+
+enum { CELL_BYTES = TOUCHED_CELL / 8, CELL_WORDS = CELL_BYTES / 8, RUNS_MAX = 2, LAST = 64 };
+enum { PIECES_MAX = 4096, MASKS_MAX = 16 << 20 };  // of a set that is kept
+enum { CLEARED_MAX = 1 << 19 };  // so many cells are cleared before the memory of their bits is given back
+
+_Static_assert((int)TOUCHES == (int)TOUCHED_TABLES, "a table for each kind of use");
+
+// What was touched, in the order of the first touch: numbers of cells and offsets from SHADOW_BASE, for addresses would
+// be signs that a client still knows a block.
+struct noted {
+    uint64_t cell;
+    uint32_t site, touch;
+};
+struct range {
+    uint64_t start, end;
+    uint32_t site, touch;
+};
+struct piece {
+    struct range range;
+    size_t mask;  // where it begins among the masks
+    uint32_t mask_bytes;
+};
+
+// A list that grows.
+struct list {
+    void *first;
+    size_t count, capacity;
+};
+
+static struct list noted, ranges, pieces, masks;
+static size_t last[LAST];  // of some instructions, one more than the place of the range that they touched last
+static size_t cleared;
+static bool is_incomplete;
+static struct record_log records;
+
+static void *add(struct list *list, size_t count, size_t size) {
+    if (list->count + count > list->capacity) {
+        size_t capacity = 2 * (list->count + count) + 64;
+        void *grown = realloc(list->first, capacity * size);
+        if (!grown) {
+            is_incomplete = true;
+            return NULL;
+        }
+        list->first = grown;
+        list->capacity = capacity;
+    }
+    void *place = (char *)list->first + list->count * size;
+    list->count += count;
+    return place;
+}
+
+static unsigned char *bits_of(uint32_t touch, uint64_t cell) {
+    return shadow_touched + touch * TOUCHED_STRIDE + cell * CELL_BYTES;
+}
+
+static unsigned char *kinds_of(uint64_t cell) { return shadow_touched + TOUCHES * TOUCHED_STRIDE + cell; }
+
+// -- while a kernel runs ----------------------------------------------------------------------------------------------
+
+void touched_note(uint64_t address, uint32_t kinds, uint32_t site) {
+    uint64_t offset = address - SHADOW_BASE, cell = offset / TOUCHED_CELL;
+    if (offset >= SHADOW_COVERS) return;
+    unsigned char *known = kinds_of(cell);
+    for (uint32_t touch = 0; touch < TOUCHES; touch++) {
+        if (!(kinds >> touch & 1) || *known >> touch & 1) continue;
+        struct noted *made = add(&noted, 1, sizeof *made);
+        if (made) *made = (struct noted){cell, site, touch};
+    }
+    *known |= (unsigned char)kinds;
+}
+
+static void set_bits(enum touch touch, uint64_t start, uint64_t end) {
+    unsigned char *table = shadow_touched + touch * TOUCHED_STRIDE;
+    uint64_t first = start / 8, last = (end - 1) / 8;
+    unsigned char at_first = (unsigned char)(0xffu << start % 8);
+    unsigned char at_last = (unsigned char)(0xffu >> (7 - (end - 1) % 8));
+    if (first == last) {
+        table[first] |= at_first & at_last;
+        return;
+    }
+    table[first] |= at_first;
+    memset(table + first + 1, 0xff, last - first - 1);
+    table[last] |= at_last;
+}
+
+static bool is_covered(uint64_t start, uint64_t bytes) {
+    return shadow_touched && bytes && start < SHADOW_COVERS && bytes <= SHADOW_COVERS - start;
+}
+
+void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
+    uint64_t start = address - SHADOW_BASE;
+    if (!is_covered(start, bytes)) return;
+    uint64_t first = start / TOUCHED_CELL, last_cell = (start + bytes - 1) / TOUCHED_CELL;
+    for (uint64_t cell = first; cell <= last_cell; cell++)
+        touched_note(SHADOW_BASE + cell * TOUCHED_CELL, 1u << touch, site);
+    set_bits(touch, start, start + bytes);
+}
+
+void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
+    uint64_t start = address - SHADOW_BASE, end = start + bytes;
+    if (!is_covered(start, bytes)) return;
+    size_t *place = &last[(site * TOUCHES + touch) % LAST];
+    struct range *before = *place ? (struct range *)ranges.first + *place - 1 : NULL;
+    if (before && before->site == site && before->touch == touch && start >= before->start &&
+        start <= before->end) {
+        if (end > before->end) before->end = end;
+        return;
+    }
+    if (bytes < TOUCHED_CELL) {
+        touched_use(address, bytes, touch, site);
+        return;
+    }
+    struct range *made = add(&ranges, 1, sizeof *made);
+    if (!made) return;
+    *made = (struct range){start, end, site, touch};
+    *place = ranges.count;
+}
+
+void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds) {
+    uint64_t first = address - SHADOW_BASE;
+    if (first >= SHADOW_COVERS - bytes) return;
+    for (uint32_t touch = 0; touch < TOUCHES; touch++)
+        for (uint64_t at = first; kinds >> touch & 1 && at < first + bytes; at++)
+            shadow_touched[touch * TOUCHED_STRIDE + at / 8] &= (unsigned char)~(1u << at % 8);
+}
+
+// -- pieces -----------------------------------------------------------------------------------------------------------
+
+static struct piece *last_piece(uint64_t end, const struct noted *like) {
+    struct piece *piece = pieces.count ? (struct piece *)pieces.first + pieces.count - 1 : NULL;
+    bool goes_on = piece && piece->range.end == end && piece->range.touch == like->touch &&
+                   piece->range.site == like->site;
+    return goes_on ? piece : NULL;
+}
+
+static void add_whole(uint64_t start, uint64_t end, const struct noted *like) {
+    struct piece *before = last_piece(start, like);
+    if (before && !before->mask_bytes) {
+        before->range.end = end;
+        return;
+    }
+    struct piece *made = add(&pieces, 1, sizeof *made);
+    if (made) *made = (struct piece){{start, end, like->site, like->touch}, 0, 0};
+}
+
+static void add_masked(uint64_t start, const unsigned char *bits, const struct noted *like) {
+    struct piece *before = last_piece(start, like);
+    bool goes_on = before && before->mask_bytes;
+    bool is_one = goes_on && before->mask_bytes == CELL_BYTES;
+    if (is_one && !memcmp((char *)masks.first + before->mask, bits, CELL_BYTES)) {
+        before->range.end += TOUCHED_CELL;
+        return;
+    }
+    if (is_one && before->range.end - before->range.start > TOUCHED_CELL) goes_on = false;
+    size_t at = masks.count;
+    unsigned char *mask = at < MASKS_MAX ? add(&masks, CELL_BYTES, 1) : NULL;
+    if (!mask) {
+        is_incomplete = true;
+        return;
+    }
+    memcpy(mask, bits, CELL_BYTES);
+    if (goes_on) {
+        before->range.end += TOUCHED_CELL;
+        before->mask_bytes += CELL_BYTES;
+        return;
+    }
+    struct piece *made = add(&pieces, 1, sizeof *made);
+    if (made) *made = (struct piece){{start, start + TOUCHED_CELL, like->site, like->touch}, at, CELL_BYTES};
+}
+
+static unsigned count_runs(const uint64_t words[CELL_WORDS]) {
+    unsigned runs = 0;
+    uint64_t carry = 0;
+    for (unsigned i = 0; i < CELL_WORDS; i++) {
+        runs += (unsigned)__builtin_popcountll(words[i] & ~(words[i] << 1 | carry));
+        carry = words[i] >> 63;
+    }
+    return runs;
+}
+
+static bool bit_at(const uint64_t words[CELL_WORDS], unsigned at) { return words[at / 64] >> at % 64 & 1; }
+
+static void add_cell(const struct noted *each) {
+    uint64_t words[CELL_WORDS], start = each->cell * TOUCHED_CELL;
+    unsigned char *bits = bits_of(each->touch, each->cell);
+    memcpy(words, bits, sizeof words);
+    memset(bits, 0, sizeof words);
+    if (count_runs(words) > RUNS_MAX) {
+        add_masked(start, (unsigned char *)words, each);
+        return;
+    }
+    for (unsigned from = 0, to; from < TOUCHED_CELL; from = to) {
+        bool is_set = bit_at(words, from);
+        for (to = from; to < TOUCHED_CELL && bit_at(words, to) == is_set;)
+            to += !(to % 64) && words[to / 64] == (is_set ? UINT64_MAX : 0) ? 64 : 1;
+        if (is_set) add_whole(start + from, start + to, each);
+    }
+}
+
+static int by_cell(const void *one, const void *other) {
+    const struct noted *a = one, *b = other;
+    if (a->touch != b->touch) return a->touch < b->touch ? -1 : 1;
+    return (a->cell > b->cell) - (a->cell < b->cell);
+}
+
+static int by_start(const void *one, const void *other) {
+    const struct range *a = &((const struct piece *)one)->range, *b = &((const struct piece *)other)->range;
+    if (a->touch != b->touch) return a->touch < b->touch ? -1 : 1;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+// Joins whole pieces that overlap or follow one another.
+static void join_pieces(void) {
+    struct piece *all = pieces.first;
+    size_t kept = 0;
+    for (size_t i = 0; i < pieces.count; i++) {
+        struct piece *before = kept ? &all[kept - 1] : NULL, each = all[i];
+        bool is_near = before && !before->mask_bytes && !each.mask_bytes &&
+                       before->range.touch == each.range.touch && each.range.start <= before->range.end;
+        if (is_near && each.range.end <= before->range.end) continue;
+        if (is_near && before->range.site == each.range.site) {
+            before->range.end = each.range.end;
+            continue;
+        }
+        if (is_near) each.range.start = before->range.end;
+        all[kept++] = each;
+    }
+    pieces.count = kept;
+}
+
+static void collect(void) {
+    struct noted *cells = noted.first;
+    if (noted.count) qsort(cells, noted.count, sizeof *cells, by_cell);
+    for (size_t i = 0; i < noted.count; i++) {
+        add_cell(&cells[i]);
+        *kinds_of(cells[i].cell) = 0;
+    }
+    cleared += noted.count;
+    const struct range *found = ranges.first;
+    for (size_t i = 0; i < ranges.count; i++) {
+        struct piece *made = add(&pieces, 1, sizeof *made);
+        if (made) *made = (struct piece){found[i], 0, 0};
+    }
+    if (!ranges.count) return;
+    qsort(pieces.first, pieces.count, sizeof(struct piece), by_start);
+    join_pieces();
+}
+
+static void give_back_bits(void) {
+    uint64_t bytes = TOUCHES * TOUCHED_STRIDE + SHADOW_COVERS / TOUCHED_CELL;
+    madvise(shadow_touched, bytes, MADV_DONTNEED);
+    *kinds_of(0) = 0xff;  // nobody's, see shadow.h
+    cleared = 0;
+}
+
+// -- the log ----------------------------------------------------------------------------------------------------------
+
+static bool is_open(void) {
+    char path[FOLDER_BYTES + 64] = "";
+    if (records.header) return true;
+    if (*settings.folder) snprintf(path, sizeof path, "%s.touched", ledger_stem());
+    return record_log_open(&records, path, MAGIC, TOUCHED_LAYOUT);
+}
+
+static uint32_t text(const char *text) {
+    return record_log_intern(&records, TOUCHED_TEXT, text, (uint32_t)strlen(text));
+}
+
+static uint32_t place_of(const struct checked_launch *launch, uint32_t number) {
+    char place[1024];
+    if (number == NO_SITE) return 0;
+    struct kernel_site site = launch->sites[number];
+    const char *name = NULL;
+    for (const struct kernel_file *file = launch->files; file && file->name; file++)
+        if (file->number == site.file) name = file->name;
+    if (name && site.source_line)
+        snprintf(place, sizeof place, "%s:%u", name, site.source_line);
+    else
+        snprintf(place, sizeof place, "'%.800s' (line %u of its PTX)", launch->site_texts[number], site.line);
+    return text(place);
+}
+
+static uint32_t write_set(const struct checked_launch *launch) {
+    uint64_t count = pieces.count;
+    size_t bytes = sizeof count + count * sizeof(struct touched_piece) + masks.count;
+    char *content = calloc(1, bytes);
+    if (!content) return 0;
+    memcpy(content, &count, sizeof count);
+    struct touched_piece *to = (struct touched_piece *)(content + sizeof count);
+    char *mask = (char *)(to + count);
+    const struct piece *all = pieces.first;
+    for (size_t i = 0; i < count; i++) {
+        struct range range = all[i].range;
+        bool is_same = i && all[i - 1].range.site == range.site;
+        to[i] = (struct touched_piece){HIDDEN(SHADOW_BASE + range.start), HIDDEN(SHADOW_BASE + range.end),
+                                       is_same ? to[i - 1].place : place_of(launch, range.site), range.touch,
+                                       all[i].mask_bytes, 0};
+        if (!all[i].mask_bytes) continue;
+        memcpy(mask, (const char *)masks.first + all[i].mask, all[i].mask_bytes);
+        mask += all[i].mask_bytes;
+    }
+    uint32_t set = record_log_intern(&records, TOUCHED_SET, content, (uint32_t)bytes);
+    free(content);
+    return set;
+}
+
+static void write_launch(const struct checked_launch *launch) {
+    if (!is_open()) return;
+    struct touched_launch made = {.number = launch->number, .kernel = text(launch->kernel)};
+    if (!is_incomplete && pieces.count <= PIECES_MAX) made.set = write_set(launch);
+    if (!made.set) records.header->lost++;
+    record_log_append(&records, TOUCHED_LAUNCH, &made, sizeof made);
+}
+
+void touched_end(const struct checked_launch *launch, bool by_user) {
+    if (!shadow_touched) return;
+    collect();
+    if (pieces.count || is_incomplete) write_launch(launch);
+    if (by_user || is_incomplete || cleared > CLEARED_MAX) give_back_bits();
+    noted.count = ranges.count = pieces.count = masks.count = 0;
+    memset(last, 0, sizeof last);
+    is_incomplete = false;
+}
+
+void touched_close(void) {
+    struct list *all[] = {&noted, &ranges, &pieces, &masks};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        free(all[i]->first);
+        *all[i] = (struct list){0};
+    }
+    record_log_close(&records);
+    cleared = 0;
+}
+
+const void *touched_log(void) { return records.header; }

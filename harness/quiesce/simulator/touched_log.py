@@ -1,0 +1,164 @@
+"""The reader of the log of touched bytes, which lies next to a ledger: which bytes each launch read and wrote.
+
+``native/kernels/touched.h`` has the layout; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from quiesce.errors import QuiesceError
+from quiesce.simulator.stacks import HEADER, LOG_BYTES, RECORD
+
+MAGIC: Final = 0x31454843554F5451
+LAYOUT: Final = 1
+COUNT: Final = struct.Struct("<Q")
+PIECE: Final = struct.Struct("<2Q4I")
+LAUNCH: Final = struct.Struct("<Q2I")
+_SET_KIND, _LAUNCH_KIND = 2, 3
+_ALL_BITS: Final = (1 << 64) - 1
+
+
+class Touch(enum.IntEnum):
+    """A kind of use."""
+
+    READ = 0
+    WRITE = 1
+    STRONG_READ = 2
+    """Volatile, relaxed or acquire: it may take part in an order of the kernels' own."""
+    STRONG_WRITE = 3
+    ATOMIC = 4
+
+    @property
+    def writes(self) -> bool:
+        """Whether the bytes may have other values after it."""
+        return self not in (Touch.READ, Touch.STRONG_READ)
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether two of these at the same bytes are no race."""
+        return self >= Touch.STRONG_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of one kind of use. Without a ``mask`` all from ``start`` to ``end`` are touched.
+
+    A mask has a bit for each byte from the start on, the lowest first. One that is shorter than the piece is repeated.
+    ``place`` is the line of the first access to a part of it, or its instruction.
+    """
+
+    start: int
+    end: int
+    touch: Touch
+    place: str
+    mask: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a launch touched."""
+
+    kernel: str
+    pieces: tuple[Piece, ...]
+
+
+class TouchedLog:
+    """A log that is written from the first launch on; ``find`` returns it, or None as long as there is none."""
+
+    def __init__(self, find: Callable[[], mmap.mmap | memoryview | None]) -> None:
+        self._find = find
+        self._data: mmap.mmap | memoryview = memoryview(b"")
+        self._read_bytes = HEADER.size
+        self._launches: dict[int, tuple[int, int]] = {}
+        self._sets: dict[int, tuple[Piece, ...]] = {}
+        self._texts: dict[int, str] = {0: ""}
+
+    @property
+    def lost(self) -> int:
+        """Of how many launches it has no set, because there was no room for it."""
+        self._read_launches()
+        return int(HEADER.unpack_from(self._data)[4]) if len(self._data) else 0
+
+    def of(self, launch: int) -> Touched | None:
+        """Return what a launch touched, by the number of its observation; None where nothing is known of it."""
+        if launch not in self._launches:
+            self._read_launches()
+        found, kernel = self._launches.get(launch, (0, 0))
+        if not found:
+            return None
+        if found not in self._sets:
+            self._sets[found] = tuple(self._pieces(found))
+        return Touched(self._text(kernel), self._sets[found])
+
+    def _read_launches(self) -> None:
+        if not len(self._data):
+            self._data = self._find() or self._data
+        used = HEADER.unpack_from(self._data)[3] if len(self._data) else 0
+        while self._read_bytes < used:
+            kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+            if kind == _LAUNCH_KIND:
+                number, found, kernel = LAUNCH.unpack_from(self._data, self._read_bytes + RECORD.size)
+                self._launches[number] = found, kernel
+            self._read_bytes += (RECORD.size + length + 7) // 8 * 8
+
+    def _content(self, number: int) -> bytes:
+        start = 8 * number
+        _, length = RECORD.unpack_from(self._data, start)
+        return bytes(self._data[start + RECORD.size : start + RECORD.size + length])
+
+    def _text(self, number: int) -> str:
+        if number not in self._texts:
+            self._texts[number] = self._content(number).decode("utf-8", "replace")
+        return self._texts[number]
+
+    def _pieces(self, number: int) -> Iterator[Piece]:
+        content = self._content(number)
+        (count,) = COUNT.unpack_from(content)
+        mask_at = COUNT.size + count * PIECE.size
+        for start, end, place, touch, mask_bytes, _ in PIECE.iter_unpack(content[COUNT.size : mask_at]):
+            mask = content[mask_at : mask_at + mask_bytes]
+            yield Piece(start ^ _ALL_BITS, end ^ _ALL_BITS, Touch(touch), self._text(place), mask)
+            mask_at += mask_bytes
+
+
+def mapped_touched(library: ctypes.CDLL) -> TouchedLog:
+    """Return the log of the machine that runs in this process, which lives as long as the machine."""
+    library.quiesce_touched.restype = ctypes.c_void_p
+
+    def find() -> memoryview | None:
+        address = library.quiesce_touched()
+        return _checked(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B")) if address else None
+
+    return TouchedLog(find)
+
+
+def touched_beside(ledger: Path) -> TouchedLog:
+    """Return the log that lies, or will lie, next to a ledger."""
+
+    def find() -> mmap.mmap | None:
+        try:
+            with ledger.with_suffix(".touched").open("rb") as opened:
+                return _checked(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+        except FileNotFoundError:
+            return None
+
+    return TouchedLog(find)
+
+
+_Data = TypeVar("_Data", mmap.mmap, memoryview)
+
+
+def _checked(data: _Data) -> _Data:
+    if HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
+        raise QuiesceError(
+            f"this is no log of touched bytes of layout {LAYOUT}; read it with the quiesce that wrote it"
+        )
+    return data
