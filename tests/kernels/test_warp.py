@@ -8,6 +8,8 @@ from tests.kernels.executor import Deadlocked, Kernel
 from tests.kernels.programs import Source, evaluate, evaluate_all
 from tests.kernels.test_memory import kernel, run
 
+from quiesce.errors import RefusedKernel
+
 LANES: Source = ("u32", range(32))
 ALL = "0xFFFFFFFF"
 
@@ -192,6 +194,66 @@ ret;
         " ld.param.b32 %x, [back]; }"
     )
     assert evaluate(lines, LANES, result="u32", before=outer) == [100 + (lane ^ 1) for lane in range(32)]
+
+
+def pausing(time: str) -> str:
+    """Return a function that adds 1, and pauses for a time before."""
+    return f"""
+.func (.param .b32 result) next(.param .b32 value)
+{{
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [value];
+mov.u32 %r2, {time};
+nanosleep.u32 %r2;
+add.u32 %r1, %r1, 1;
+st.param.b32 [result], %r1;
+ret;
+}}
+"""
+
+
+CALLED = (
+    "{ .param .b32 in; st.param.b32 [in], %r1; .param .b32 back; call.uni (back), next, (in);"
+    " ld.param.b32 %r1, [back]; }\n"
+)
+
+
+def test_a_pause_of_no_time_is_none() -> None:
+    lines = f"mov.u32 %r1, %a;\n{CALLED * 300}mov.u32 %x, %r1;"
+    assert evaluate(lines, LANES, result="u32", before=pausing("0")) == [lane + 300 for lane in range(32)]
+    with pytest.raises(RefusedKernel, match="too long"):
+        evaluate(lines, LANES, result="u32", before=pausing("1"))
+
+
+RETURNS_ABOVE = """
+.func (.param .b32 result) next(.param .b32 value)
+{
+.reg .b32 %r<4>;
+.reg .pred %p<2>;
+.local .align 4 .b32 place[1];
+ld.param.u32 %r1, [value];
+bra begin;
+leave:
+st.param.b32 [result], %r1;
+ret;
+begin:
+st.local.u32 [place], 1;
+ld.volatile.local.u32 %r2, [place];
+add.u32 %r1, %r1, %r2;
+setp.ne.u32 %p1, %r2, 0;
+@%p1 bra leave;
+add.u32 %r1, %r1, 5;
+bra leave;
+}
+"""
+
+
+def test_a_branch_to_a_return_above_is_no_loop_in_which_threads_wait() -> None:
+    lines = f"mov.u32 %r1, %a;\n{CALLED * 300}mov.u32 %x, %r1;"
+    assert evaluate(lines, LANES, result="u32", before=RETURNS_ABOVE) == [lane + 300 for lane in range(32)]
+    looping = RETURNS_ABOVE.replace("leave:\n", "leave:\nsetp.gt.u32 %p1, %r1, 9999;\n@%p1 bra begin;\n")
+    with pytest.raises(RefusedKernel, match="too long"):
+        evaluate(lines, LANES, result="u32", before=looping)
 
 
 @pytest.mark.parametrize("word", ["volatile", "relaxed.cta", "acquire.gpu"])

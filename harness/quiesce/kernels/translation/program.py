@@ -9,6 +9,7 @@ from quiesce.kernels.ptx.declarations import Variable, require_memory
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.ptx.parsing import parse_function
+from quiesce.kernels.translation.spinning import without_idle_pauses
 
 SHARED_BYTES_MAX: Final = 232_448
 LOCAL_BYTES_MAX: Final = 524_288
@@ -48,7 +49,7 @@ class Program:
     def parse(self, name: str) -> Function:
         """Return a function of the module, parsed once."""
         if name not in self.functions:
-            self.functions[name] = parse_function(self.module, self.module.find(name))
+            self.functions[name] = without_idle_pauses(parse_function(self.module, self.module.find(name)))
         return self.functions[name]
 
     def declare(self, declaration: str) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction, Label
-from quiesce.kernels.ptx.operands import Integer, Symbol
+from quiesce.kernels.ptx.operands import Integer, Operand, Symbol
+from quiesce.kernels.translation.roles import effects_of
 
 STEP: Final = "(step)"
 """What ``in_step`` puts between instructions; no text has such an opcode."""
 SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep", STEP})
 _MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma"})
 """Opcodes at which a thread waits for others."""
+_RETURNING: Final = frozenset({"ret", "exit"})
+_LEAVING: Final = frozenset({*_RETURNING, "bra", "brx"})
 _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv"})
 _COMPARING: Final = frozenset({"cas", "exch"})
 
@@ -39,6 +44,27 @@ def _takes_part(i: Instruction) -> bool:
     return i.opcode in SUSPENDING or i.opcode in _MATRICES or (i.opcode == "wmma" and "mma" in i.modifiers)
 
 
+def without_idle_pauses(function: Function) -> Function:
+    """Return a function without pauses of no time, which libcu++ has in place of fences for local memory.
+
+    Threads wait at a pause, and functions in which threads wait become part of their callers, which grow. In a loop, a
+    pause stays: it lets the threads go on that the loop waits for.
+    """
+    pauses = [item for item in function.instructions() if item.opcode == "nanosleep"]
+    if not pauses:
+        return function
+    in_loops = [each for body in _loops(function).values() for each in body if each.opcode == "nanosleep"]
+    idle = [each for each in pauses if each not in in_loops and _is_zero(function, each.operands[0])]
+    return replace(function, items=tuple(item for item in function.items if item not in idle))
+
+
+def _is_zero(function: Function, operand: Operand) -> bool:
+    """Say whether an operand is 0, or a register that gets nothing else."""
+    made = [i for i in function.instructions() if operand in effects_of(i)[1]]
+    moves_zero = [i.opcode == "mov" and i.operands[1] == Integer(0) for i in made]
+    return operand == Integer(0) or (bool(made) and all(moves_zero))
+
+
 def spinning_branches(function: Function) -> frozenset[int]:
     """Return the places of branches that go back to look at memory again, which another thread may write.
 
@@ -56,7 +82,9 @@ def _loops(function: Function) -> dict[int, list[Instruction]]:
         if isinstance(item, Label):
             places[item.name] = place
         elif item.opcode == "bra" and isinstance(item.operands[0], Symbol) and item.operands[0].name in places:
-            starts[place] = places[item.operands[0].name]
+            start = places[item.operands[0].name]
+            if not _ends(function.items[at] for at in range(start, place)):
+                starts[place] = start
     found = {}
     for end, start in starts.items():
         body = list(function.items[start:end])
@@ -65,6 +93,14 @@ def _loops(function: Function) -> dict[int, list[Instruction]]:
                 body[inner_start - start : inner_end - start] = [Label("")] * (inner_end - inner_start)
         found[end] = [each for each in body if isinstance(each, Instruction)]
     return found
+
+
+def _ends(items: Iterable[Instruction | Label]) -> bool:
+    """Say whether a thread ends its function there in any case: compilers put a return before what branches to it."""
+    for item in items:
+        if isinstance(item, Instruction) and (item.opcode in _LEAVING or item.guard):
+            return item.opcode in _RETURNING and not item.guard
+    return False
 
 
 def _may_spin(i: Instruction) -> bool:
