@@ -28,6 +28,12 @@ def test_call() -> None:
     assert evaluate(CALL.replace("%s", "twice"), ("u32", [1, 21]), result="u32", before=TWICE) == [2, 42]
 
 
+def test_a_result_of_a_function_that_has_none_is_not_taken() -> None:
+    text = ".func none(.param .b32 value)\n{\nret;\n}\n"
+    lines = CALL.replace("%s", "none") + "\nadd.u32 %x, %a, 1;"
+    assert evaluate(lines, ("u32", [1, 21]), result="u32", before=text) == [2, 22]
+
+
 def test_recursion() -> None:
     fibonacci = """
 .func (.param .b32 result) fib(.param .b32 value)

@@ -52,7 +52,7 @@ def test_a_function_is_found_by_name_launched_and_dead_with_its_module(modules: 
     assert given.make("GetFunction", ctypes.c_void_p(module), b"shift")[0] == 500
     assert given.launch(function) == 0
     assert given.launch(function, threads=0) == 1
-    assert given.launch(function, threads=2048) == 9
+    assert given.launch(function, threads=2048) == (1 if given.prefix == "cuModule" else 9)
     assert given.launch(function + 1) == 400
     assert client.machine.ledger.launches == 1
     assert client.machine.ledger.counted(Thing.MODULE)[0] == 1

@@ -41,6 +41,16 @@ def test_functions_of_mathematics_are_called_as_they_are_written(device: MakeDev
     assert given.client.machine.ledger.computed == 1
 
 
+@pytest.mark.parametrize("bounds", [".maxntid 64, 2, 1", ".maxntid 128", ".reqntid 128"])
+def test_a_block_has_no_more_threads_than_the_launch_bounds(device: MakeDevice, bounds: str) -> None:
+    given = device()
+    to = given.words(*range(300))
+    function = given.kernel(ADD.replace("{", f"{bounds}\n.minnctapersm 2\n{{", 1), "add")
+    assert given.launch(function, 1, 129, to, 7, 299) == INVALID_VALUE
+    given.ok(function, 1, 128, to, 7, 299)
+    assert given.read(to, 130) == [*(value + 7 for value in range(128)), 128, 129]
+
+
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 def test_arguments_are_those_of_the_launch(device: MakeDevice, schedule: str) -> None:
     given = device(schedule=schedule)

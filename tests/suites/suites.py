@@ -16,6 +16,7 @@ _MISSING: Final = {
     "cuSOLVER": r"CUSOLVERError: CUSOLVER_",
     "cuSPARSE": r"CuSparseError: CUSPARSE_",
     "cuTENSOR": r"CuTensorError: not simulated by quiesce",
+    "NCCL": r"NcclError: .*not simulated by quiesce",
     "nvcc": r"'NoneType' object has no attribute 'split'",
 }
 """What a failure says that comes of something that is missing: the vendor's libraries compute nothing, for example."""

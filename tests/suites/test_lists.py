@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.suites.suites import read_suite, suite_names
 
+from quiesce.program_rules import RULES
+
 
 @pytest.mark.parametrize("name", suite_names())
 def test_a_list_gives_reasons(name: str) -> None:
     for group in read_suite(name).cannot_pass:
         assert group.because.endswith("."), group
         assert group.tests, group
+    for fault in read_suite(name).faults:
+        assert fault.because.endswith("."), fault
+        assert fault.rule in RULES, fault
 
 
 @pytest.mark.parametrize(

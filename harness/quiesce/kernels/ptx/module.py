@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _VARIABLE: Final = re.compile(r"\.(?:global|const|shared|tex)\b")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
 _NAME: Final = re.compile(r"\.(entry|func)\b\s*(?:\([^)]*\)\s*)?(?:\.\w+\s+)*([\w$%]+)")
 _VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
+_BOUNDS: Final = re.compile(r"\.(?:max|req)ntid\s+(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})")
+_BLOCK_THREADS_MAX: Final = 1024
 _FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
 _TARGET: Final = re.compile(r"\.target\s+(?:sm|compute)_(\d+)")
 _LINE_DIRECTIVES: Final = frozenset({".version", ".target", ".address_size"})
@@ -128,6 +131,12 @@ class Module:
             tokens.next()
         tokens.next()
         return Signature(returned, parse_parameters(tokens))
+
+    def threads_max(self, kernel: str) -> int:
+        """Return how many threads a block of a kernel may have by its launch bounds, 0 where it has none."""
+        start, end = self.find(kernel).header
+        found = _BOUNDS.search(self.text, start, end)
+        return min(math.prod(map(int, found[1].split(","))), _BLOCK_THREADS_MAX) if found else 0
 
     def body_tokens(self, function: FunctionText) -> Tokens:
         """Return the words between the braces of a function. Raises RefusedKernel where it has none."""

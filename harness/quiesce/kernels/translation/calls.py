@@ -36,7 +36,8 @@ def call(e: Emitter, i: Instruction) -> None:
             raise refuse(i, "a call has neither a function nor a prototype")
         target = e.define(f"inttoptr i64 {e.read(callee, _U64)} to ptr")
         formal_returned, formal = declared.returned, declared.parameters
-    _call_function(e, i, target, _pairs(i, formal_returned, returned), _pairs(i, formal, passed))
+    results = _pairs(i, formal_returned, returned) if formal_returned else []  # numba declares a result of C's `void`
+    _call_function(e, i, target, results, _pairs(i, formal, passed))
 
 
 def _parts(i: Instruction) -> tuple[tuple[Operand, ...], Operand, tuple[Operand, ...], str]:

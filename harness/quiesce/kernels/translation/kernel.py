@@ -195,7 +195,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
     info = (
         *(ABI_VERSION, int(suspends), translated.frame_bytes, total_bytes(parameters), len(parameters)),
         *(program.dynamic_offset, program.local_bytes, len(program.sites), len(program.variables)),
-        *(translated.array_bytes, len(translated.states)),
+        *(translated.array_bytes, len(translated.states), program.module.threads_max(function.name)),
     )
     slots = [f"@slot{number} = global i64 0, align 8" for number in range(len(program.variables))]
     names = [constant_text(f"name{number}", name) for number, name in enumerate(program.variables)]

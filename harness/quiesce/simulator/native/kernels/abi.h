@@ -38,6 +38,7 @@ _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
 struct kernel_info {
     uint32_t abi, suspends, frame_bytes, parameter_bytes, parameter_count, static_shared_bytes, local_bytes;
     uint32_t site_count, variable_count, array_bytes, state_count;
+    uint32_t threads_max;  // of a block, by its launch bounds; 0: there are none
 };
 
 // A state that a thread may be in, from 1 on: what it waits for there, and at which barrier if all threads of the block

@@ -49,6 +49,8 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
     }
     if (kernel->object.info.parameter_count && !callee->arguments.pointers && !callee->arguments.extra)
         return INVALID_VALUE;
+    uint32_t threads_max = kernel->object.info.threads_max;
+    if (threads_max && (uint64_t)block.x * block.y * block.z > threads_max) return INVALID_VALUE;
     if (callee->shared_bytes + kernel->object.info.static_shared_bytes > SHARED_BYTES_MAX) return INVALID_VALUE;
     struct dimensions dimensions = {{grid.x, grid.y, grid.z},
                                     {block.x, block.y, block.z},
@@ -75,4 +77,9 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     status = stream_enqueue(stream, &work);
     kernel_call_drop(work.launch.call);
     return status;
+}
+
+enum status launch_by_driver(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
+    enum status status = launch(stream, grid, block, callee);
+    return status == INVALID_CONFIGURATION ? INVALID_VALUE : status;
 }

@@ -20,7 +20,7 @@ EXPORT int cuLaunchKernelEx(const struct launch_configuration *configuration, vo
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
     struct callee callee = {(uint64_t)function, NULL, {arguments, extra}, configuration->shared_bytes, false, false};
     launch_attributes(&callee, configuration->attributes, configuration->attributes_count);
-    ANSWER(launch(stream, configuration->grid, configuration->block, &callee));
+    ANSWER(launch_by_driver(stream, configuration->grid, configuration->block, &callee));
 }
 
 EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device) {

@@ -109,7 +109,7 @@ static int launch_function(const struct callee *callee, struct dim3 grid, struct
     CALL(name);
     NEED_STREAM(stream, handle);
     NEED(module_has_function(callee->function), INVALID_HANDLE);
-    ANSWER(launch(stream, grid, block, callee));
+    ANSWER(launch_by_driver(stream, grid, block, callee));
 }
 
 EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
