@@ -26,7 +26,7 @@ from quiesce.oracle.model import Model
 from quiesce.oracle.oracle import Oracle
 from quiesce.oracle.rule import found
 from quiesce.oracle.rules.answers import judge_expectation
-from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH
+from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH, left_bytes
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
 from quiesce.request_format import format_request
 from quiesce.results import Sample
@@ -55,6 +55,7 @@ class Trial:
 @dataclass(slots=True)
 class _Progress:
     index: int = 0
+    performed: list[Operation] = field(default_factory=list)
     skipped: int = 0
     line: int | None = None
     operation: Operation | None = None
@@ -106,6 +107,7 @@ class Lockstep:
     """
 
     def __init__(self, backend: Backend, profile: DeviceProfile, *, timeline: bool = True) -> None:
+        self._backend, self._profile = backend, profile
         self._description = describe_backend(backend)
         self._oracle = Oracle(self._description, profile)
         self._context = open_context(backend, profile)
@@ -141,15 +143,19 @@ class Lockstep:
     def finish(self) -> Trial:
         """Quiesce unless something was found, close, and return what was found."""
         progress = self._progress
+        in_flight = self._ends_in_flight()
         try:
-            if progress.goes_on:
+            if progress.goes_on and not in_flight:
                 self._quiesce()
         except BackendFault as fault:
             progress.add([finding_of(fault)])
         finally:
             closing = self._close()
         if progress.goes_on and closing is not None:
-            progress.add(self._oracle.judge_closing(closing), closing=True)
+            findings = self._oracle.judge_closing(closing, in_flight=in_flight)
+            left = left_bytes(self._oracle.model, closing.readings)
+            if not (in_flight and findings and self._is_left_when_idle(left)):
+                progress.add(findings, closing=True)
         return Trial(
             tuple(progress.findings), progress.index, progress.skipped, progress.unsupported, tuple(progress.timeline)
         )
@@ -195,6 +201,7 @@ class Lockstep:
         if isinstance(operation, ops.Mark):
             progress.marks[operation.name] = before
         progress.operation = operation
+        progress.performed.append(operation)
         progress.index += 1
         reply = self._context.perform(operation)
         outcome = reply.outcome
@@ -261,6 +268,27 @@ class Lockstep:
             )
 
     # -- quiescence ------------------------------------------------------------------------------------------------
+
+    def _ends_in_flight(self) -> bool:
+        """Whether the last request was a launch that a stall certainly holds back: then the context closes as it is."""
+        last, model = self._progress.operation, self._oracle.model
+        if not isinstance(last, ops.Launch) or model.captures.any_active:
+            return False
+        stream = model.launch_stream(last)
+        return stream is not None and stream.stalled_from is not None and stream.enqueued > stream.stalled_from
+
+    def _is_left_when_idle(self, size_bytes: int) -> bool:
+        """Whether a context leaves as much when nothing is in flight: some leave what is owned to the process."""
+        again = Lockstep(self._backend, self._profile, timeline=False)
+        for operation in self._progress.performed:
+            again._perform(operation, None)
+        for operation in _synchronizing(again._oracle.model, self._description.capabilities):
+            again._perform(operation, None)
+        closing = again._close()
+        if closing is None:
+            return False
+        again._oracle.judge_closing(closing, in_flight=True)
+        return left_bytes(again._oracle.model, closing.readings) >= size_bytes
 
     def _quiesce(self) -> None:
         """Give everything back that the sequence still owns, in an order that is legal on every backend."""

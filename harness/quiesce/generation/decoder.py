@@ -13,6 +13,7 @@ from typing import Final
 
 from quiesce.backend import Capability, Description, DeviceProfile, Flavour, Initialization, Promise
 from quiesce.gauges import Gauge
+from quiesce.generation.openings import OPENINGS, end_in_flight
 from quiesce.generation.sequence import GeneratedSequence, Loop
 from quiesce.generation.weights import Action, actions_for, tables, themes_for
 from quiesce.generation.writer import Writer
@@ -31,8 +32,14 @@ _MULTIPLES: Final = (1, 1, 1, 3, 1, 5, 1, 7)
 """A small size is that many times one of those: size classes lie between the powers of two as well."""
 _LARGE_PARTS: Final = (8, 4, 16, 3, 2, 32, 5, 64)
 """A large size is this part of the capacity, or a little more or less."""
-_LOOPS: Final = 8
-"""One sequence in so many is a loop whose cost is measured, and nothing else: what came before would cost, too."""
+_KINDS: Final = 8
+"""One sequence in so many is a loop whose cost is measured, and nothing else: what came before would cost, too.
+
+As many begin with a pattern of many blocks, and as many end with work in flight.
+"""
+_LOOP, _OPENING, _IN_FLIGHT = 1, 2, 3
+_OPENING_RECORDS_MAX: Final = 40
+"""So many records follow a pattern, which is long itself."""
 
 
 def decode(data: bytes, description: Description, *, hostile: bool = False) -> GeneratedSequence:
@@ -40,19 +47,26 @@ def decode(data: bytes, description: Description, *, hostile: bool = False) -> G
     header = data[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
     actions, themes = _choices(description.capabilities, description.promises, hostile)
     device = _device(header, description)
-    loop = _loop(header, description) if header[3] % _LOOPS == 1 else None
+    kind = header[3] % _KINDS
+    loop = _loop(header, description) if kind == _LOOP else None
     if loop is not None:
         return GeneratedSequence(replace(device, capacity_bytes=_LOOP_CAPACITY_BYTES), (), loop, hostile)
     writer = Writer(description, device, _sizes(header, device, description))
     swarm, half = header[8 : 8 + SWARM_BYTES], header[8 + SWARM_BYTES : 8 + 2 * SWARM_BYTES]
     switched_off = int.from_bytes(swarm, "little") & int.from_bytes(half, "little")
     outside, inside = tables(actions, themes[header[0] % len(themes)], switched_off)
+    end = len(data) - RECORD_BYTES + 1
+    if kind == _OPENING and Capability.MEMORY in description.capabilities:
+        OPENINGS[header[3] // _KINDS % len(OPENINGS)](writer, *header[HEADER_BYTES - 3 :])
+        end = min(end, HEADER_BYTES + _OPENING_RECORDS_MAX * RECORD_BYTES)
     captures = writer.state.captures
-    for start in range(HEADER_BYTES, len(data) - RECORD_BYTES + 1, RECORD_BYTES):
+    for start in range(HEADER_BYTES, end, RECORD_BYTES):
         opcode, a, b, c = data[start : start + RECORD_BYTES]
         table = inside if captures else outside
         if opcode and table:
             table[opcode - 1](writer, a, b, c)
+    if kind == _IN_FLIGHT:
+        end_in_flight(writer)
     return GeneratedSequence(device, tuple(writer.written), None, hostile)
 
 

@@ -31,6 +31,7 @@ class Writer:
         self.sizes = sizes
         self.written: list[Operation] = []
         self.capabilities = description.capabilities
+        self.chunk_bytes = description.chunk_bytes
         self._numbers = itertools.count()
         limited = Capability.CAPACITY in description.capabilities
         self.full_bytes = device.capacity_bytes * 5 // 4 if limited else UNLIMITED_LIVE_BYTES_MAX

@@ -52,6 +52,8 @@ class BlockState:
     """What earlier owners of its memory left in that capture, and where."""
     may_lie_in_bytes: int = 0
     """How much the largest block of its kind took that was freed before it was made: it may lie in what that left."""
+    launches_before: int = 0
+    """How many launches there were when it was made."""
     claimed_bytes: int | None = None
     """By how much the backend's own ``live`` gauge rose for it."""
     staged_from: BlockState | None = None

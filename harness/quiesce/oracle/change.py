@@ -76,6 +76,8 @@ class Change:
     """Waits for events of destroyed streams."""
     swallowed: bool = False
     """Whether a request was served although a call below certainly failed with a foreign error."""
+    is_first_of_pool: bool = False
+    """Whether it is the first request of a pool that was made."""
     early: StreamState | None = None
     """A stalled stream that certainly holds back what was just reported complete."""
     certain_completion: bool = False

@@ -16,6 +16,7 @@ from quiesce.oracle.captures import CaptureModel, CaptureState
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.oracle.evidence import Evidence
 from quiesce.oracle.failures import ArmedFailure
+from quiesce.oracle.first_requests import FirstRequests
 from quiesce.oracle.graph_memory import KeptMemory
 from quiesce.oracle.intact import IntactBlocks
 from quiesce.oracle.memory import MemoryModel
@@ -62,9 +63,11 @@ class Facts:
         legacy = Capability.LEGACY_DEFAULT_STREAM in description.capabilities
         self.order = HappensBefore(legacy_default_stream=legacy)
         self.evidence = Evidence(self.order)
-        self.memory = MemoryModel(ledger=Capability.BACKING_LEDGER in description.capabilities)
+        ledger = Capability.BACKING_LEDGER in description.capabilities
+        self.memory = MemoryModel(ledger=ledger, unit_bytes=description.alignment_bytes)
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.kept = KeptMemory()
+        self.first_requests = FirstRequests()
         self.captures = CaptureModel()
         self.tape = TapeModel()
         self._begin_without_things()
@@ -89,8 +92,8 @@ class Facts:
         """The gauges that count memory which a library may have taken for itself unseen."""
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
-        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int], tuple[int, int]] = {}
-        """By pool, kind and class: the first backing request with nothing held, and for how large a request."""
+        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int, int], tuple[int, int]] = {}
+        """By pool, kind, class and alignment: the first backing request with nothing held, and for what size."""
         self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
         self._default_streams_by_name = {default_stream_of(s.device): s for s in self.default_streams}

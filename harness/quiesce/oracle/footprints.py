@@ -20,6 +20,11 @@ from quiesce.oracle.model import Model
 LARGE_REQUEST_BYTES: Final = 1 << 20
 """Above this, ``exact-footprint`` holds: no pool of the catalogue that promises it cuts a chunk for such a request."""
 
+SHARED_CHUNK_BYTES: Final = 4 << 20
+"""So large a chunk serves more than one small block. A block may have smaller pages of a device to itself."""
+_BLOCKS_OF_A_CHUNK: Final = 64
+_CHUNKS_LEAST: Final = 4
+
 
 def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_bytes: int = 0) -> int:
     """Return the most backing bytes that a correct backend of this description takes for one request.
@@ -123,6 +128,37 @@ def intact_block(model: Model, intact: IntactBlocks, request: ops.Allocate) -> B
         if intact.is_in_place(idle, margin_bytes, range(held[0].address, held[-1].end)):
             return idle.block
     return None
+
+
+def shared_chunks(model: Model, request: ops.Allocate) -> list[BackingRange]:
+    """Return the chunks of the request's pool that hold a few blocks like it, and held nothing else: they have room.
+
+    A chunk of a few MiB is there to be shared by blocks that are so much smaller. Page by page may be taken for each
+    of them, so smaller chunks say nothing. Nor does a single one: an allocator may have begun another for its reasons.
+    """
+    if model.empty_blocks or model.instances or model.tape.was_used or model.graphs or model.captures.any_active:
+        return []
+    if not model.memory.is_backing_seen(request.kind) or (request.kind is MemoryKind.PINNED and model.staged):
+        return []
+    stream = model.stream(request.stream)
+    asked = (request.size_bytes, request.alignment_bytes or 0, request.kind, request.pool, stream)
+    class_bytes = worst_class(model, request.size_bytes + (request.alignment_bytes or 0))
+    least_bytes = max(SHARED_CHUNK_BYTES, _BLOCKS_OF_A_CHUNK * class_bytes)
+    found = []
+    for start, end, held in model.memory.backing:
+        if held.size_bytes < least_bytes or not _is_untouched(model, held):
+            continue
+        blocks = [block for _, _, block in model.memory.live.overlapping(start, end)]
+        alike = all((b.size_bytes, b.alignment_bytes, b.kind, b.pool, b.stream) == asked for b in blocks)
+        if blocks and alike and 4 * len(blocks) * class_bytes <= held.size_bytes and held.device == blocks[0].device:
+            found.append(held)
+    return found if len(found) >= _CHUNKS_LEAST else []
+
+
+def _is_untouched(model: Model, held: BackingRange) -> bool:
+    """Whether nothing but the blocks in a backing range was ever in it."""
+    was_freed_in = bool(held.freed_on or held.used_on or held.freed_behind or held.graphs or held.is_shared)
+    return not was_freed_in and held.launches_before == model.memory.scratch.launches
 
 
 def is_in_use(model: Model, start: int, end: int, held: BackingRange) -> bool:

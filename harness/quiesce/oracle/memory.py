@@ -40,7 +40,7 @@ class BackingRange:
     is_shared: bool = False
     """Whether blocks of several pools or kinds were in it: whose cache it belongs to, nobody knows any more."""
     launches_before: int = 0
-    """How many launches there were when it was taken: those had no scratch memory in it."""
+    """How many launches there were when it was taken, or while a block filled it: those had no scratch memory in it."""
 
     @property
     def end(self) -> int:
@@ -59,9 +59,12 @@ class Returned:
 
 
 class MemoryModel:
-    """All memory that is known of. ``ledger``: every backing allocation and free is told."""
+    """All memory that is known of. ``ledger``: every backing allocation and free is told.
 
-    def __init__(self, *, ledger: bool) -> None:
+    ``unit_bytes`` is what the backend's addresses are multiples of: nothing fits into less than that.
+    """
+
+    def __init__(self, *, ledger: bool, unit_bytes: int = 1) -> None:
         self.live: IntervalIndex[BlockState] = IntervalIndex()
         self.live_count = 0
         self.live_bytes = 0
@@ -79,6 +82,7 @@ class MemoryModel:
         self.held_bytes = 0
         """How much is held from the backing allocator, as far as it was seen, of all kinds."""
         self._ledger = ledger
+        self._unit_bytes = unit_bytes
         self._unclaimed: list[BackingRange] = []
         """What some pool took, and no block is in yet."""
         self._is_mixed = False
@@ -101,6 +105,7 @@ class MemoryModel:
             self.live.add(block.address, block.end, block)
         block.inherited = self.guarded.cut(block.address, block.end)
         block.may_lie_in_bytes = self.largest_freed_bytes.get(block.kind, 0)
+        block.launches_before = self.scratch.launches
         self._is_mixed |= block.pool is not None or not self._kinds_seen <= {block.kind}
         if self._unclaimed or self._is_mixed:
             self._claim(block)
@@ -133,6 +138,8 @@ class MemoryModel:
             held.used_on |= used_on
             held.graphs += block.graphs
             merge(held.freed_behind, behind)
+            if held.launches_before == block.launches_before and self._fills(block, held):
+                held.launches_before = self.scratch.launches
         self.freed_on.update(streams)
         self.graphs += block.graphs
         merge(self.freed_behind, behind)
@@ -142,6 +149,11 @@ class MemoryModel:
         self.live_count -= 1
         self.live_bytes -= block.size_bytes
         self.guard(block.address, block.end, Freed(guard, block))
+
+    def _fills(self, block: BlockState, held: BackingRange) -> bool:
+        """Whether a block leaves no room for another one in a backing range."""
+        unit = self._unit_bytes
+        return block.address - held.address < unit and -(-block.end // unit) * unit >= held.end
 
     def guard(self, start: int, end: int, freed: Freed) -> None:
         """Let whoever has ``[start, end)`` next wait for work of an earlier owner."""

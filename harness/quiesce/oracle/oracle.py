@@ -80,8 +80,8 @@ class Oracle:
                 return tuple(replace(finding, kind=rule.kind) for finding in findings)
         return ()
 
-    def judge_closing(self, closing: Closing) -> tuple[Finding, ...]:
-        """Judge what is left after the context was closed."""
+    def judge_closing(self, closing: Closing, *, in_flight: bool = False) -> tuple[Finding, ...]:
+        """Judge what is left after the context was closed; ``in_flight``: with work, and with all that was owned."""
         change = Change(Mark("closing"), Done(), closing.observations, {}, closing.readings, "closing")
         sightings.see(self.model, closing.observations, None, change)
-        return tuple(judge_closing(self.model, closing.readings))
+        return tuple(judge_closing(self.model, closing.readings, in_flight=in_flight))

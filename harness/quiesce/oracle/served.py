@@ -46,6 +46,8 @@ def enter(facts: Facts, operation: Operation, change: Change) -> None:
 def _allocate(facts: Facts, operation: ops.Allocate, change: Change) -> None:
     if isinstance(change.outcome, Allocated):
         reuse.allocate(facts, operation, change.outcome, change)
+        if change.is_first_of_pool:
+            facts.first_requests.learn(operation, change, facts.memory)
 
 
 def _stage(facts: Facts, operation: ops.Stage, change: Change) -> None:
@@ -65,6 +67,7 @@ def _launch(facts: Facts, operation: ops.Launch, change: Change) -> None:
 
 def _create_pool(facts: Facts, operation: ops.CreatePool, change: Change) -> None:
     facts.pools[operation.slot], facts.pool_devices[operation.slot] = operation.limit_bytes, facts.device
+    facts.first_requests.forget(operation.slot)
 
 
 def _inject(facts: Facts, operation: ops.InjectFailure, change: Change) -> None:

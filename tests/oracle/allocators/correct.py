@@ -11,6 +11,7 @@ from .arenas import Buddy, Bump, Coarse, Slab
 from .bench import BOTH, CLAIM, Traits, Trial
 from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
 from .heap import Placement
+from .slabs import Chunks, CountedSlabs
 from .unusual import (
     CostBench,
     Counted,
@@ -102,6 +103,17 @@ CORRECT: Final[tuple[Trial, ...]] = (
         gauges=_EVERY,
     ),
     Trial("slabs", Slab, Traits(zero="unique"), promises=_IN_PLACE, gauges=_EVERY),
+    Trial("chunks of 8 MiB", Chunks, promises=_TRACKED, gauges=_EVERY, chunk_bytes=8 << 20),
+    Trial("chunks of 8 MiB, untold", Chunks, promises=_TRACKED, order_ledger=False, chunk_bytes=8 << 20),
+    Trial("counted slabs", CountedSlabs, promises=_TRACKED | _IN_PLACE, gauges=_EVERY, chunk_bytes=2 << 20),
+    Trial(
+        "counted slabs, untold",
+        CountedSlabs,
+        promises=_TRACKED,
+        gauges=_EVERY,
+        order_ledger=False,
+        chunk_bytes=2 << 20,
+    ),
     Trial(
         "polled events",
         Polling,

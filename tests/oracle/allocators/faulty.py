@@ -8,6 +8,7 @@ from typing import Final
 
 from quiesce.backend import DeviceProfile
 
+from . import faulty_chunks as chunks
 from . import faulty_counting as counting
 from . import faulty_ordering as ordering
 from . import faulty_placing as placing
@@ -138,11 +139,19 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _bench("slabs", counting.BusyStreamsAreKept, "handle leak", HANDLES),
     _policy("counted steps", counting.SearchesAllItEverMade, "cost grows with history", COST),
     _policy("counted steps", counting.SwallowsForeignErrors, "missing rollback", REFUSED),
+    _policy("chunks of 8 MiB", chunks.RefusesItsLimit, "wrong limit", FITS),
+    _policy("chunks of 8 MiB", chunks.NeverSplits, "fragmentation", FITS),
+    _policy("powers of two", chunks.TrimEndsAtTheFirstBusy, "memory not released", TRIM),
+    _policy("counted slabs", chunks.OneClassIsTooSmall, "overlapping blocks", OVERLAP),
+    _policy("counted slabs", chunks.CountsInEightBits, "wrong counter", OWNED),
+    _policy("counted slabs", chunks.OneSlabOfASize, "memory not released", TRIM),
+    _bench("powers of two", chunks.ClosesInFlight, "memory not released", LEFT),
 )
 
 _SEEDS: Final = {
     "CachedAlignmentIsAnybodys": 2,
     "CachedCountsAgainstTheLimit": 2,
+    "CountsInEightBits": 0,
     "DefaultStreamWaitsForAll": 4,
     "LastEventDecides": 2,
     "ManagedIsNobodys": 2,

@@ -12,7 +12,7 @@ from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.change import Change
-from quiesce.oracle.footprints import certain_room, worst_footprint
+from quiesce.oracle.footprints import certain_room, shared_chunks, worst_footprint
 from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import Permitted
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -68,9 +68,19 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
         return
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
+    taken = model.first_requests.taken_bytes(operation) if change.is_first_of_pool else None
+    why = ""
     if need <= room:
-        expected = f"allocated: it takes at most {bytes_in_words(need)}, and {bytes_in_words(room)} are certainly free"
-        yield found(FITS, expected, "out of memory")
+        why = f": it takes at most {bytes_in_words(need)}, and {bytes_in_words(room)} are certainly free"
+    elif taken is not None and taken <= room:
+        why = f": another new pool took {bytes_in_words(taken)}, and {bytes_in_words(room)} are certainly free"
+    elif chunks := shared_chunks(model, operation):
+        chunk = bytes_in_words(max(held.size_bytes for held in chunks))
+        why = (
+            f" in one of {len(chunks):,} chunks of {chunk}, in which there are few blocks of that size and nothing else"
+        )
+    if why:
+        yield found(FITS, f"allocated{why}", "out of memory")
 
 
 def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:

@@ -19,17 +19,23 @@ COST: Final = "cost_per_iteration_stays_flat"
 NAMES: Final = (NOTHING_LEFT, HANDLES_GONE, GAUGE, GROWTH, COST)
 
 _MEMORY: Final = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.NODES)
+_HELD: Final = (Gauge.RESERVED, Gauge.PINNED)
 _HANDLES: Final = (Gauge.STREAMS, Gauge.EVENTS, Gauge.GRAPHS, Gauge.INSTANCES)
 
 
-def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
-    """After quiescence, what nobody owns must be gone."""
-    for name, gauges in ((NOTHING_LEFT, _MEMORY), (HANDLES_GONE, _HANDLES)):
+def judge_closing(model: Model, readings: Readings, *, in_flight: bool) -> Iterator[Finding]:
+    """After quiescence, what nobody owns must be gone.
+
+    A context that was closed ``in_flight`` has released its memory. What it counts of the things that the sequence
+    still owned is its own business.
+    """
+    judged = ((NOTHING_LEFT, _HELD),) if in_flight else ((NOTHING_LEFT, _MEMORY), (HANDLES_GONE, _HANDLES))
+    for name, gauges in judged:
         for gauge in gauges:
             left = best_reading(readings, gauge)
             if left:
                 yield found(name, f"{gauge} of 0", f"{left:,}", grade=Grade.LIVE_LEAK)
-    left_backing = sum(end - start for start, end, _ in model.memory.backing)
+    left_backing = _left_backing(model)
     if left_backing and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
         yield found(
             NOTHING_LEFT,
@@ -37,3 +43,12 @@ def judge_closing(model: Model, readings: Readings) -> Iterator[Finding]:
             f"{bytes_in_words(left_backing)} were not",
             grade=Grade.LIVE_LEAK,
         )
+
+
+def left_bytes(model: Model, readings: Readings) -> int:
+    """Return how much memory is held after a context was closed, by whoever tells of the most."""
+    return max(_left_backing(model), sum(best_reading(readings, gauge) or 0 for gauge in _HELD))
+
+
+def _left_backing(model: Model) -> int:
+    return sum(end - start for start, end, _ in model.memory.backing)

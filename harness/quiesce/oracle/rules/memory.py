@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
+from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.operations import MemoryKind
@@ -104,15 +104,17 @@ def _may_carry(held: BackingRange, block: BlockState) -> bool:
 
 
 def owned_memory_is_not_released(model: Model, change: Change) -> Iterator[Finding]:
-    """Memory is not released while a block in it is owned."""
-    for returned in change.returned:
-        if returned.guard is None:
-            yield found(
-                "owned_memory_is_not_released",
-                f"'{returned.block.slot}' keeps its memory until it is freed",
-                f"{bytes_in_words(returned.freed.size_bytes)} with it were released to the backing allocator",
-                returned.block.made_by,
-            )
+    """Memory is not released while a block in it is owned. However many are in it, that is one finding."""
+    owned = [returned for returned in change.returned if returned.guard is None]
+    for freed in dict.fromkeys(returned.freed for returned in owned):
+        block, *others = [returned.block for returned in owned if returned.freed == freed]
+        more = f", and with {counted(len(others), 'other block')}" if others else ""
+        yield found(
+            "owned_memory_is_not_released",
+            f"'{block.slot}' keeps its memory until it is freed",
+            f"{bytes_in_words(freed.size_bytes)} with it were released to the backing allocator{more}",
+            block.made_by,
+        )
 
 
 def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:

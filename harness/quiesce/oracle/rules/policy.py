@@ -95,7 +95,8 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         return
     size = max(operation.size_bytes, operation.alignment_bytes or 1)
     size_class = (size - 1).bit_length()
-    key = (operation.pool, operation.kind, size_class)
+    # An aligned request may have a backing allocation to itself, and the next of its class a place in a chunk.
+    key = (operation.pool, operation.kind, size_class, operation.alignment_bytes or 0)
     for ask in change.asks:
         seen = ask.observation
         if seen.kind is not operation.kind or ask.held_bytes:

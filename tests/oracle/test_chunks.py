@@ -1,0 +1,122 @@
+"""Limits, chunks, slabs, trims and closing: each fault is found by a few lines, and its correct sibling passes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.backend import Backend
+from quiesce.backends.reference import backend as reference
+from quiesce.cases.parser import parse_text
+from quiesce.execution import run_case
+from quiesce.findings import Finding
+from quiesce.results import Verdict
+
+from .allocators.correct import CORRECT
+from .allocators.faulty import FAULTY
+from .strangers.correct import CORRECT as STRANGERS
+from .strangers.correct import WITHHOLDING
+
+BY_NAME = {each.name: each for each in FAULTY}
+HEADER = """\
+title: A sequence
+kind:  found
+finds: {finds}
+needs: {needs}
+device: capacity=64MiB
+
+"""
+
+LIMIT = """\
+p = create pool
+a = allocate 16MiB pool=p
+destroy pool p
+q = create pool limit=16MiB
+b = allocate 16MiB pool=q
+"""
+TINY = """\
+repeat 12:
+    a[i] = allocate 512
+"""
+IN_FLIGHT_ELSEWHERE = """\
+s = create stream
+t = create stream
+a = allocate 16MiB on s
+b = allocate 32MiB on t
+stall s
+launch on s writes=a
+free a
+free b
+synchronize stream t
+trim
+query stream s
+"""
+EVERY_SIZE = """\
+repeat 64:
+    a[i] = allocate 1024+1024*i
+    b[i] = allocate 1024+1024*i
+"""
+MANY = """\
+repeat 300:
+    a[i] = allocate 256
+repeat 44:
+    free a[i]
+trim
+"""
+CHUNKS = """\
+repeat 100:
+    a[i] = allocate 64KiB
+repeat 100:
+    free a[i]
+trim
+"""
+CLOSED_IN_FLIGHT = """\
+s = create stream
+a = allocate 16MiB on s
+stall s
+launch on s writes=a
+"""
+FOUND = {
+    "RefusesItsLimit": ("request_fits_but_out_of_memory", "memory, pools, pool-limit, capacity", LIMIT),
+    "NeverSplits": ("request_fits_but_out_of_memory", "memory, capacity", TINY),
+    "TrimEndsAtTheFirstBusy": (
+        "trim_returns_what_nobody_uses",
+        "memory, pool, streams, stall, launch, backing-ledger",
+        IN_FLIGHT_ELSEWHERE,
+    ),
+    "OneClassIsTooSmall": ("live_blocks_do_not_overlap", "memory", EVERY_SIZE),
+    "CountsInEightBits": ("owned_memory_is_not_released", "memory, pool", MANY),
+    "OneSlabOfASize": ("trim_returns_what_nobody_uses", "memory, pool, backing-ledger", CHUNKS),
+    "ClosesInFlight": ("nothing_is_left_at_quiescence", "memory, streams, stall, launch", CLOSED_IN_FLIGHT),
+}
+INNOCENT: tuple[Backend, ...] = (reference(), *CORRECT, *STRANGERS, *WITHHOLDING)
+
+
+def findings(backend: Backend, name: str) -> tuple[Finding, ...]:
+    rule, needs, body = FOUND[name]
+    case = parse_text(HEADER.format(finds=rule, needs=needs) + body, "sequence.case", "sequence")
+    result = run_case(case, backend)
+    lacking = {each.strip() for each in needs.split(",")} - backend.describe().capabilities
+    assert (result.verdict is Verdict.UNSUPPORTED) == bool(lacking), result.reason
+    return result.findings
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_few_lines_find_the_fault(name: str) -> None:
+    assert [finding.rule for finding in findings(BY_NAME[name].backend, name)] == [FOUND[name][0]]
+
+
+@pytest.mark.parametrize("backend", INNOCENT, ids=lambda backend: backend.describe().name)
+def test_no_correct_allocator_is_accused(backend: Backend) -> None:
+    assert {name: findings(backend, name) for name in FOUND} == dict.fromkeys(FOUND, ())
+
+
+def test_what_another_new_pool_took_is_told() -> None:
+    (finding,) = findings(BY_NAME["RefusesItsLimit"].backend, "RefusesItsLimit")
+    assert finding.expected == (
+        "allocated: another new pool took 16,777,216 bytes (16 MiB), and 16,777,216 bytes (16 MiB) are certainly free"
+    )
+
+
+def test_one_chunk_that_is_released_too_early_is_one_finding() -> None:
+    (finding,) = findings(BY_NAME["CountsInEightBits"].backend, "CountsInEightBits")
+    assert finding.observed.endswith("with it were released to the backing allocator, and with 255 other blocks")
