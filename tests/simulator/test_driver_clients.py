@@ -93,6 +93,8 @@ def test_the_pool_of_a_place_is_the_devices(driver: Driver, capfd: pytest.Captur
         ("cuMemPrefetchAsync", 12000, "cuMemPrefetchAsync"),
         ("cuMemPrefetchAsync", 12020, "cuMemPrefetchAsync_v2"),
         ("cuStreamGetCtx", 12000, "cuStreamGetCtx"),
+        ("cuLaunchHostFunc", 13000, "cuLaunchHostFunc"),
+        ("cuLaunchHostFunc", 13050, "cuLaunchHostFunc_v2"),
         ("cuMemAlloc", 13000, "cuMemAlloc_v2"),
         ("cuEventQuery", 13000, "cuEventQuery"),
     ],
@@ -235,7 +237,7 @@ def test_hints_about_managed_memory_have_to_be_right(driver: Driver) -> None:
 # -- devices ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("flavour", "release"), [("cuda:11", 11080), ("cuda:12", 12090), ("cuda:13", 13000)])
+@pytest.mark.parametrize(("flavour", "release"), [("cuda:11", 11080), ("cuda:12", 12090), ("cuda:13", 13050)])
 def test_the_release_is_the_last_one_of_its_version(flavour: str, release: int, start: Any) -> None:
     client, version = start(flavour), ctypes.c_int()
     for function in ("RuntimeGetVersion", "DriverGetVersion"):

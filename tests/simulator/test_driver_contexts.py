@@ -40,6 +40,7 @@ cuDeviceSetMemPool cuDeviceTotalMem_v2
 cuEventDestroy cuEventDestroy_v2 cuEventElapsedTime cuEventElapsedTime_v2 cuEventQuery cuEventSynchronize
 cuGraphClone cuGraphDestroy cuGraphExecDestroy cuGraphExecUpdate cuGraphExecUpdate_v2 cuGraphGetNodes
 cuGraphInstantiate cuGraphInstantiateWithFlags cuGraphInstantiateWithParams cuGraphInstantiate_v2 cuGraphNodeGetType
+cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2
 cuGraphReleaseUserObject cuGraphRetainUserObject cuUserObjectCreate cuUserObjectRelease cuUserObjectRetain
 cuKernelGetAttribute cuKernelSetAttribute cuLibraryGetKernel cuLibraryLoadData cuLibraryLoadFromFile cuLibraryUnload
 cuLinkAddData_v2 cuLinkAddFile_v2 cuLinkComplete cuLinkDestroy cuLogsRegisterCallback cuLogsUnregisterCallback
@@ -71,7 +72,7 @@ cuMemsetD16_v2 cuMemsetD2D16_v2 cuMemsetD2D32_v2 cuMemsetD2D8_v2 cuMemsetD32_v2 
 # With the place of the stream among the arguments: one that was created brings its context along.
 STREAM: Final = """
 cuGraphLaunch:1 cuGraphUpload:1 cuEventRecord:1 cuEventRecordWithFlags:1
-cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchKernel:8
+cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchHostFunc_v2:0 cuLaunchKernel:8
 cuMemAllocAsync:2 cuMemAllocFromPoolAsync:3 cuMemFreeAsync:1 cuMemPrefetchAsync:3 cuMemPrefetchAsync_v2:4
 cuMemcpy2DAsync_v2:1 cuMemcpy3DAsync_v2:1 cuMemcpy3DPeerAsync:1 cuMemcpyAsync:3 cuMemcpyDtoDAsync_v2:3
 cuMemcpyBatchAsync:8 cuMemcpyBatchAsync_v2:7 cuMemcpyDtoHAsync_v2:3 cuMemcpyHtoDAsync_v2:3 cuMemcpyPeerAsync:5

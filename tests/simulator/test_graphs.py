@@ -115,3 +115,54 @@ def test_memory_of_a_graph_may_be_freed_between_its_launches(start: Any) -> None
         client.ok("GraphLaunch", executable, stream)
         client.ok("StreamSynchronize", stream)
     assert not client.seen(Seen.USED_AFTER_FREE)
+
+
+def neighbours(client: Any, node: int, after: bool, room: int) -> list[int]:
+    """Return what comes directly after a node, or before it, as the runtime writes it into room for so many."""
+    name = f"GraphNodeGet{'DependentNodes' if after else 'Dependencies'}"
+    count, found = ctypes.c_size_t(), (ctypes.c_uint64 * 4)(*[9] * 4)
+    data = [ctypes.byref((ctypes.c_uint64 * 4)())] if client.machine.ledger.version >= 13 else []
+    nothing = [None] * len(data)
+    client.ok(name, node, None, *nothing, ctypes.byref(count))
+    least = count.value
+    count.value = room
+    client.ok(name, node, found, *data, ctypes.byref(count))
+    assert count.value == min(least, room)
+    return list(found)[:room]
+
+
+@pytest.mark.parametrize("flavour", ["cuda:12", "cuda:13"])
+def test_nodes_tell_what_comes_before_and_after_them(flavour: str, start: Any) -> None:
+    client = start(flavour)
+    address, stream, other = client.make("Malloc", 8), client.make("StreamCreate"), client.make("StreamCreate")
+    forked, joined = client.make("EventCreate"), client.make("EventCreate")
+
+    def fill(on: int) -> None:
+        client.ok("MemsetAsync", address, 5, 8, on)
+
+    def work() -> None:  # 0, then 1 next to 2, then 3
+        fill(stream)
+        client.ok("EventRecord", forked, stream)
+        client.ok("StreamWaitEvent", other, forked, 0)
+        fill(stream)
+        fill(other)
+        client.ok("EventRecord", joined, other)
+        client.ok("StreamWaitEvent", stream, joined, 0)
+        fill(stream)
+
+    graph = captured(client, stream, work)
+    clone = client.make("GraphClone", graph)
+    for each in (graph, clone):
+        nodes, count = (ctypes.c_uint64 * 4)(), ctypes.c_size_t(4)
+        client.ok("GraphGetNodes", each, nodes, ctypes.byref(count))
+        first, second, third, last = nodes
+        assert neighbours(client, first, after=True, room=2) == [second, third]
+        assert neighbours(client, first, after=True, room=1) == [second]
+        assert neighbours(client, second, after=True, room=2) == [last, 0]
+        assert neighbours(client, last, after=True, room=1) == [0]
+        assert sorted(neighbours(client, last, after=False, room=2)) == sorted([second, third])
+        assert neighbours(client, first, after=False, room=1) == [0]
+    gone = client.make("GraphClone", graph)
+    client.ok("GraphGetNodes", gone, nodes, ctypes.byref(count))
+    client.ok("GraphDestroy", gone)
+    assert client.call("GraphNodeGetDependentNodes", nodes[0], None, None, ctypes.byref(count)) == 1

@@ -156,3 +156,14 @@ def test_driver_libraries_are_modules_by_another_name(start: Any) -> None:
     assert function.value == kernel.value
     assert library.cuLibraryUnload(made) == 0
     assert library.cuKernelGetFunction(ctypes.byref(function), kernel) == 400
+
+
+@pytest.mark.parametrize(("flavour", "status"), [("cuda:11", 900), ("cuda:12", 0), ("hip:7", 900)])
+def test_drivers_since_12_3_load_a_module_during_a_capture(flavour: str, status: int, start: Any) -> None:
+    client = start(flavour)
+    client.ok("Free", None)
+    stream, graph = client.make("StreamCreate"), ctypes.c_void_p()
+    client.ok("StreamBeginCapture", stream, 0)
+    names = "hip:7" if flavour == "hip:7" else "cuda:12"
+    assert Modules(client, names).make("LoadData", PTX + b".global .u32 once = 7;\n")[0] == status
+    assert (client.call("StreamEndCapture", stream, ctypes.byref(graph)) == 0) == (status == 0)

@@ -111,7 +111,7 @@ def test_errors_have_texts(nvml: Nvml) -> None:
 
 @pytest.mark.parametrize(
     ("flavour", "driver", "cuda"),
-    [("cuda:11", "520.61.05", 11080), ("cuda:12", "575.57.08", 12090), ("cuda:13", "580.65.06", 13000)],
+    [("cuda:11", "520.61.05", 11080), ("cuda:12", "575.57.08", 12090), ("cuda:13", "615.71.09", 13050)],
 )
 def test_versions_are_those_of_the_flavours_last_release(start: Start, flavour: str, driver: str, cuda: int) -> None:
     nvml = Nvml(start(flavour))

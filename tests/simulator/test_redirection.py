@@ -27,6 +27,15 @@ SHARED = ("-shared", "-fPIC")
 MALLOC = """
 int try(void) { void *made = NULL; int answer = cudaMalloc(&made, 100); return answer ? answer : !made; }
 """
+ASK_FOR_A_TABLE = """
+#include <dlfcn.h>
+static int ask_for_a_table(void) {
+    const void *table;
+    int (*ask)(const void **, const void *) =
+        (int (*)(const void **, const void *))dlsym(dlopen("libcuda.so.1", 2), "cuGetExportTable");
+    return ask(&table, &table);
+}
+"""
 MAIN = MALLOC + 'int main(void) { printf("%d\\n", try()); return 0; }'
 OPEN = """
 import ctypes, sys
@@ -86,6 +95,15 @@ def test_its_calls_reach_the_simulated_runtime(
     assert (done.written, done.calls) == ("0\n", 1)
     assert done.told(Loaded.REDIRECTED) == [("client", "12090")]
     assert done.told(Loaded.UNREDIRECTED) == []
+
+
+@pytest.mark.parametrize(("redirects", "told"), [(True, False), (False, True)])
+def test_a_compiler_next_to_it_is_no_runtime_that_went_without(
+    tmp_path: Path, archive: Path, capfd: pytest.CaptureFixture[str], redirects: bool, told: bool
+) -> None:
+    asking = MAIN.replace("int main(void) {", ASK_FOR_A_TABLE + "int main(void) { ask_for_a_table();")
+    done = run(link(tmp_path, "client", asking, archive), capfd=capfd, redirects=redirects)
+    assert ("cuGetExportTable is not simulated" in done.complaints) == told
 
 
 def test_without_a_run_it_fails_as_it_would(tmp_path: Path, archive: Path) -> None:

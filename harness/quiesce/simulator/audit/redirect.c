@@ -140,7 +140,7 @@ void redirect_pending(void) {
         if (wrong) {
             witness("unredirected", which->path, wrong);
         } else {
-            embedded_version_choose(which->version, &by);
+            embedded_version_choose(which->version, which->in.map, &by);
             tell_version(which->path, which->version);
         }
         discard(which);

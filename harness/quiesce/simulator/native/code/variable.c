@@ -10,6 +10,7 @@
 #include "memory/memory.h"
 #include "memory/places.h"
 #include "memory/shadow.h"
+#include "order/capture.h"
 
 struct variables {
     struct variable {
@@ -72,7 +73,10 @@ enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_b
                               uint64_t *address) {
     enum { ATTACHED_TO_ALL = 1 };  // of managed memory
     unsigned flags = thing == THING_MANAGED ? ATTACHED_TO_ALL : 0;
+    // A module is loaded during a capture too (module.c), and what a kernel uses first may be placed by its launch.
+    enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
     enum status status = memory_allocate(thing, device, size_bytes, flags, address);
+    capture_exchange_mode(mode);
     if (status) return status;
     make_part(*address, true);
     if (content)

@@ -55,7 +55,7 @@ static int set_number(int *place, int number) {
 // -- what it can do --------------------------------------------------------------------------------------------------
 
 static int version(int *major, int *minor) {
-    static const int MINORS[] = {[11] = 8, [12] = 9, [13] = 0};
+    static const int MINORS[] = {[11] = 8, [12] = 9, [13] = 5};
     int simulated = (int)settings.version;
     int status = set_number(major, simulated);
     return status ? status : set_number(minor, simulated >= 11 && simulated <= 13 ? MINORS[simulated] : 0);

@@ -239,6 +239,7 @@ int device_release(void) {
     switch (settings.version) {
         case 11: return 11080;
         case 12: return 12090;
+        case 13: return 13050;
         default: return (int)settings.version * 1000;
     }
 }

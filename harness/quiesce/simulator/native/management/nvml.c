@@ -84,12 +84,12 @@ EXPORT const char *nvmlErrorString(int error) {
 // -- versions --------------------------------------------------------------------------------------------------------
 
 // The driver that came with the last release of a version (CUDA Toolkit release notes, "CUDA Toolkit and Corresponding
-// Driver Versions").
+// Driver Versions"); for 13 that of 13.4, as 13.5 has no driver in that table.
 static const char *driver_release(void) {
     switch (settings.version) {
         case 11: return "520.61.05";
         case 12: return "575.57.08";
-        default: return "580.65.06";
+        default: return "615.71.09";
     }
 }
 

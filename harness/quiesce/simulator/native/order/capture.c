@@ -136,9 +136,16 @@ enum status capture_add(struct stream *stream, const struct work *work) {
     if (capture->invalid) return CAPTURE_INVALIDATED;
     struct work *made = work_new(work);
     if (!made) return OUT_OF_MEMORY;
-    graph_append(capture->graph, made);
     made->member = member_of(capture, stream);
     struct progress *progress = &capture->before[made->member];
+    for (unsigned i = 0; i < capture->count; i++) {
+        struct edge edge = {i, progress->known[i], made->member, progress->known[made->member] + 1};
+        if (progress->frontier >> i & 1 && !edges_add(&capture->graph->edges, edge)) {
+            work_delete(made);
+            return OUT_OF_MEMORY;
+        }
+    }
+    graph_append(capture->graph, made);
     progress->known[made->member]++;
     progress->frontier = 1ull << made->member;
     return OK;

@@ -10,6 +10,7 @@
 
 #include "machine/status.h"
 #include "memory/ordering.h"
+#include "order/edges.h"
 #include "order/objects.h"
 #include "order/work.h"
 
@@ -19,7 +20,6 @@ enum capture_mode { CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED };  //
 enum capture_state { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALID };         // the numbers of both vendors
 
 // How much of what each member captured comes before something, and which of them its next node is to depend on.
-enum { MEMBERS_MAX = 64 };
 struct progress {
     uint32_t known[MEMBERS_MAX];  // by member: of its nodes the first so many
     uint64_t frontier;            // a bit for each member whose last known node is a dependency

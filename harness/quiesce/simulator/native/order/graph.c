@@ -15,6 +15,7 @@
 void graph_drop(struct graph *graph) {
     if (--graph->references) return;
     nodes_delete(&graph->nodes);
+    edges_delete(&graph->edges);
     user_objects_drop(graph->held);
     free(graph);
 }
@@ -91,6 +92,7 @@ static enum status copy(const struct graph *from, enum thing thing, bool frees_o
     graph->captures = false;
     graph->frees_on_launch = frees_on_launch;
     enum status status = copy_nodes(&from->nodes, &graph->nodes);
+    if (!status && !edges_copy(&from->edges, &graph->edges)) status = OUT_OF_MEMORY;
     if (!status) status = user_objects_add(&graph->held, from->held);
     if (!status) status = name(graph, thing, handle);
     if (status) graph_drop(graph);
@@ -194,23 +196,60 @@ static const struct graph *find_executable(const struct graph_memory *memory) {
     return NULL;
 }
 
+// The client's graph that a node is in; NULL: none.
+static const struct graph *graph_with(const void *node) {
+    enum thing thing;
+    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
+        if (thing != THING_GRAPH) continue;
+        const struct graph *graph = handle_find(THING_GRAPH, handle);
+        for (const struct work *work = graph->nodes.head; work; work = work->next)
+            if (work == node) return graph;
+    }
+    return NULL;
+}
+
 enum status graph_node_type(const void *node, int *type) {
     enum { KERNEL, COPY, FILL, HOST, EMPTY = 5, ALLOCATE = 10, FREE = 11 };
     static const int TYPES[] = {
         [WORK_COPY] = COPY, [WORK_FILL] = FILL,         [WORK_LAUNCH] = KERNEL,
         [WORK_HOST] = HOST, [WORK_ALLOCATE] = ALLOCATE, [WORK_END] = FREE,
         [WORK_VALUE] = EMPTY};
-    enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
-        if (thing != THING_GRAPH) continue;
-        const struct graph *graph = handle_find(THING_GRAPH, handle);
-        for (const struct work *work = graph->nodes.head; work; work = work->next)
-            if (work == node) {
-                *type = TYPES[work->kind];
-                return OK;
-            }
+    if (!graph_with(node)) return INVALID_VALUE;
+    *type = TYPES[((const struct work *)node)->kind];
+    return OK;
+}
+
+// How many nodes the stream that captured a node had captured with it.
+static uint32_t number_of(const struct graph *graph, const struct work *node) {
+    uint32_t number = 1;
+    for (const struct work *work = graph->nodes.head; work != node; work = work->next)
+        number += work->member == node->member;
+    return number;
+}
+
+static const struct work *node_of(const struct graph *graph, uint32_t member, uint32_t number) {
+    const struct work *work = graph->nodes.head;
+    while (work->member != member || --number) work = work->next;
+    return work;
+}
+
+enum status graph_neighbours(const void *handle, bool after, void **nodes, uint64_t *count) {
+    const struct work *node = handle;
+    const struct graph *graph = graph_with(node);
+    if (!graph || !count) return INVALID_VALUE;
+    uint32_t number = number_of(graph, node);
+    uint64_t found = 0, room = nodes ? *count : 0;
+    for (size_t i = 0; i < graph->edges.count; i++) {
+        const struct edge *edge = &graph->edges.all[i];
+        uint32_t ends[] = {edge->from_member, edge->from_number, edge->to_member, edge->to_number};
+        const uint32_t *own = after ? ends : ends + 2, *other = after ? ends + 2 : ends;
+        if (own[0] != node->member || own[1] != number) continue;
+        if (found < room) nodes[found] = (void *)node_of(graph, other[0], other[1]);
+        found++;
     }
-    return INVALID_VALUE;
+    for (uint64_t i = found; i < room; i++) nodes[i] = NULL;
+    if (!nodes || found < room) *count = found;
+    return OK;
 }
 
 enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executable) {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "machine/status.h"
+#include "order/edges.h"
 #include "order/work.h"
 
 struct user_objects;
@@ -14,6 +15,7 @@ struct graph {
     unsigned references;  // its handle or its capture, and each launch that is under way
     uint64_t hidden_handle, serial;  // see hidden.h; 0: nobody was told of it
     struct nodes nodes;
+    struct edges edges;
     struct user_objects *held;
     bool frees_on_launch, captures;  // captures: it is not the client's yet
 };
@@ -47,5 +49,8 @@ enum status graph_clone(uint64_t graph, uint64_t *clone);
 enum status graph_update(uint64_t executable, uint64_t graph, int *result);
 
 enum status graph_node_type(const void *node, int *type);  // cudaGraphNodeType, of a node that graph_nodes() wrote
+
+// Writes the nodes that come directly after a node (`after`), or directly before it, as graph_nodes() does.
+enum status graph_neighbours(const void *node, bool after, void **nodes, uint64_t *count);
 enum status graph_destroy(uint64_t graph);
 enum status graph_destroy_executable(uint64_t executable);

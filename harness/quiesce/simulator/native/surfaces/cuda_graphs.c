@@ -1,6 +1,8 @@
 // The front end that answers as libcuda: graphs, and what is asked about streams and events beside cuda_streams.c.
 
 #define LIBCUDA
+#include <string.h>
+
 #include "surfaces/calls.h"
 
 #define API(name) cu##name
@@ -38,6 +40,19 @@ EXPORT int cuGraphExecUpdate_v2(void *executable, void *graph, struct update_res
     status = graph_update((uint64_t)executable, (uint64_t)graph, &found);
     *result = (struct update_result){found, NULL, NULL};
     ANSWER(status);
+}
+
+EXPORT int cuGraphNodeGetDependentNodes(void *node, void **nodes, size_t *count) {
+    return get_neighbours(node, true, nodes, NULL, count, "cuGraphNodeGetDependentNodes");
+}
+EXPORT int cuGraphNodeGetDependentNodes_v2(void *node, void **nodes, uint64_t *data, size_t *count) {
+    return get_neighbours(node, true, nodes, data, count, "cuGraphNodeGetDependentNodes_v2");
+}
+EXPORT int cuGraphNodeGetDependencies(void *node, void **nodes, size_t *count) {
+    return get_neighbours(node, false, nodes, NULL, count, "cuGraphNodeGetDependencies");
+}
+EXPORT int cuGraphNodeGetDependencies_v2(void *node, void **nodes, uint64_t *data, size_t *count) {
+    return get_neighbours(node, false, nodes, data, count, "cuGraphNodeGetDependencies_v2");
 }
 
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {

@@ -80,12 +80,19 @@ EXPORT int cuStreamAddCallback(void *handle, void (*callback)(void *, int, void 
     ANSWER(stream_enqueue(stream, &(struct work){.kind = WORK_HOST, .host = call}));
 }
 
-EXPORT int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
-    CALL("cuLaunchHostFunc");
+static int launch_host_function(void *handle, void (*function)(void *), void *data, unsigned mode, const char *called) {
+    CALL(called);
     NEED_STREAM(stream, handle);
-    NEED(function, INVALID_VALUE);
+    NEED(function && mode <= 1, INVALID_VALUE);  // how the device waits for it
     struct host_call call = {.function = function, .data = data};
     ANSWER(stream_enqueue(stream, &(struct work){.kind = WORK_HOST, .host = call}));
+}
+
+EXPORT int cuLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
+    return launch_host_function(handle, function, data, 0, "cuLaunchHostFunc");
+}
+EXPORT int cuLaunchHostFunc_v2(void *handle, void (*function)(void *), void *data, unsigned mode) {
+    return launch_host_function(handle, function, data, mode, "cuLaunchHostFunc_v2");
 }
 
 // -- events ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "ledger/refusals.h"
+#include "machine/redirected.h"
 #include "machine/settings.h"
 #include "surfaces/calls.h"
 
@@ -80,6 +81,12 @@ static const struct form {
     {"cuGetProcAddress", 11030, ""},
     {"cuGraphExecUpdate", 12000, "_v2"},
     {"cuGraphExecUpdate", 10020, ""},
+    {"cuGraphNodeGetDependencies", 12030, "_v2"},
+    {"cuGraphNodeGetDependencies", 10000, ""},
+    {"cuGraphNodeGetDependentNodes", 12030, "_v2"},
+    {"cuGraphNodeGetDependentNodes", 10000, ""},
+    {"cuLaunchHostFunc", 13010, "_v2"},
+    {"cuLaunchHostFunc", 10000, ""},
     {"cuMemAdvise", 12020, "_v2"},
     {"cuMemAdvise", 8000, ""},
     {"cuMemPrefetchAsync", 12020, "_v2"},
@@ -195,8 +202,10 @@ static bool is_shared_runtime(const void *address) { return strstr(file_of(addre
 
 // Whether an address is in a compiler of device code. Such a library has a runtime linked in and asks it only for the
 // architecture to compile for, which its caller mostly names. So nothing of a program goes untested where it gets none.
+// Where it is linked into a client itself, as into Warp, it is next to a runtime that was redirected, which never asks.
 static bool is_compiler(const void *address) {
     static const char *const COMPILERS[] = {"libnvJitLink", "libnvrtc", "libnvvm", "libnvptxcompiler"};
+    if (is_redirected(address)) return true;
     const char *file = file_of(address);
     for (unsigned i = 0; i < sizeof COMPILERS / sizeof *COMPILERS; i++)
         if (strncmp(file, COMPILERS[i], strlen(COMPILERS[i])) == 0) return true;
