@@ -75,7 +75,7 @@ def _print(context: int, text: bytes, arguments: int) -> int:
     return len(values)
 
 
-def _assert(context: int, message: bytes, file: bytes, line: int, function: bytes) -> None:
+def _assert(context: int, message: bytes, file: bytes, line: int, function: bytes, thread: int) -> None:
     printed.append(b"%s:%d: %s: %s" % (file, line, function, message))
 
 
@@ -95,7 +95,7 @@ def _free(context: int, address: int) -> None:
 _CALLBACKS: Final[dict[str, Any]] = {
     "quiesce_kernel_print": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)(_print),
     "quiesce_kernel_assert": ctypes.CFUNCTYPE(
-        None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p
+        None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32
     )(_assert),
     "quiesce_kernel_malloc": ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)(_malloc),
     "quiesce_kernel_free": ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)(_free),

@@ -85,6 +85,29 @@ def test_a_kernel_that_ends_before_its_time_breaks_its_context(
     assert [record.other for record in given.client.seen(Seen.CONTEXT_BROKEN)] == [status]
 
 
+@pytest.mark.parametrize("waits", ["", "bar.sync 0;\n"])
+def test_a_failed_assertion_names_its_block_and_thread(
+    device: MakeDevice, waits: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = device()
+    before = (
+        ".global .align 1 .b8 text[2] = {65, 0};\n.extern .func __assertfail(.param .b64 a, .param .b64 b, "
+        ".param .b32 c, .param .b64 d, .param .b64 e);\n"
+    )
+    body = waits + (
+        "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %tid.y;\nmov.u32 %r3, %tid.z;\nmov.u32 %r4, %ctaid.x;\n"
+        "shl.b32 %r2, %r2, 8;\nshl.b32 %r3, %r3, 16;\nshl.b32 %r4, %r4, 24;\nor.b32 %r1, %r1, %r2;\n"
+        "or.b32 %r1, %r1, %r3;\nor.b32 %r1, %r1, %r4;\nsetp.ne.u32 %p1, %r1, 0x03010203;\n@%p1 ret;\n"
+        "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
+        "cvta.global.u64 %rd1, text;\nst.param.b64 [a], %rd1; st.param.b64 [b], %rd1; st.param.b32 [c], 12;\n"
+        "st.param.b64 [d], %rd1; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }"
+    )
+    given.launch(given.kernel(before + entry("work", "", body), "work"), 4, (5, 4, 2))
+    assert given.client.call("DeviceSynchronize") == ASSERTED
+    said = capfd.readouterr().err
+    assert "A:12: A: block: [3,0,0], thread: [3,2,1] Assertion `A` failed." in said
+
+
 def test_a_text_to_print_that_is_nowhere(device: MakeDevice, capfd: pytest.CaptureFixture[str]) -> None:
     given = device()
     before = (

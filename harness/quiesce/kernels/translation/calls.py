@@ -121,6 +121,7 @@ def _call_runtime(
     if name == "__assertfail":
         message, file, line, function = values[:4]
         arguments = [f"i64 {message}", f"i64 {file}", f"i32 {e.cast(line, 64, 32)}", f"i64 {function}"]
+        arguments.append(f"i32 {e.shape.linear(e)}")
         e.call("void", "quiesce_kernel_assert", "ptr %context", *arguments)
         e.shape.finish(e, ASSERTED)
         e.place(e.new_label())

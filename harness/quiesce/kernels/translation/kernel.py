@@ -26,7 +26,7 @@ from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
@@ -196,6 +196,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
         *(ABI_VERSION, int(suspends), translated.frame_bytes, total_bytes(parameters), len(parameters)),
         *(program.dynamic_offset, program.local_bytes, len(program.sites), len(program.variables)),
         *(translated.array_bytes, len(translated.states), program.module.threads_max(function.name)),
+        *(program.shared_bytes, program.constant_bytes),
     )
     slots = [f"@slot{number} = global i64 0, align 8" for number in range(len(program.variables))]
     names = [constant_text(f"name{number}", name) for number, name in enumerate(program.variables)]

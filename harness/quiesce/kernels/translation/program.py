@@ -84,6 +84,12 @@ class Program:
         alignment = max([DYNAMIC_ALIGNMENT, *self._dynamic.values()])
         return -(-self.shared_bytes // alignment) * alignment
 
+    @property
+    def constant_bytes(self) -> int:
+        """Return how much constant memory the kernel uses, of what the module declares."""
+        used = (self.module.variables.get(name) for name in self.variables)
+        return sum(each.bytes for each in used if each is not None and each.space == "const")
+
     def add_local(self, variable: Variable) -> None:
         """Count memory that every thread has."""
         require_memory(variable, LOCAL_BYTES_MAX)

@@ -209,6 +209,8 @@ enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *bloc
     return OK;
 }
 
+uint64_t occupancy_whole(int blocks) { return (uint64_t)blocks * MULTIPROCESSORS; }
+
 enum status occupancy_size(uint64_t shared_bytes, int limit, int *grid, int *block) {
     int blocks;
     if (limit < 0) return INVALID_VALUE;

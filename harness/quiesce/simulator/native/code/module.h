@@ -37,8 +37,9 @@ enum status module_attribute(uint64_t function, int attribute, int *value);
 struct source;
 bool module_source(uint64_t function, struct source *source);
 
-// How many blocks fit on a multiprocessor, by threads and dynamic shared memory: what else a kernel needs is not known.
+// How many blocks fit on a multiprocessor, by threads and shared memory, and how many then fit on the device.
 enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *blocks);
+uint64_t occupancy_whole(int blocks);
 
 // The block of most threads, up to a limit (0: none), and the grid that fills the device with such blocks.
 enum status occupancy_size(uint64_t shared_bytes, int limit, int *grid, int *block);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 5, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 6, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -39,6 +39,7 @@ struct kernel_info {
     uint32_t abi, suspends, frame_bytes, parameter_bytes, parameter_count, static_shared_bytes, local_bytes;
     uint32_t site_count, variable_count, array_bytes, state_count;
     uint32_t threads_max;  // of a block, by its launch bounds; 0: there are none
+    uint32_t declared_shared_bytes, constant_bytes;  // what clients are told
 };
 
 // A state that a thread may be in, from 1 on: what it waits for there, and at which barrier if all threads of the block

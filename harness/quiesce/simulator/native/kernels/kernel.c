@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/module.h"
 #include "kernels/request.h"
 #include "kernels/uncomputed.h"
+#include "machine/device.h"
 
 enum { BUCKETS = 4096 };
 // So many threads run for some 20 ms. A launch counts for some at least, since few threads may do much each.
@@ -46,26 +48,52 @@ bool kernel_load(struct object *object, const struct source *source, unsigned de
     return made;
 }
 
-const struct kernel *kernel_find(uint64_t key, const struct source *source, unsigned device) {
-    uint64_t identity = source->ptx ? source->ptx->identity : 0;
-    struct kernel **bucket = bucket_of(key), *kernel;
-    for (kernel = *bucket; kernel; kernel = kernel->next)
-        if (kernel->key == key && kernel->identity == identity && kernel->device == device &&
-            !strcmp(kernel->name, source->name))
-            return kernel->object.memory ? kernel : NULL;
-    kernel = malloc(sizeof *kernel);
+bool kernel_source(uint64_t function, const void *stub, uint64_t *key, struct source *source) {
+    *key = stub ? (uint64_t)stub : function;
+    if (module_source(*key, source)) return true;
+    return stub && source_of_function(stub, device_capability(), source);
+}
+
+static struct kernel *new_kernel(uint64_t key, const struct source *source, unsigned device) {
+    struct kernel *kernel = malloc(sizeof *kernel);
     char *name = strdup(source->name);
     if (!kernel || !name) {
         free(kernel);
         free(name);
         return NULL;
     }
-    *kernel = (struct kernel){.next = *bucket, .key = key, .identity = identity, .device = device, .name = name};
-    *bucket = kernel;
+    uint64_t identity = source->ptx ? source->ptx->identity : 0;
+    *kernel = (struct kernel){.key = key, .identity = identity, .device = device, .name = name};
     char reason[OBJECT_REASON_BYTES] = "";
-    if (kernel_load(&kernel->object, source, device, false, reason)) return kernel;
-    uncomputed_note(name, reason);
+    if (!kernel_load(&kernel->object, source, device, false, reason)) kernel->refusal = strdup(reason);
+    return kernel;
+}
+
+// NULL: no memory is left.
+static struct kernel *find(uint64_t key, const struct source *source, unsigned device) {
+    uint64_t identity = source->ptx ? source->ptx->identity : 0;
+    struct kernel **bucket = bucket_of(key), *kernel;
+    for (kernel = *bucket; kernel; kernel = kernel->next)
+        if (kernel->key == key && kernel->identity == identity && kernel->device == device &&
+            !strcmp(kernel->name, source->name))
+            return kernel;
+    kernel = new_kernel(key, source, device);
+    if (!kernel) return NULL;
+    kernel->next = *bucket;
+    return *bucket = kernel;
+}
+
+const struct kernel *kernel_find(uint64_t key, const struct source *source, unsigned device) {
+    struct kernel *kernel = find(key, source, device);
+    if (!kernel || kernel->object.memory) return kernel;
+    if (!kernel->is_told) uncomputed_note(kernel->name, kernel->refusal ? kernel->refusal : "");
+    kernel->is_told = true;
     return NULL;
+}
+
+const struct kernel_info *kernel_info(uint64_t key, const struct source *source, unsigned device) {
+    const struct kernel *kernel = find(key, source, device);
+    return kernel && kernel->object.memory ? &kernel->object.info : NULL;
 }
 
 const struct object *kernel_object(const struct kernel *found, const struct source *source, uint64_t threads) {
@@ -87,6 +115,7 @@ void kernels_close(void) {
             object_unload(&kernel->object);
             object_unload(&kernel->tuned);
             free(kernel->name);
+            free(kernel->refusal);
             free(kernel);
         }
 }

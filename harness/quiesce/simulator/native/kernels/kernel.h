@@ -1,6 +1,7 @@
 // Kernels that are ready to run: compiled, loaded, and with the addresses of their variables.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "code/source.h"
@@ -15,14 +16,23 @@ struct kernel {
     struct object object;  // without memory: it can't be run
     struct object tuned;   // the same for a kernel that is launched often; without memory: there is none
     uint64_t threads;      // that were launched so far
+    char *refusal;         // why it can't be run; NULL: it can
+    bool is_told;          // that it can't
 };
 
 // Compiles and loads what a source names. Returns whether it can be run; else the reason is written.
 bool kernel_load(struct object *object, const struct source *source, unsigned device, bool tuned,
                  char reason[OBJECT_REASON_BYTES]);
 
+// The source of a function of a module, or (`stub`) of one of the client's own, and by what its kernel is known. A
+// function of a library that the runtime loaded goes by either. False: nothing is known of it.
+bool kernel_source(uint64_t function, const void *stub, uint64_t *key, struct source *source);
+
 // The kernel of a source on a device; `key` is what the client names it by. NULL: it can't be run, which was said.
 const struct kernel *kernel_find(uint64_t key, const struct source *source, unsigned device);
+
+// What it states of itself, of one that is asked about and need not be launched. NULL: nothing, and nothing is said.
+const struct kernel_info *kernel_info(uint64_t key, const struct source *source, unsigned device);
 
 // What to run for a launch of so many threads. The kernel is compiled a second time after many of them: which launch
 // that is depends on their numbers only, so that it is the same one in each run.

@@ -1,6 +1,7 @@
 #include "kernels/launch.h"
 
 #include "code/source.h"
+#include "kernels/needs.h"
 #include "kernels/uncomputed.h"
 #include "ledger/current_test.h"
 #include "ledger/failure.h"
@@ -12,13 +13,6 @@
 #include "order/transfer.h"
 
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
-
-// A function of a library that the runtime loaded is launched as if it were the client's own (cudaLibraryGetKernel).
-static bool find_source(const struct callee *callee, uint64_t *key, struct source *source) {
-    *key = callee->stub ? (uint64_t)callee->stub : callee->function;
-    if (module_source(*key, source)) return true;
-    return callee->stub && source_of_function(callee->stub, device_capability(), source);
-}
 
 void launch_attributes(struct callee *callee, const void *attributes, unsigned count) {
     enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4 };
@@ -40,7 +34,7 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
     struct source source;
     *call = NULL;
     if (!settings.kernels || settings.flavour != FLAVOUR_CUDA || !callee) return OK;
-    if (!find_source(callee, &key, &source)) return OK;
+    if (!kernel_source(callee->function, callee->stub, &key, &source)) return OK;
     const struct kernel *kernel = kernel_find(key, &source, stream->device);
     if (!kernel) return OK;  // which was said
     if (callee->has_clusters) {
@@ -63,10 +57,20 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
     return *call ? OK : OUT_OF_MEMORY;
 }
 
+// "The total number of blocks launched cannot exceed" how many run at the same time (cuLaunchCooperativeKernel).
+static enum status require_room(struct dim3 grid, struct dim3 block, const struct callee *callee) {
+    int blocks = 0, threads = (int)(block.x * block.y * block.z);
+    enum status status = needs_blocks(callee->function, callee->stub, threads, callee->shared_bytes, &blocks);
+    if (status) return status;
+    return (uint64_t)grid.x * grid.y * grid.z > occupancy_whole(blocks) ? COOPERATIVE_TOO_LARGE : OK;
+}
+
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
     if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return INVALID_VALUE;
     if ((uint64_t)block.x * block.y * block.z > BLOCK_THREADS_MAX) return INVALID_CONFIGURATION;
-    enum status status = failure_meet(CALL_LAUNCH);
+    enum status status = callee && callee->is_cooperative ? require_room(grid, block, callee) : OK;
+    if (status) return status;
+    status = failure_meet(CALL_LAUNCH);
     struct work work = {.kind = WORK_LAUNCH, .launch = {.fault = context_is_sticky(status) ? status : OK}};
     work.launch.device = stream->device;
     if (status && !work.launch.fault) return status;

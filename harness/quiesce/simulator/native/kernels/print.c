@@ -117,14 +117,15 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
 }
 
 void quiesce_kernel_assert(struct kernel_context *context, const char *message, const char *file, uint32_t line,
-                           const char *function) {
-    const uint32_t *block = context->block_index;
+                           const char *function, uint32_t thread) {
+    const uint32_t *block = context->block_index, *size = context->block;
     const struct specifier whole = {.length = 0};
     const char *const texts[] = {message, file, function};
     for (unsigned i = 0; i < 3; i++)
         if (texts[i]) touch_text(texts[i], &whole);
-    fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u] Assertion `%s` failed.\n", file ? file : "", line,
-            function ? function : "", block[0], block[1], block[2], message ? message : "");
+    fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file ? file : "",
+            line, function ? function : "", block[0], block[1], block[2], thread % size[0], thread / size[0] % size[1],
+            thread / size[0] / size[1], message ? message : "");
 }
 
 void print_end(void) {

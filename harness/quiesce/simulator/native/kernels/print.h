@@ -10,8 +10,8 @@ struct kernel_context;
 // (CUDA C++ Programming Guide, "Formatted Output").
 int quiesce_kernel_print(struct kernel_context *context, const char *format, uint64_t arguments);
 
-// Says which assertion failed. The code ends the kernel by itself.
+// Says which assertion failed, and in which thread of the block. The code ends the kernel by itself.
 void quiesce_kernel_assert(struct kernel_context *context, const char *message, const char *file, uint32_t line,
-                           const char *function);
+                           const char *function, uint32_t thread);
 
 void print_end(void);  // of a kernel: what it wrote is to be seen now

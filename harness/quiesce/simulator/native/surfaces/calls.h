@@ -18,6 +18,7 @@
 #include "code/source.h"
 #include "code/symbol.h"
 #include "kernels/launch.h"
+#include "kernels/needs.h"
 #include "ledger/failure.h"
 #include "ledger/unsimulated.h"
 #include "lifetime/reset.h"

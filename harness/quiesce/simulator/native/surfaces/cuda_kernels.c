@@ -27,7 +27,7 @@ EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int dev
     CALL("cuKernelGetAttribute");
     NEED(value, INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
-    ANSWER(module_attribute((uint64_t)kernel, attribute, value));
+    ANSWER(needs_attribute((uint64_t)kernel, attribute, value));
 }
 
 EXPORT int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {
@@ -52,7 +52,7 @@ EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, voi
     NEED_CONTEXT;
     NEED(blocks && flags <= 1, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(occupancy_blocks(threads, shared_bytes, blocks));
+    ANSWER(needs_blocks((uint64_t)function, NULL, threads, shared_bytes, blocks));
 }
 
 EXPORT int cuLibraryLoadFromFile(void **library, const char *path, int *compiler, void **compiler_values,

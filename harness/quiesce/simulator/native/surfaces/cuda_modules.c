@@ -132,7 +132,7 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
     CALL("cuFuncGetAttribute");
     NEED_CONTEXT;
     NEED(value, INVALID_VALUE);
-    ANSWER(module_attribute((uint64_t)function, attribute, value));
+    ANSWER(needs_attribute((uint64_t)function, attribute, value));
 }
 
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
@@ -149,7 +149,7 @@ EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *functi
     NEED_CONTEXT;
     NEED(blocks, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    ANSWER(occupancy_blocks(threads, shared_bytes, blocks));
+    ANSWER(needs_blocks((uint64_t)function, NULL, threads, shared_bytes, blocks));
 }
 
 EXPORT int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *function, size_t (*shared_bytes_of)(int),
@@ -158,11 +158,14 @@ EXPORT int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *functio
     NEED_CONTEXT;
     NEED(grid && block, INVALID_VALUE);
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
+    struct kernel_needs needs = needs_of((uint64_t)function, NULL);
+    if (!limit || limit > needs.most_threads) limit = needs.most_threads;
+    shared_bytes += (size_t)needs.shared_bytes;
     status = occupancy_size(shared_bytes, limit, grid, block);
     if (!status && shared_bytes_of) {
         int blocks = 0;
         for (; *block > 32; *block /= 2) {  // the largest block whose memory fits
-            status = occupancy_blocks(*block, shared_bytes_of(*block), &blocks);
+            status = needs_blocks((uint64_t)function, NULL, *block, shared_bytes_of(*block), &blocks);
             if (status || blocks) break;
         }
     }
