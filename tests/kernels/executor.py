@@ -43,9 +43,9 @@ CONTEXT: Final = np.dtype(
     {
         "names": [
             *("grid", "block", "block_index", "dynamic", "shared_base", "parameters"),
-            *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace", "frames"),
+            *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace", "frames", "touched"),
         ],
-        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8", "u8"],
+        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8", "u8", "u8"],
     }
 )
 READY, WAITING, DONE = range(3)
@@ -161,10 +161,19 @@ def _undefined_symbols(code: bytes) -> Iterator[str]:
 class Kernel:
     """One kernel, loaded. Variables of its module are arrays, by name."""
 
-    def __init__(self, text: str, entry: str, variables: dict[str, np.ndarray[Any, Any]] | None = None) -> None:
-        code = compile_kernel(Module(text), entry, tuned[0])
+    def __init__(
+        self,
+        text: str,
+        entry: str,
+        variables: dict[str, np.ndarray[Any, Any]] | None = None,
+        checks: dict[str, Any] | None = None,
+    ) -> None:
+        """``checks``: the functions that judge accesses; without them nothing is judged."""
+        code = compile_kernel(Module(text), entry, tuned[0], checks is not None)
+        self._functions, self.touched = checks or {}, 0
         for name in _undefined_symbols(code):
-            address = find_helper(name)
+            function = self._functions.get(name)
+            address = ctypes.cast(function, ctypes.c_void_p).value if function else find_helper(name)
             assert address, f"'{name}' is called, but there is no such function"
             llvm.add_symbol(name, address)
         machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="small", jit=True)
@@ -215,6 +224,8 @@ class Kernel:
         context["shared_base"] = -(-shared.ctypes.data // 64) * 64
         context["shared_bytes"] = self.shared_bytes + dynamic_shared_bytes
         context["parameters"] = block_memory.ctypes.data
+        bits = np.zeros(64, "u1")  # of addresses that none is kept for, and nothing is known
+        context["checks"], context["touched"] = bits.ctypes.data, self.touched
         frames = np.zeros(self.array_bytes + 64, "u1")
         context["frames"] = frames.ctypes.data
         for z, y, x in itertools.product(*(range(size) for size in reversed(sizes))):

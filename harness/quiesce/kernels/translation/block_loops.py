@@ -7,12 +7,12 @@ from typing import Final
 from quiesce.kernels.translation.frames import NEXT
 from quiesce.kernels.translation.shapes import BLOCK
 
-ENDED, APART, ALONE = 0, 1, 2
-"""What the function returns: all threads have ended, not all of them wait at the same barrier, or none waits."""
+ENDED, APART = 0, 1
+"""What the function returns: all threads have ended, or not all of them wait at the same barrier."""
 DONE: Final = -1
 HEAD: Final = f"""br label %$.head.z
 $.head.z:
-%$.z = phi i32 [0, %$.judged], [%$.z.next, %$.next.z]
+%$.z = phi i32 [0, %$], [%$.z.next, %$.next.z]
 %$.z.rows = mul i32 %$.z, %c{BLOCK + 4}.i32
 br label %$.head.y
 $.head.y:
@@ -47,16 +47,6 @@ $.next.z:
 %$.z.done = icmp eq i32 %$.z.next, %c{BLOCK + 8}.i32
 br i1 %$.z.done, label %$.done, label %$.head.z
 $.done:""".split("\n")
-GIVE: Final = f"""store i32 {ALONE}, ptr %apart.how
-br label %give
-give:
-%given = phi i64 [0, %alone], [%given.next, %give]
-%given.place = getelementptr i8, ptr %frames, i64 {NEXT}
-%given.own = getelementptr i32, ptr %given.place, i64 %given
-store i32 %alone.state, ptr %given.own
-%given.next = add i64 %given, 1
-%given.done = icmp eq i64 %given.next, %threads
-br i1 %given.done, label %apart, label %give""".split("\n")
 DECIDE: Final = f"""decide:
 %all.or = load i32, ptr %together.or
 %all.and = load i32, ptr %together.and

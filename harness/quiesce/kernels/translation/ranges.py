@@ -2,7 +2,7 @@
 
 Where an address grows evenly with the index of a thread, and a comparison of such numbers says which threads come to
 the access, the runtime is told of a whole range once. If all is right, the loop runs without judging these accesses;
-if not, threads run with every access judged by itself, so that a finding names the thread.
+if not, the same loop runs with every access judged by itself, so that a finding names the thread.
 ``native/kernels/ranges.h`` has the layout.
 """
 

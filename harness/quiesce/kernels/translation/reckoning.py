@@ -35,7 +35,7 @@ _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _UNIFORM: Final = frozenset(
     [
         *("mov", "add", "sub", "mul", "mad", "div", "rem", "shl", "shr", "and", "or", "xor", "not", "neg"),
-        *("min", "max", "cvt", "cvta", "setp", "selp", "bfe", "abs", "ld"),
+        *("min", "max", "cvt", "cvta", "setp", "selp", "bfe", "abs", "popc", "clz", "ld"),
     ]
 )
 _SIZES: Final = ("%ntid", "%ctaid", "%nctaid")
@@ -169,12 +169,12 @@ def _number(
     e: Emitter, i: Instruction, numbers: list[Affine], target: Register, known: Known, box: Box
 ) -> Affine | None:
     bits, type_ = target.type.bits, i.types[-1]
-    if i.opcode == "shr":
-        by = i.operands[2]
-        if not type_.is_signed or bits != 64 or not isinstance(by, Integer) or not 0 < by.value < bits:
-            return None
+    by = i.operands[-1]
+    if i.opcode == "shr" and type_.is_signed and bits == 64 and isinstance(by, Integer) and 0 < by.value < bits:
         return shifted_right(e, numbers[0], by.value, _start(e, i, target, known), box)
-    if i.opcode in ("mul", "mad"):
+    if i.opcode in ("and", "shr"):
+        found = _masked(e, i, numbers)
+    elif i.opcode in ("mul", "mad"):
         found = _multiplied(e, i, numbers, box)
     elif i.opcode == "cvt" and not i.modifiers:
         is_wider = i.types[0].bits > type_.bits
@@ -184,6 +184,18 @@ def _number(
     if found is None or bits not in (32, 64):
         return None
     return Affine(bits, _start(e, i, target, known), found.steps, found.conditions)
+
+
+def _masked(e: Emitter, i: Instruction, numbers: list[Affine]) -> Affine | None:
+    """Return a number that is masked with 0 or shifted by 0, which only the launch knows."""
+    first, second = numbers
+    if not second.is_uniform and i.opcode == "and":
+        first, second = second, first
+    if not second.is_uniform:
+        return None
+    held = e.define(f"icmp eq i{second.bits} {second.start}, 0")
+    steps = NONE if i.opcode == "and" else first.steps
+    return Affine(64, first.start, steps, first.conditions | second.conditions | {held})
 
 
 def _multiplied(e: Emitter, i: Instruction, numbers: list[Affine], box: Box) -> Affine | None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from quiesce.kernels.ptx.operands import Operand, Register
 from quiesce.kernels.translation.beginning import write_values_before
-from quiesce.kernels.translation.block_loops import APART, DECIDE, DONE, GIVE, HEAD, TAIL
+from quiesce.kernels.translation.block_loops import APART, DECIDE, DONE, HEAD, TAIL
 from quiesce.kernels.translation.body import translate_block
 from quiesce.kernels.translation.code import Code
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
@@ -30,6 +30,8 @@ from quiesce.kernels.translation.table import handler_of
 from quiesce.kernels.translation.touched import SHARED_LINE
 from quiesce.kernels.translation.warp import YIELD
 
+Kept = tuple[tuple[Register, ...], dict[Register, str]]
+"""The registers that are live where threads go on, and the values of those that all threads share."""
 _GROWTH_MAX: Final = 3
 _INSTRUCTIONS_MIN: Final = 400
 _ACCESS: Final = re.compile(r"(?:%\S+ = load|store) ")
@@ -40,7 +42,8 @@ class TogetherShape(LoopShape):
 
     def __init__(self, parameter_bytes: int, guesses: Mapping[tuple[int, int], int]) -> None:
         super().__init__(parameter_bytes)
-        self.state = 0
+        self.loop = ""
+        """What the names of the loop that is written begin with."""
         self.left: tuple[str, ...] = ()
         """Where a thread leaves values that are the same for all threads; 0 if it has none."""
         self._guesses = guesses
@@ -52,11 +55,11 @@ class TogetherShape(LoopShape):
 
     def index(self, code: Code, axis: int) -> str:
         """Return a variable of a loop."""
-        return f"%S{self.state}.{'xyz'[axis]}"
+        return f"%{self.loop}.{'xyz'[axis]}"
 
     def linear(self, code: Code) -> str:
         """Return a variable of a loop."""
-        return f"%S{self.state}.linear"
+        return f"%{self.loop}.linear"
 
     def finish(self, code: Code, status: int) -> None:
         """Go on with the next thread, or leave the block."""
@@ -79,7 +82,7 @@ class TogetherShape(LoopShape):
         for slot in self.left:  # each thread gives all of them anew, or LLVM would see one depend on another
             code.emit(f"store {slot.rpartition('.')[2]} {given.get(slot, '0')}, ptr {slot}")
         code.emit(f"store i32 {state}, ptr %next")
-        code.emit(f"br label %S{self.state}.next.x")
+        code.emit(f"br label %{self.loop}.next.x")
 
 
 class Together:
@@ -150,7 +153,7 @@ class Together:
         self._shape.leave(e, state, given)
 
     def _linear(self) -> str:
-        return f"%S{self._shape.state}.linear.wide"
+        return f"%{self._shape.loop}.linear.wide"
 
     def _left(self, register: Register) -> str:
         return f"%left{self._frames.shared_place_of(register)}.{type_of(register)}"
@@ -177,9 +180,8 @@ class Together:
         return dict(sorted(found.items()))
 
     def _write_loop(self, state: int, position: tuple[int, int]) -> int:
+        """Write the loop of a state, and if it has ranges another one in which they are not judged again."""
         e, name = self._e, f"S{state}"
-        self._shape.state = state
-        e.block_prefix = name
         e.place(name)
         if e.program.judges_shared and state and self._frames.states[state - 1].barrier is not None:
             e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
@@ -189,22 +191,48 @@ class Together:
         shared = {r: self._load_shared(r) for r in self._frames.kept(live) if r in self._frames.uniform}
         for register in self._uniform:
             e.emit(f"store {type_of(register)} 0, ptr {self._left(register)}.all")
-        self._judge_ranges(state, position, live, shared)
+        covered = self._judge_ranges(name, state, position, (live, shared)) if e.program.checks else None
+        if covered:
+            self._write_threads(f"{name}.judged", state, position, (live, shared), covered)
+        else:
+            e.emit(f"br label %{name}.each")
+        return self._write_threads(f"{name}.each", state, position, (live, shared), frozenset())
+
+    def _judge_ranges(self, name: str, state: int, position: tuple[int, int], kept: Kept) -> frozenset[tuple[int, int]]:
+        """Ask about the ranges that a loop uses, and go on with one of its forms; return the accesses in ranges."""
+        e, begin = self._e, len(self._e.lines)
+        stops, backs = frozenset(self._stops), frozenset(self._loops)
+        region = Region(self._flow, e.function, position[0], position[1] + 1, stops, backs, self._end)
+        again = Again(e, self._frames, self._shape)
+        ranges = Ranges(e, region, self._shape, again.known(*kept) if state else {})
+        if ranges.covered:
+            self._memory += [*ranges.write(f"{name}.judged", f"{name}.each"), *again.memory]
+        else:
+            del e.lines[begin:]
+        return ranges.covered
+
+    def _write_threads(
+        self, name: str, state: int, position: tuple[int, int], kept: Kept, covered: frozenset[tuple[int, int]]
+    ) -> int:
+        """Write the loop itself; return how many instructions it has."""
+        e = self._e
+        self._shape.loop = e.block_prefix = name
+        e.judged_before = covered
+        e.place(name)
         for line in HEAD:
             e.emit(line.replace("$", name))
         begin = len(e.lines)
         e.place(f"{name}.thread")
         if state:
-            self._begin_again(live, shared, position)
+            self._begin_again(*kept, position)
         else:
             for register in self._entered:
                 e.write(register, "0", register.type)
                 if e.has_pointer(register):
                     e.emit(f"store ptr null, ptr {e.pointer_slot(register)}")
             e.emit(f"br label %{e.block_label(0)}")
-        first, place = position
         count = 0
-        for number in self._reached(first, place):
+        for number in self._reached(*position):
             e.place(e.block_label(number))
             if number in self._stops:
                 self._stop(e, self._stops[number])
@@ -213,6 +241,11 @@ class Together:
             count += len(self._flow.blocks[number].instructions)
         self._mark_accesses(begin)
         e.place(f"{name}.next.x")
+        self._end_loop(name)
+        return count
+
+    def _end_loop(self, name: str) -> None:
+        e = self._e
         for register in self._uniform:  # threads that have a value have the same one: it is collected from any of them
             type_, left = type_of(register), self._left(register)
             values = [e.define(f"load {type_}, ptr {slot}") for slot in (left, f"{left}.all")]
@@ -223,31 +256,6 @@ class Together:
             value = e.define(f"load {type_of(register)}, ptr {self._left(register)}.all")
             e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
         e.emit("br label %decide")
-        return count
-
-    def _judge_ranges(
-        self, state: int, position: tuple[int, int], live: tuple[Register, ...], shared: dict[Register, str]
-    ) -> None:
-        """Ask about the ranges that the loop of a state uses; where one is wrong, each thread goes on by itself."""
-        e, name, begin = self._e, f"S{state}", len(self._e.lines)
-        e.judged_before = frozenset()
-        if e.program.checks:
-            region = Region(
-                *(self._flow, e.function, position[0], position[1] + 1),
-                *(frozenset(self._stops), frozenset(self._loops), self._end),
-            )
-            again = Again(e, self._frames, self._shape) if state else None
-            ranges = Ranges(e, region, self._shape, again.known(live, shared) if again else {})
-            e.judged_before = ranges.covered
-        if e.judged_before:
-            self._memory += [*ranges.write(f"{name}.judged", f"{name}.alone"), *(again.memory if again else ())]
-            e.place(f"{name}.alone")
-            e.emit(f"store i32 {state}, ptr %next")
-            e.emit("br label %alone")
-        else:
-            del e.lines[begin:]
-            e.emit(f"br label %{name}.judged")
-        e.place(f"{name}.judged")
 
     def _load_shared(self, register: Register) -> str:
         return self._e.define(f"load {type_of(register)}, ptr {self._shared(register)}")
@@ -321,13 +329,7 @@ class Together:
         loops, e.lines = e.lines, []
         for axis in range(3):
             self._shape.context(e, BLOCK + 4 * axis, "i32")
-        stack = [
-            *self._memory,
-            "%next = alloca i32",
-            "%together.or = alloca i32",
-            "%together.and = alloca i32",
-            "%apart.how = alloca i32",
-        ]
+        stack = [*self._memory, "%next = alloca i32", "%together.or = alloca i32", "%together.and = alloca i32"]
         for register in self._uniform:
             stack += [f"{self._left(register)}{end} = alloca {type_of(register)}" for end in ("", ".all")]
         ends = self._ends(cases)
@@ -342,7 +344,6 @@ class Together:
 
     def _ends(self, cases: str) -> list[str]:
         e = self._e
-        e.emit(f"store i32 {APART}, ptr %apart.how")
         e.emit("%is.first = icmp eq i32 %from, 0")
         e.emit("br i1 %is.first, label %S0, label %enter")
         e.place("enter")
@@ -359,10 +360,6 @@ class Together:
     def _write_apart(self) -> None:
         """Give each thread its own copy of the values that are the same for all."""
         e = self._e
-        e.place("alone")  # every thread goes on in the same state
-        e.emit("%alone.state = load i32, ptr %next")
-        for line in GIVE:
-            e.emit(line)
         e.place("apart")
         values = {register: self._load_shared(register) for register in self._uniform}
         e.emit("br label %copy")
@@ -375,5 +372,4 @@ class Together:
         e.emit("%copied.done = icmp eq i64 %copied.next, %threads")
         e.emit("br i1 %copied.done, label %give.back, label %copy")
         e.place("give.back")
-        e.emit("%how = load i32, ptr %apart.how")
-        e.emit("ret i32 %how")
+        e.emit(f"ret i32 {APART}")

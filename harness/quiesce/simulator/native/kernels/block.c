@@ -106,11 +106,11 @@ void block_open(struct block *block, const struct object *object, char *memory) 
 }
 
 // Lets each thread go on by itself, after all were run together.
-static int part(struct block *block, int how) {
+static int part(struct block *block) {
     block->left = 0;
     for (unsigned i = 0; i < block->count; i++) {
         struct kernel_thread *thread = block->threads[i];
-        if (!together_part(block->object, &block->context, how, i, thread)) continue;
+        if (!together_part(block->object, &block->context, i, thread)) continue;
         block->left++;
         if (thread->status == THREAD_WAITS && !barrier_meet(&block->barriers, thread)) return ENDED_BY_TRAP;
     }
@@ -123,7 +123,7 @@ static int run_all(struct block *block, uint32_t from) {
     if (end < 0) return end;
     if (!block->has_threads && end) make_threads(block);
     block->has_threads |= end;
-    if (end) return part(block, end);
+    if (end) return part(block);
     block->left = 0;
     return 0;
 }

@@ -105,9 +105,10 @@ static void touch_range(const struct kernel_range *range) {
 
 uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
-    bool is_new[RANGES_MAX] = {false}, any_new = false;
-    shared_checks_begin_ranges(context);
+    bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
     for (uint32_t i = 0; i < count; i++) {
+        if (is_shared(&ranges[i]) && !any_shared) shared_checks_begin_ranges(context);
+        any_shared |= is_shared(&ranges[i]);
         bool right = is_shared(&ranges[i]) ? shared_checks_add_range(context, &ranges[i])
                                            : range_is_right(context, &ranges[i], &is_new[i]);
         if (!right) return 0;
@@ -115,7 +116,7 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
     }
     // An access that is judged by itself could be one to what is not yet written.
     if (any_new && word & OTHERS_READ) return 0;
-    shared_checks_keep_ranges();
+    if (any_shared) shared_checks_keep_ranges();
     for (uint32_t i = 0; i < count; i++) {
         if (is_new[i]) write_range(&ranges[i]);
         if (!is_shared(&ranges[i])) touch_range(&ranges[i]);
@@ -134,8 +135,8 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
         for (uint32_t z = 0; z < z_count; z++)                                                              \
             for (uint32_t y = 0; y < y_count; y++) {                                                        \
                 const type *row = array + (z * y_count + y) * x_count;                                      \
-                type start = array[0] + y_step * y + z_step * z;                                            \
-                for (uint32_t x = 0; x < x_count; x++) differs |= row[x] ^ (start + x_step * x);            \
+                differs |= row[0] ^ (array[0] + y_step * y + z_step * z);                                   \
+                for (uint32_t x = 1; x < x_count; x++) differs |= (row[x] - row[x - 1]) ^ x_step;           \
             }                                                                                               \
         steps[0] = (int64_t)x_step, steps[1] = (int64_t)y_step, steps[2] = (int64_t)z_step;                 \
         return !differs;                                                                                    \

@@ -8,15 +8,13 @@ int together_run(const struct object *object, struct kernel_context *context, ui
     return object->together(context, context->frames, from);
 }
 
-bool together_part(const struct object *object, const struct kernel_context *context, int end, unsigned number,
+bool together_part(const struct object *object, const struct kernel_context *context, unsigned number,
                    struct kernel_thread *thread) {
     int32_t next = ((const int32_t *)context->frames)[number];
     thread->status = THREAD_DONE;
     if (next == ENDED_STATE) return false;
-    thread->state = (uint32_t)next;
-    thread->status = THREAD_READY;
-    if (end == TOGETHER_ALONE) return true;
     const struct kernel_state *state = &object->states[next - 1];
+    thread->state = (uint32_t)next;
     thread->operation = state->operation;
     thread->operand_b = (uint32_t)state->barrier;
     thread->operand_c = 0;

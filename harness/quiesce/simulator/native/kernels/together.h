@@ -7,16 +7,12 @@
 #include "kernels/abi.h"
 #include "kernels/object.h"
 
-enum { TOGETHER_ENDED, TOGETHER_APART, TOGETHER_ALONE };
-
-// Runs all threads from one state on, 0 at the beginning, as far as they come together. Returns that all have ended;
-// that each of them is at a place of its own, and goes on by itself; that all of them are to go on by themselves from
-// one state, whose accesses are not all right; or how the kernel ended, an enum kernel_end.
+// Runs all threads from one state on, 0 at the beginning, as far as they come together. Returns 0: all have ended; 1:
+// each of them is at a place of its own, and goes on by itself; or how the kernel ended, an enum kernel_end.
 int together_run(const struct object *object, struct kernel_context *context, uint32_t from);
 
-// After that, with what was returned: puts a thread where it is. True: it waits, or is ready to go on; false: it has
-// ended.
-bool together_part(const struct object *object, const struct kernel_context *context, int end, unsigned number,
+// After that: puts a thread where it is. True: it waits, or is ready to go on; false: it has ended.
+bool together_part(const struct object *object, const struct kernel_context *context, unsigned number,
                    struct kernel_thread *thread);
 
 // Whether all threads are ready to go on from one place, from which they can do so together.

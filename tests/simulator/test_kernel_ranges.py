@@ -1,0 +1,46 @@
+"""Kernels whose accesses are judged for all threads of a block at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from tests.simulator.checked_kernels import Checked
+
+from quiesce.kernels.service import ALWAYS_TUNED_VARIABLE
+from quiesce.program_rules import KERNELS_INSIDE, KERNELS_READ_WRITTEN
+from quiesce.simulator.kernel_compiler import kernels_can_run
+
+pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
+
+MakeDevice = Callable[..., Checked]
+COPY: Final = (
+    "mul.wide.u32 %rd3, %r1, 4;\nadd.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\n"
+    "ld.global.u32 %r2, [%rd4];\nst.global.u32 [%rd5], %r2;\n"
+)
+
+
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;\n"], ids=["loop", "waits"])
+def test_ranges_of_which_a_part_is_wrong(
+    checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, barrier: str, is_tuned: bool
+) -> None:
+    """All threads are judged at once; if a range is not right, a finding still names the first thread that is wrong."""
+    if is_tuned:
+        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    given = checked()
+    numbers, fresh, other = given.words(*range(100)), given.client.make("Malloc", 400), given.client.make("Malloc", 400)
+    given.work(barrier + COPY, numbers, fresh, block=100)
+    given.work(barrier + COPY, fresh, numbers, block=100)
+    assert given.rules() == [], "what a range wrote is written"
+    assert given.read(fresh, 100) == list(range(100))
+    given.work(barrier + COPY, fresh, other, block=60)
+    given.work(barrier + COPY, other, numbers, block=100)
+    (unwritten,) = given.findings()
+    assert (unwritten.rule, unwritten.seen) == (KERNELS_READ_WRITTEN, 40)
+    assert "in thread (60, 0, 0)" in unwritten.observed
+    given.work(barrier + COPY, fresh, numbers, block=128)
+    beyond = given.findings()[1:]
+    assert [(each.rule, each.seen) for each in beyond] == [(KERNELS_INSIDE, 28)] * 2
+    assert all("in thread (100, 0, 0)" in each.observed for each in beyond)
