@@ -59,7 +59,9 @@ cuCtxAttach cuCtxDisablePeerAccess cuCtxEnablePeerAccess cuCtxGetCacheConfig cuC
 cuCtxGetStreamPriorityRange cuCtxPopCurrent cuCtxPopCurrent_v2 cuCtxResetPersistingL2Cache cuCtxSetCacheConfig
 cuCtxSetLimit cuCtxSynchronize cuProfilerStart cuProfilerStop
 cuEventCreate cuStreamCreate cuStreamCreateWithPriority
-cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig cuKernelGetFunction cuLibraryGetGlobal cuLibraryGetModule
+cuFuncGetAttribute cuFuncSetAttribute cuFuncSetBlockShape cuFuncSetCacheConfig cuFuncSetSharedSize
+cuLaunch cuLaunchGrid cuParamSetSize cuParamSetf cuParamSeti cuParamSetv
+cuKernelGetFunction cuLibraryGetGlobal cuLibraryGetModule
 cuLinkCreate_v2 cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad cuModuleLoadData cuModuleLoadDataEx
 cuModuleLoadFatBinary cuModuleUnload cuOccupancyMaxActiveBlocksPerMultiprocessor
 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cuOccupancyMaxPotentialBlockSize
@@ -72,7 +74,7 @@ cuMemsetD16_v2 cuMemsetD2D16_v2 cuMemsetD2D32_v2 cuMemsetD2D8_v2 cuMemsetD32_v2 
 # With the place of the stream among the arguments: one that was created brings its context along.
 STREAM: Final = """
 cuGraphLaunch:1 cuGraphUpload:1 cuEventRecord:1 cuEventRecordWithFlags:1
-cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchHostFunc_v2:0 cuLaunchKernel:8
+cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchGridAsync:3 cuLaunchHostFunc_v2:0 cuLaunchKernel:8
 cuMemAllocAsync:2 cuMemAllocFromPoolAsync:3 cuMemFreeAsync:1 cuMemPrefetchAsync:3 cuMemPrefetchAsync_v2:4
 cuMemcpy2DAsync_v2:1 cuMemcpy3DAsync_v2:1 cuMemcpy3DPeerAsync:1 cuMemcpyAsync:3 cuMemcpyDtoDAsync_v2:3
 cuMemcpyBatchAsync:8 cuMemcpyBatchAsync_v2:7 cuMemcpyDtoHAsync_v2:3 cuMemcpyHtoDAsync_v2:3 cuMemcpyPeerAsync:5

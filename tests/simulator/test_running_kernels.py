@@ -75,6 +75,28 @@ def test_arguments_in_one_buffer(device: MakeDevice) -> None:
     assert given.driver.cuLaunchKernel(given.kernel(ADD, "add"), 1, 1, 1, 2, 1, 1, 0, None, None, None) == INVALID_VALUE
 
 
+def test_a_launch_that_is_put_together_call_by_call(device: MakeDevice) -> None:
+    given = device()
+    to, function, driver = given.words(1, 1, 1, 1), given.kernel(ADD, "add"), given.driver
+    address = ctypes.c_uint64(to)
+    assert driver.cuLaunchGrid(function, 1, 1) == INVALID_VALUE, "its block has no size yet"
+    assert driver.cuFuncSetBlockShape(function, 2, 1, 1) == 0
+    assert driver.cuFuncSetSharedSize(function, 64) == 0
+    assert driver.cuParamSetv(function, 0, ctypes.byref(address), 8) == 0
+    assert driver.cuParamSeti(function, 8, 5) == 0
+    assert driver.cuParamSeti(function, 12, 4) == 0
+    assert driver.cuParamSetSize(function, 16) == 0
+    assert driver.cuLaunch(function) == 0
+    assert driver.cuLaunchGrid(function, 2, 1) == 0
+    assert driver.cuLaunchGridAsync(function, 2, 1, ctypes.c_void_p(given.client.make("StreamCreate"))) == 0
+    given.client.ok("DeviceSynchronize")
+    assert given.read(to, 4) == [16, 16, 11, 11]
+    for function_name, size in (("cuParamSetSize", 4097), ("cuFuncSetBlockShape", 0)):
+        assert getattr(driver, function_name)(function, size, 1, 1) == INVALID_VALUE
+    assert driver.cuParamSeti(function, 4093, 1) == INVALID_VALUE
+    assert driver.cuParamSeti(function, -1, 1) == INVALID_VALUE
+
+
 def test_a_kernel_runs_in_the_order_of_its_stream(device: MakeDevice) -> None:
     given = device(schedule="lazy")
     to, stream = given.words(1, 1), given.client.make("StreamCreate")

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "code/module.h"
+#include "code/prepared.h"
 #include "code/symbol.h"
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
@@ -121,6 +122,7 @@ static void stop(void) {
     device_heap_close();
     grids_close();
     modules_close();
+    prepared_close();
     symbols_close();
     handles_close();
     memory_close();
