@@ -36,8 +36,12 @@ assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
 assert driver.cuCtxSetCurrent(context) == 0
 
 
+arrays = []
+
+
 class Array:
     def __init__(self, content):
+        arrays.append(self)
         self.shape, self.dtype, self.kind = content.shape, str(content.dtype), content.dtype
         self.size_bytes, self.place = ctypes.c_size_t(content.nbytes), ctypes.c_void_p()
         assert driver.cuMemAlloc_v2(ctypes.byref(self.place), self.size_bytes) == 0
@@ -117,6 +121,8 @@ x, sums, ordered = Array(a[:256]), Array(np.zeros(256, np.float32)), Array(np.ze
 order[(1,)](x, sums, ordered, B=256)
 check("cumulative sum", sums, np.cumsum(a[:256]))
 check("sort", ordered, np.sort(a[:256]))
+for array in arrays:
+    assert driver.cuMemFree_v2(array.place) == 0
 """
 
 
