@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -108,6 +109,21 @@ def job_count(text: str) -> int:
     if jobs < 1:
         raise argparse.ArgumentTypeError(f"{jobs} runs nothing; write at least 1")
     return jobs
+
+
+def jobs_number(text: str) -> int:
+    """Return how many processes to run at a time; ``all`` is one for each core that this process may use."""
+    if text != "all":
+        return job_count(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """Return K and N of ``K/N``. Raises :class:`argparse.ArgumentTypeError` where K is not one of 1 to N."""
+    first, slash, count = text.partition("/")
+    if not slash or not _DIGITS.match(first) or not _DIGITS.match(count) or not 1 <= int(first) <= int(count):
+        raise argparse.ArgumentTypeError(f"'{text}' is no shard; write K/N, such as 1/4 for the first of four")
+    return int(first), int(count)
 
 
 def nonempty(text: str) -> str:

@@ -10,18 +10,34 @@ from typing import Final
 
 from quiesce import shell
 from quiesce.amounts import counted
-from quiesce.cases.case import Case
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, add_timeout, add_verbose, folder, operation_count, output_file, seed_number
+from quiesce.cli.arguments import (
+    Once,
+    add_timeout,
+    add_verbose,
+    folder,
+    jobs_number,
+    operation_count,
+    output_file,
+    report_folder,
+    seconds_number,
+    seed_number,
+    shard_of,
+)
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.explore_jobs import Here, Jobs, Workers
+from quiesce.cli.exploring import Explored, Exploring, explore, results_of
 from quiesce.cli.file_errors import explain
-from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
+from quiesce.cli.report_writing import write_reports
+from quiesce.cli.run_record import describe_machine
+from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.selection import choose_described
 from quiesce.files import naming
-from quiesce.generation.campaign import CampaignResult, run_campaign
+from quiesce.generation.campaign import CampaignResult
 from quiesce.generation.coverage import STATES
-from quiesce.generation.saving import FOLDER, save
+from quiesce.generation.saving import FOLDER
+from quiesce.generation.search import Cause, Search
 from quiesce.reporting.text import clean_line
 
 OPERATIONS_DEFAULT: Final = 100_000
@@ -34,9 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--operations",
         type=operation_count,
-        default=OPERATIONS_DEFAULT,
         metavar="N",
-        help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,})",
+        help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,}; with --seconds no end)",
+    )
+    parser.add_argument("--seconds", type=seconds_number, metavar="S", help="begin no sequence after so many seconds")
+    parser.add_argument(
+        "--jobs", type=jobs_number, default=1, metavar="N", help="run so many processes at a time, or 'all': one a core"
+    )
+    parser.add_argument(
+        "--shard",
+        type=shard_of,
+        default=(1, 1),
+        metavar="K/N",
+        help="run every N-th sequence, from the K-th on; 'quiesce report --merge' puts the reports of all together",
     )
     parser.add_argument(
         "--hostile", action="store_true", help="also misuse the allocator: double frees, foreign pointers, …"
@@ -48,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"where a failing sequence becomes a case file (default: {FOLDER})",
     )
+    parser.add_argument("--report", type=report_folder, metavar="DIR", help="write reports here")
     parser.add_argument("--coverage", action="store_true", help="count how often each operation met each state")
     parser.add_argument(
         "--coverage-json", type=output_file, metavar="FILE", help="write these counts to a file, with the seed"
@@ -59,40 +86,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     usable = choose_described(arguments.backend, arguments.timeout)
-
-    def keep(case: Case) -> None:
-        with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either
-            save(case, arguments.save)
-        tell_shrinking(case, console)
-
-    try:
-        result = run_campaign(
-            usable.backend,
-            seed=arguments.seed,
-            operations=arguments.operations,
-            hostile=arguments.hostile,
-            found=keep,
-            progress=console.progress,
-            name=usable.name,
+    search = Search(usable.name, arguments.seed, arguments.hostile, arguments.shard)
+    operations = arguments.operations
+    if operations is None and arguments.seconds is None:
+        operations = OPERATIONS_DEFAULT
+    with contextlib.ExitStack() as stack:
+        jobs: Jobs = Here(usable)
+        if arguments.jobs > 1:
+            jobs = stack.enter_context(Workers(arguments.jobs, arguments.backend, arguments.timeout))
+        explored = explore(
+            search, jobs, usable.description, Exploring(arguments.save, console), operations, arguments.seconds
         )
-    finally:
-        console.end_progress()
-    if told := render(result):
+    result = explored.tally.result(search)
+    if told := render(result, explored):
         console.write(f"{told}\n")
     if arguments.coverage:
         console.write(f"{result.coverage.table()}\n")
     is_written = arguments.coverage_json is None or _try_coverage(result, arguments.coverage_json, console)
-    if result.discovery is not None:
-        case = result.discovery.case
-        console.write(f"{write_case(case)}\n")
-        if saved := save_or_complain(case, arguments.save, console):
-            path = saved.as_posix()
-            console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
-            console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', usable.name])}\n\n")
-    console.write(f"{conclusion(result)}\n")
-    if result.discovery is not None:
+    for cause in explored.causes:
+        _show(cause, search, arguments.save, console)
+    if arguments.report is not None:
+        record = {**describe_machine(), f"version of {usable.name}": usable.description.version}
+        results = results_of(result, explored, search)
+        is_written &= write_reports(arguments.report, results, console, seed=search.seed, run=record)
+    console.write(f"{conclusion(result, explored)}\n")
+    if explored.causes:
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+
+
+def _show(cause: Cause, search: Search, directory: Path, console: Console) -> None:
+    """Show a cause and its case, and save that."""
+    discovery = cause.discovery
+    console.write(_described(cause))
+    case = discovery.case
+    saved = save_or_complain(case, directory, console)
+    if saved is None or not discovery.interrupted:  # a case that nobody shortened is long, and is in the file
+        console.write(f"{write_case(case)}\n")
+    if saved is not None:
+        path = saved.as_posix()
+        console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
+        console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', search.name])}\n\n")
 
 
 def _try_coverage(result: CampaignResult, path: Path, console: Console) -> bool:
@@ -119,39 +153,51 @@ def write_coverage(result: CampaignResult, path: Path) -> None:
         path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
-def render(result: CampaignResult) -> str:
-    """Return why sequences ended early and what was found, each where there is something to say."""
+def render(result: CampaignResult, explored: Explored) -> str:
+    """Return why sequences ended early, and how many fail, each where there is something to say."""
     lines = [
         f"{counted(count, 'sequence')} ended early: {clean_line(why)}"
         for why, count in sorted(result.unsupported.items())
     ]
-    discovery = result.discovery
-    if discovery is None:
-        return "".join(f"{line}\n" for line in lines)
-    lines += [
+    if explored.interrupted:
+        lines.append(f"interrupted after {counted(result.operations, 'operation')}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _described(cause: Cause) -> str:
+    discovery = cause.discovery
+    lines = [
         f"{discovery.shrunk.rule} is broken in sequence {discovery.number}",
         f"  expected: {clean_line(discovery.shrunk.expected)}",
         f"  observed: {clean_line(discovery.shrunk.observed)}",
-        f"  shrunk to {counted(len(discovery.case.body), 'line')} in {counted(discovery.trials, 'trial')}",
     ]
     if discovery.interrupted:
         lines.append("  shrinking was interrupted; 'quiesce shrink' goes on from the case")
-    if not discovery.trials:
+    elif discovery.trials:
+        lines.append(f"  shrunk to {counted(len(discovery.case.body), 'line')} in {counted(discovery.trials, 'trial')}")
+    else:
         lines.append(
             "  it did not fail a second time, so it is not shrunk: the backend depends on more than the requests"
         )
-    return "\n".join(lines) + "\n"
+    if cause.shrunk > 1:
+        lines.append(f"  {counted(cause.shrunk, 'sequence')} of those that were shrunk fail in this way")
+    return "\n".join(lines) + "\n\n"
 
 
-def conclusion(result: CampaignResult) -> str:
-    """Return what a campaign shows, as one sentence."""
+def conclusion(result: CampaignResult, explored: Explored) -> str:
+    """Return what a search shows, as one sentence."""
     backend = clean_line(result.backend)
     kind = "hostile sequence" if result.hostile else "valid sequence"
     performed = (
         f"{counted(result.operations, 'operation')} in {counted(result.sequences, kind)} with seed {result.seed}"
     )
-    if result.discovery is not None:
-        return f"{result.discovery.shrunk.rule} is broken on {backend}: found after {performed}"
+    rules = list(dict.fromkeys(cause.discovery.shrunk.rule for cause in explored.causes))
+    if len(explored.causes) == 1:
+        failing = counted(len(explored.tally.failing), "sequence")
+        return f"{rules[0]} is broken on {backend}: found in {failing} of {performed}"
+    if explored.causes:
+        broken = f"{counted(len(rules), 'rule')} ({', '.join(rules)})"
+        return f"{broken} broken on {backend} in {len(explored.causes)} ways: found in {performed}"
     if not result.operations:
         return f"nothing could be performed on {backend}: no verdict"
     return f"{performed} {'breaks' if result.operations == 1 else 'break'} no rule on {backend}"

@@ -22,7 +22,7 @@ from quiesce.errors import QuiesceError
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
     "exec": "run a program without a GPU, and report leaks, double frees, use after free and races",
-    "explore": "run generated sequences on a backend and shrink what fails to a case file",
+    "explore": "run generated sequences on a backend and shrink what fails to a case file for each cause",
     "conformance": "examine a backend: its contract, the corpus, failures below it, generated sequences",
     "subjects": "build upstream releases, run the cases on them, and compare the results with those that are expected",
     "shrink": "shorten a case file that fails on a backend",
@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "doctor": "say which backends work here, and what to do about those that don't",
     "lint": "check case files against the rules of the corpus",
     "import": "take the reports of Valgrind, LeakSanitizer and MSVC's debug runtime as findings",
-    "report": "write the reports of a killed run from its journal",
+    "report": "write the reports of a killed run from its journal, or one report of several runs",
 }
 """The commands in the order of the help text; each is the module of that name beside this one."""
 MODULES: Final = {"import": "import_reports"}

@@ -1,16 +1,19 @@
-"""``quiesce report``: write the reports of a run that was killed, from its journal."""
+"""``quiesce report``: write the reports of a run that was killed, from its journal, or of several runs together."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.file_errors import explain
 from quiesce.cli.run_record import has_unreadable, is_finished
-from quiesce.reporting.folder import read_folder, write_reports
+from quiesce.reporting.folder import ReportFolder, read_folder, write_reports
 from quiesce.reporting.html import why_unavailable
+from quiesce.reporting.merging import merged_report
 from quiesce.reporting.run_keys import PLANNED
 from quiesce.reporting.terminal import render_summary
 
@@ -18,6 +21,13 @@ from quiesce.reporting.terminal import render_summary
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("directory", type=nonempty_path, metavar="DIR", help="folder that holds results.jsonl")
+    parser.add_argument(
+        "--merge",
+        type=nonempty_path,
+        nargs="+",
+        metavar="FOLDER",
+        help="write to DIR what the runs in these folders found together, such as the shards of one run",
+    )
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -25,6 +35,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
     Raises :class:`quiesce.errors.ConfigurationError` for a journal that is none.
     """
+    if arguments.merge:
+        return _merge(arguments.directory, arguments.merge, console)
     report = read_folder(arguments.directory)
     is_written = True
     try:
@@ -40,3 +52,18 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         planned = report.run.get(PLANNED, "an unknown number of")
         console.complain(f"the run did not complete: the journal holds {len(report.results)} of {planned} results")
     return exit_code(report.results, incomplete=not (finished and is_written) or has_unreadable(report))
+
+
+def _merge(directory: Path, folders: Sequence[Path], console: Console) -> ExitCode:
+    """Write one report of several runs. It is complete if each of them is."""
+    reports = [read_folder(folder) for folder in folders]
+    merged = merged_report(reports)
+    write = ReportFolder(directory, seed=merged.seed, run=merged.run)
+    with write:
+        for result in merged.results:
+            write.add(result)
+    console.write(render_summary(merged.results, palette=console.palette))
+    unfinished = [str(folder) for folder, report in zip(folders, reports, strict=True) if not is_finished(report)]
+    for folder in unfinished:
+        console.complain(f"the run in {folder} did not complete")
+    return exit_code(merged.results, incomplete=bool(unfinished) or any(has_unreadable(each) for each in reports))

@@ -108,6 +108,22 @@ def run_campaign(
     return CampaignResult(shown, seed, hostile, done, number, skipped, unsupported, coverage, discovery)
 
 
+def discover(
+    backend: Backend,
+    description: Description,
+    number: int,
+    whole: Case,
+    finding: Finding,
+    *,
+    command: str,
+    name: str,
+    trials_max: int | None = None,
+) -> Discovery:
+    """Shrink the failing sequence of that number to a case; ``command`` finds it again."""
+    maker = _CaseMaker(backend, description, command, name, trials_max)
+    return maker.discover(number, whole, finding, lambda: iter(()), None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _CaseMaker:
     backend: Backend
@@ -174,7 +190,10 @@ def _shrinking(progress: Progress | None) -> Callable[[int, int], None] | None:
     return lambda trials, lines: progress(trials, TRIALS_MAX, f"trials, {lines} lines left")
 
 
-def reproduce_command(backend: str, seed: int, *, hostile: bool, operations: int) -> str:
+def reproduce_command(
+    backend: str, seed: int, *, hostile: bool, operations: int, shard: tuple[int, int] = (1, 1)
+) -> str:
     """Return the command line that finds the same again, quoted for a POSIX shell."""
     words = ["quiesce", "explore", "--backend", backend, "--seed", str(seed), "--operations", str(operations)]
+    words += [] if shard == (1, 1) else ["--shard", f"{shard[0]}/{shard[1]}"]
     return shell.join([*words, "--hostile"] if hostile else words)

@@ -1,0 +1,101 @@
+"""``quiesce explore`` in several processes, for a time, in shards, and ended from outside: the same is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from quiesce.backend import Backend, Description
+from quiesce.backends.reference import backend as reference
+from quiesce.cli.explore_jobs import Died, Workers
+from quiesce.generation.search import Search
+
+FAULTY = "reference:pool.accepts_double_free"
+EXPLORE = ("explore", "--backend", FAULTY, "--hostile", "--operations", "4000")
+
+
+def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quiesce.cli.main", *words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_two_jobs_find_and_save_what_one_does(tmp_path: Path) -> None:
+    one = quiesce(*EXPLORE, "--save", "cases", "--coverage", cwd=tmp_path)
+    alone = files_of(tmp_path / "cases")
+    two = quiesce(*EXPLORE, "--save", "cases", "--coverage", "--jobs", "2", cwd=tmp_path)
+    assert one.returncode == two.returncode == 1
+    assert two.stdout == one.stdout
+    assert files_of(tmp_path / "cases") == alone
+
+
+def test_a_search_ends_with_its_time(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = quiesce("explore", "--backend", "reference", "--seconds", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began >= 2
+    assert "break no rule on reference" in done.stdout
+
+
+def test_shards_share_the_sequences_and_are_merged(tmp_path: Path) -> None:
+    numbers = [Search("x", 0, hostile=False, shard=(k, 3)).numbers() for k in (1, 2, 3)]
+    assert sorted(next(each) for each in numbers * 3) == list(range(9))
+    for shard in ("1/2", "2/2"):
+        words = (*EXPLORE, "--shard", shard, "--report", f"report-{shard[0]}", "--save", f"cases-{shard[0]}")
+        assert quiesce(*words, cwd=tmp_path).returncode in (0, 1)
+    merged = quiesce("report", "merged", "--merge", "report-1", "report-2", cwd=tmp_path)
+    assert merged.returncode == 1, merged.stderr
+    document = json.loads((tmp_path / "merged" / "report.json").read_text())
+    assert document["run"]["merged runs"] == "2"
+    names = {result["case"] for result in document["results"]}
+    assert names == {f"generated/hostile_sequences_with_seed_0_{k}_of_2" for k in (1, 2)}
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
+def test_a_shard_is_one_of_so_many(tmp_path: Path, shard: str) -> None:
+    refused = quiesce("explore", "--backend", "reference", "--shard", shard, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert f"'{shard}' is no shard; write K/N" in refused.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_found_outlives_an_end_from_outside(tmp_path: Path, number: signal.Signals) -> None:
+    words = [sys.executable, "-m", "quiesce.cli.main", "explore", "--backend", FAULTY, "--hostile", "--jobs", "2"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not list((tmp_path / "found").glob("*.case")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(process.pid, number)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "saved as found/invalid_requests_are_refused_seed_0.case" in output
+    assert quiesce("run", "found", "--backend", FAULTY, cwd=tmp_path).returncode == 1
+
+
+def die(backend: Backend, description: Description) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def name_of(backend: Backend, description: Description) -> str:
+    return description.name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_worker_that_dies_is_replaced_and_its_task_is_known() -> None:
+    name = reference().describe().name
+    with Workers(2, "reference", None) as workers:
+        results = list(workers.run([name_of, name_of, die, name_of, name_of, name_of]))
+    assert results == [name, name, Died("the process was ended by SIGKILL"), name, name, name]
