@@ -39,6 +39,7 @@ class Kind(enum.StrEnum):
     WRONG_MEMORY = "access to memory of another device or of the host"
     READ_ONLY = "write to read-only memory"
     DEADLOCK = "deadlock of the threads of a block"
+    ORDER = "result that depends on the order of threads"
 
 
 SENTENCES: Final[Mapping[str, str]] = {
@@ -70,6 +71,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.UNWRITTEN: "A kernel reads memory that nobody has written.",
     Kind.WRONG_MEMORY: "A kernel uses an address that its device has no access to.",
     Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
+    Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
     Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
 }
 """Each kind in a sentence."""

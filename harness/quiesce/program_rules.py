@@ -25,6 +25,7 @@ KERNELS_TEXTURES: Final = "kernels_use_live_textures"
 KERNELS_INSIDE_SURFACES: Final = "kernels_stay_inside_surfaces"
 THREADS_ORDERED: Final = "threads_of_a_block_are_ordered"
 BARRIERS_END: Final = "barriers_are_reached"
+KERNELS_ANY_ORDER: Final = "results_do_not_depend_on_order"
 
 RULES: Final[Mapping[str, str]] = {
     FREED_ONCE: "A block is freed once.",
@@ -47,5 +48,6 @@ RULES: Final[Mapping[str, str]] = {
     KERNELS_INSIDE_SURFACES: "An access to a surface that may not leave it (`.trap`) stays inside.",
     THREADS_ORDERED: "Threads of a block share memory, where one of them writes, only with a barrier in between.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
+    KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",
 }
 """Every such rule. What is lost at exit breaks the oracle's rule about quiescence."""

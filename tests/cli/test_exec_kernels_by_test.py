@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from quiesce.errors import BackendUnavailable
-from quiesce.program_rules import KERNELS_INSIDE
+from quiesce.program_rules import KERNELS_ANY_ORDER, KERNELS_INSIDE
 from quiesce.simulator.build import build_library
 from quiesce.simulator.kernel_compiler import kernels_can_run
 
@@ -170,6 +170,20 @@ def test_a_test_that_fails_by_itself_shows_its_kernels_as_well(tmp_path: Path) -
     assert ran.code == 1, ran.said
     assert ran.results_of_tests() == {"test_fails_by_itself": [KERNELS_INSIDE]}
     assert "assert False" in ran.said
+
+
+def test_orders_of_threads_are_explored(tmp_path: Path) -> None:
+    last_one = BEGIN.replace("mul.wide.u32 %rd2, %r1, 4;", "mov.u64 %rd2, 0;")
+    ends = "fill(1, 1)\nfill(1, 32)\n"
+    (tmp_path / "program.py").write_text(last_one + ends, encoding="utf-8")
+    command = [*EXEC[:4], "--explore-orders", "3", "--seed", "5", "--", sys.executable, "program.py"]
+    first, second = (
+        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False) for _ in range(2)
+    )
+    assert (first.returncode, first.stdout) == (1, second.stdout)
+    assert first.stdout.count(f"rule:      {KERNELS_ANY_ORDER}") == 1
+    assert "kernel 'fill': 1 byte is different if its blocks and threads run in another order" in first.stdout
+    assert "reproduce: quiesce exec --seed 5 --explore-orders 3 -- " in first.stdout
 
 
 def test_under_xdist(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
+_ORDERS_MAX: Final = 1000
 _CURRENT_TEST: Final = "PYTEST_CURRENT_TEST"
 """Where pytest names the test that runs. The simulated runtime reads it, to name the test that launched a kernel."""
 
@@ -119,6 +120,14 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         "(default: yes)",
     )
     parser.add_argument(
+        "--explore-orders",
+        type=_orders,
+        default=1,
+        metavar="N",
+        help="run each launch in N orders of its blocks and threads, and report kernels that leave other bytes then "
+        "(default: 1, the usual order)",
+    )
+    parser.add_argument(
         "--kernel-faults",
         choices=("continue", "stop"),
         default="continue",
@@ -139,6 +148,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "fail": ",".join(arguments.fail),
         **({"stacks": 1} if arguments.stacks else {}),
         **({"checks": 1} if kernels and arguments.kernel_checks else {}),
+        **({"orders": arguments.explore_orders} if arguments.explore_orders > 1 else {}),
         **({"stop": 1} if arguments.kernel_faults == "stop" else {}),
     }
     redirects = arguments.static_runtime == "redirect"
@@ -186,6 +196,15 @@ def _report(arguments: argparse.Namespace, results: list[Result], console: Conso
 def _import_judges() -> None:
     import quiesce.cli.judging
     import quiesce.reporting.terminal  # noqa: F401
+
+
+def _orders(text: str) -> int:
+    number = whole_number(text)
+    if not 1 <= number <= _ORDERS_MAX:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no number of orders; write a whole number from 1 to {_ORDERS_MAX}"
+        )
+    return number
 
 
 def _capacity(text: str) -> int:

@@ -24,6 +24,7 @@ _REPEATED: Final = (
     "static_runtime",
     "kernels",
     "kernel_checks",
+    "explore_orders",
     "kernel_faults",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""

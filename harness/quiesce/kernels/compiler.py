@@ -13,12 +13,15 @@ _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 
 
-def compile_kernel(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> bytes:
+def compile_kernel(
+    module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False
+) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
 
     ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses.
+    ``backwards``: the threads of a block run from the last to the first, unless they wait for each other.
     """
-    return compile_text(translate_kernel(module, entry, tuned, checks))
+    return compile_text(translate_kernel(module, entry, tuned, checks, backwards))
 
 
 def prepare_compiler() -> None:

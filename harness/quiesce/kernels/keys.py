@@ -14,9 +14,9 @@ from quiesce.kernels.ptx.module import FunctionText, Module
 _NAME: Final = re.compile(r"[\w$]+")
 
 
-def kernel_key(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> str:
+def kernel_key(module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    how = f"{_own_sources()}\0{describe_target()}\0{tuned}\0{checks}"
+    how = f"{_own_sources()}\0{describe_target()}\0{tuned}\0{checks}\0{backwards}"
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
     if checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by

@@ -34,6 +34,10 @@ class Asked(IntEnum):
     """As KERNEL; the object asks the runtime before an access that it does not know to be right."""
     TUNED_CHECKED_KERNEL = 7
     """Both."""
+    BACKWARDS_KERNEL = 8
+    """As KERNEL; the threads of a block run from the last to the first."""
+    BACKWARDS_CHECKED_KERNEL = 9
+    """As CHECKED_KERNEL; the threads of a block run from the last to the first."""
 
 
 class Packing(IntEnum):

@@ -72,14 +72,16 @@ class Service:
         if request.asked is Asked.DECLARATIONS:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
-        checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL)
+        checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
+        backwards = request.asked in (Asked.BACKWARDS_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
         if name not in module.functions and name in module.variables:
             module, name = with_initial_kernel(module, name)
             checks = False  # what other kernels call in there has no place in their tables
         tuned = request.asked in (Asked.TUNED_KERNEL, Asked.TUNED_CHECKED_KERNEL) or ALWAYS_TUNED_VARIABLE in os.environ
-        key = kernel_key(module, name, tuned, checks)
+        tuned &= not backwards
+        key = kernel_key(module, name, tuned, checks, backwards)
         made = self._kept.find(key)
         if made is None:
-            made = compile_kernel(module, name, tuned, checks)
+            made = compile_kernel(module, name, tuned, checks, backwards)
             self._kept.keep(key, made)
         return made

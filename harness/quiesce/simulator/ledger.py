@@ -131,6 +131,7 @@ class Seen(enum.IntEnum):
     KERNEL_WAITS_FOR_EVER = 38
     KERNEL_NO_TEXTURE = 39
     KERNEL_OUTSIDE_SURFACE = 40
+    KERNEL_DEPENDS_ON_ORDER = 41
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

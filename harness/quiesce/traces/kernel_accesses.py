@@ -12,6 +12,7 @@ from quiesce.kinds import Kind
 from quiesce.program_rules import (
     BARRIERS_END,
     KERNELS_ALIGNED,
+    KERNELS_ANY_ORDER,
     KERNELS_INSIDE,
     KERNELS_INSIDE_LOCAL,
     KERNELS_INSIDE_SHARED,
@@ -60,6 +61,9 @@ _RULES: Final = {
     Seen.KERNEL_OUTSIDE_SURFACE: _Rule(
         KERNELS_INSIDE_SURFACES, Kind.OUT_OF_BOUNDS, "an access that stays inside the surface"
     ),
+    Seen.KERNEL_DEPENDS_ON_ORDER: _Rule(
+        KERNELS_ANY_ORDER, Kind.ORDER, "the same bytes in whatever order the blocks and threads run"
+    ),
     Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
 }
 
@@ -75,7 +79,9 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     verb = "writes" if record.flags & Flag.WRITES else "reads"
     launch = logged.launch if logged else record.number
     if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
-        return _deadlock(record, rule, logged, launch), launch
+        return _without_place(record, rule, logged, launch, "its threads wait for each other for ever"), launch
+    if record.seen is Seen.KERNEL_DEPENDS_ON_ORDER:
+        return _without_place(record, rule, logged, launch, _other_bytes(record)), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
     else:
@@ -98,16 +104,29 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     return finding, launch
 
 
-def _deadlock(record: Record, rule: _Rule, logged: LoggedAccess | None, launch: int) -> Finding:
-    where = f"kernel '{logged.kernel}', block {_index(logged.block)}" if logged else "a kernel"
+def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, launch: int, what: str) -> Finding:
+    """Return the finding about what no instruction alone did."""
+    where = f"kernel '{logged.kernel}'" if logged else "a kernel"
+    if logged and record.seen is Seen.KERNEL_WAITS_FOR_EVER:
+        where += f", block {_index(logged.block)}"
     return Finding(
         rule.name,
         rule.expected,
-        f"{where}: its threads wait for each other for ever",
+        f"{where}: {what}",
         operation_index=launch,
         request=logged.kernel if logged else record.function,
         kind=rule.kind,
+        seen=logged.count if logged else 1,
         tests=_tests(logged),
+    )
+
+
+def _other_bytes(record: Record) -> str:
+    block = f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
+    verb = "is" if record.size_bytes == 1 else "are"
+    return (
+        f"{bytes_in_words(record.size_bytes)} {verb} different if its blocks and threads run in another order; the "
+        f"first one is at {record.address:#x}, {_into(record)} {block}"
     )
 
 

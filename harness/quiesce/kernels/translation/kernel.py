@@ -30,11 +30,14 @@ ABI_VERSION = 6
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
-def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> str:
+def translate_kernel(
+    module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False
+) -> str:
     """Return a kernel of a module as text for LLVM. Raises RefusedKernel for what is not executed.
 
     ``tuned``: with loops over all threads of a block as well, which take longer to compile and less to run.
-    ``checks``: accesses are judged.
+    ``checks``: accesses are judged. ``backwards``: the threads of a block run from the last to the first, unless they
+    wait for each other.
     """
     program = Program(module, checks)
     function = program.parse(entry)
@@ -51,7 +54,7 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
     elif tuned:
         translated = translate_rounds(program, function, lambda: _with_loop(program, function, USUAL))
     if translated is None:
-        translated = Translated(_with_loop(program, function))
+        translated = Translated(_with_loop(program, function, backwards=backwards))
     lines = translated.lines
     done = 0
     while done < len(program.numbers):
@@ -77,19 +80,27 @@ def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bo
 _PARAMETER_ALIGNMENT = 8
 
 
-def _with_loop(program: Program, function: Function, name: str = "quiesce_kernel_block") -> list[str]:
-    """Return a function that runs all threads of a block; with checks, one that judges ranges if it can."""
+def _with_loop(
+    program: Program, function: Function, name: str = "quiesce_kernel_block", *, backwards: bool = False
+) -> list[str]:
+    """Return a function that runs all threads of a block; with checks, one that judges ranges if it can.
+
+    ``backwards``: they run from the last to the first.
+    """
     local_bytes = program.local_bytes
-    whole = _loop(program, function, name, by_ranges=program.checks)
+    by_ranges = program.checks and not backwards
+    whole = _loop(program, function, name, by_ranges=True) if by_ranges else None
     if whole is not None:
         program.local_bytes = local_bytes
         name = f"{name}_one_by_one"
-    others = _loop(program, function, name, by_ranges=False)
+    others = _loop(program, function, name, by_ranges=False, backwards=backwards)
     assert others is not None
     return [*others, *(whole or ())]
 
 
-def _loop(program: Program, function: Function, name: str, by_ranges: bool) -> list[str] | None:
+def _loop(
+    program: Program, function: Function, name: str, *, by_ranges: bool, backwards: bool = False
+) -> list[str] | None:
     """Return a function that runs all threads of a block; None if it is to judge ranges, and there are none."""
     shape = LoopShape(total_bytes(function.parameters))
     e = prepare(program, function, shape)
@@ -122,9 +133,9 @@ def _loop(program: Program, function: Function, name: str, by_ranges: bool) -> l
         *e.stack_lines(),
         *e.lines,
         *question,
-        *_LOOP_HEAD,
+        *(_from_last_to_first(_LOOP_HEAD) if backwards else _LOOP_HEAD),
         *body,
-        *_LOOP_TAIL,
+        *(_from_last_to_first(_LOOP_TAIL) if backwards else _LOOP_TAIL),
         "}",
     ]
 
@@ -158,6 +169,22 @@ next.z:
 br i1 %z.done, label %done, label %head.z
 done:
 ret i32 0""".split("\n")
+
+
+def _from_last_to_first(lines: list[str]) -> list[str]:
+    """Return a part of the loop in which the numbers of threads fall: counters have names of their own."""
+    turned = []
+    for line in lines:
+        axis = line[1:2]
+        if line.startswith(f"%{axis} = phi"):
+            turned += [
+                line.replace(f"%{axis} =", f"%{axis}.count ="),
+                f"%{axis}.beyond = sub i32 %c{BLOCK + 4 * 'xyz'.index(axis)}.i32, %{axis}.count",
+                f"%{axis} = sub i32 %{axis}.beyond, 1",
+            ]
+        else:
+            turned.append(line.replace(f" %{axis}, 1", f" %{axis}.count, 1") if ".next = add" in line else line)
+    return turned
 
 
 def _called(program: Program, function: Function, number: int) -> list[str]:

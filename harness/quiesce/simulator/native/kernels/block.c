@@ -75,7 +75,8 @@ static uint32_t first_state(const struct warp *warp) {
 static int run_warp(struct block *block, struct warp *warp, bool *any, bool *looks) {
     do {
         uint32_t first = first_state(warp);
-        for (unsigned lane = 0; lane < warp->count; lane++) {
+        for (unsigned i = 0; i < warp->count; i++) {
+            unsigned lane = block->order->is_backwards ? warp->count - 1 - i : i;
             if (warp->threads[lane]->status != THREAD_READY) continue;
             if (block->is_stepping && warp->threads[lane]->state != first) continue;
             int end = run_until_it_waits(block, warp->threads[lane], any);
@@ -87,7 +88,9 @@ static int run_warp(struct block *block, struct warp *warp, bool *any, bool *loo
 }
 
 static int run_warps(struct block *block, bool *any, bool *looks) {
-    for (unsigned first = 0; first < block->count; first += WARP_THREADS) {
+    unsigned warps = (block->count + WARP_THREADS - 1) / WARP_THREADS;
+    for (unsigned i = 0; i < warps; i++) {
+        unsigned first = (unsigned)permuted(&block->order->warps, i) * WARP_THREADS;
         unsigned count = block->count - first < WARP_THREADS ? block->count - first : WARP_THREADS;
         struct warp warp = {.count = count};
         memcpy(warp.threads, block->threads + first, count * sizeof *warp.threads);
@@ -97,8 +100,9 @@ static int run_warps(struct block *block, bool *any, bool *looks) {
     return 0;
 }
 
-void block_open(struct block *block, const struct object *object, char *memory) {
+void block_open(struct block *block, const struct object *object, const struct order *order, char *memory) {
     block->object = object;
+    block->order = order;
     block->memory = memory;
     block->has_threads = block->is_stepping = false;
     block->context.frames = block_frames(object, block->context.block, memory);

@@ -7,10 +7,12 @@
 #include "kernels/abi.h"
 #include "kernels/barrier.h"
 #include "kernels/object.h"
+#include "kernels/order.h"
 
 struct block {
     struct kernel_context context;
     const struct object *object;
+    const struct order *order;
     struct kernel_thread *threads[BLOCK_THREADS_MAX];
     char *memory;
     bool has_threads;  // else it has not begun, or all of its threads ran together
@@ -30,7 +32,7 @@ enum block_turn {
 size_t block_bytes(const struct object *object, const uint32_t block[3]);
 
 // Begins a block with the context that it has. `memory` is aligned to 64 bytes.
-void block_open(struct block *block, const struct object *object, char *memory);
+void block_open(struct block *block, const struct object *object, const struct order *order, char *memory);
 
 // Lets it run until it ends, or until only another block can change what its threads look at: an enum block_turn; or
 // how it ended before its time, an enum kernel_end.

@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "kernels/checks.h"
+#include "kernels/explore.h"
 #include "kernels/grid.h"
 #include "kernels/shared_checks.h"
 #include "machine/hidden.h"
+#include "machine/settings.h"
 #include "memory/shadow.h"
 #include "order/context.h"
+
+enum { FIRST_SEEDED = 2 };  // of the orders that come from the seed
 
 // The addresses among its arguments are no sign that a client still knows a block: they are kept hidden.
 struct kernel_call {
@@ -98,6 +102,13 @@ static void tell(const struct kernel *kernel, const struct grid_end *end) {
             address, end->block[0], end->block[1], end->block[2]);
 }
 
+static struct grid_end run(const struct grid *grid) {
+    shared_checks_begin();
+    struct grid_end end = grid_run(grid);
+    shared_checks_end();
+    return end;
+}
+
 void kernel_call_run(const struct kernel_call *call, uint64_t number) {
     const struct kernel *kernel = call->kernel;
     const struct object *object = call->object;
@@ -110,6 +121,8 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                         .hidden_parameters = call->hidden};
     memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
     memcpy(grid.threads, call->dimensions.block, sizeof grid.threads);
+    bool is_seeded = settings.schedule == SCHEDULE_SEEDED;
+    grid.order = order_numbered(is_seeded ? FIRST_SEEDED + number : 0, settings.seed, grid.blocks, grid.threads);
     checks_begin(&(struct checked_launch){.kernel = kernel->name,
                                           .device = kernel->device,
                                           .parameter_bytes = object->info.parameter_bytes,
@@ -122,9 +135,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                                           .stream = call->launcher.stream,
                                           .number = number,
                                           .test = call->launcher.test});
-    shared_checks_begin();
-    struct grid_end end = grid_run(&grid);
-    shared_checks_end();
+    struct grid_end end = settings.orders ? explore(kernel, &grid) : run(&grid);
     if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
     checks_end(end.how == ENDED_BY_USER);
     if (end.no_memory) {

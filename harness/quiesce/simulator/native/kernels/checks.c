@@ -20,6 +20,7 @@
 #include "memory/virtual.h"
 
 static struct checked_launch running;
+static bool is_muted;
 static uint64_t stack_end;  // the threads of a kernel use the stack below it
 
 // What a wrong access is answered with: loads read zeros there, and nobody reads what stores write.
@@ -30,7 +31,16 @@ void checks_begin(const struct checked_launch *launch) {
     stack_end = (uint64_t)__builtin_frame_address(0);
 }
 
+void checks_mute(bool mute) {
+    if (mute)
+        touched_end(&running, false);
+    else
+        touched_drop();
+    is_muted = mute;
+}
+
 void checks_see(const struct wrong_access *wrong) {
+    if (is_muted) return;
     watch_hold();
     wrong_access_see(&running, wrong);
     watch_release();
@@ -40,6 +50,16 @@ void checks_see_waiting(const uint32_t block[3]) {
     struct wrong_access wrong = {.seen = SEEN_KERNEL_WAITS_FOR_EVER, .site = NO_SITE, .threads = {1, 1, 1}};
     memcpy(wrong.block, block, sizeof wrong.block);
     checks_see(&wrong);
+}
+
+void checks_see_order(uint64_t address, uint32_t bytes, uint32_t order) {
+    checks_see(&(struct wrong_access){.seen = SEEN_KERNEL_DEPENDS_ON_ORDER,
+                                      .address = address,
+                                      .bytes = bytes,
+                                      .writes = true,
+                                      .site = NO_SITE,
+                                      .threads = {1, 1, 1},
+                                      .other_thread = order});
 }
 
 void checks_end(bool by_user) {
@@ -158,7 +178,7 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
     checks_see(&wrong);
     if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
     touched_forget(address, (unsigned)access.bytes, touches);
-    if (settings.faults_stop)
+    if (settings.faults_stop && !is_muted)
         watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);
     memset(nobodys, 0, sizeof nobodys);
     return nobodys;

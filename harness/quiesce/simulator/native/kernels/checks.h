@@ -22,8 +22,10 @@ struct access {
 enum seen checks_judge(const struct access *access);
 
 void checks_begin(const struct checked_launch *launch);
+void checks_mute(bool is_muted);  // nothing that is wrong from now on is observed
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
 void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
+void checks_see_order(uint64_t address, uint32_t bytes, uint32_t order);  // its results depend on the order
 void checks_end(bool by_user);  // also of a kernel that was left by a jump, which a user may have caused
 void checks_close(void);
 

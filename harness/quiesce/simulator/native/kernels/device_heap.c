@@ -12,7 +12,7 @@ static struct block {
     uint64_t bytes;
     uint64_t reserved;
 } *blocks;
-static uint64_t used_bytes;
+static uint64_t used_bytes, calls;
 
 _Static_assert(sizeof(struct block) % ALIGNMENT == 0, "blocks are aligned as a device's are");
 
@@ -30,6 +30,7 @@ static uint64_t take(uint64_t bytes) {
 uint64_t quiesce_kernel_malloc(struct kernel_context *context, uint64_t bytes) {
     (void)context;
     watch_hold();
+    calls++;
     uint64_t taken = take(bytes);
     watch_release();
     return taken;
@@ -45,6 +46,7 @@ static void give_back(struct block *block) {
 void quiesce_kernel_free(struct kernel_context *context, uint64_t address) {
     (void)context;
     watch_hold();
+    calls++;
     struct block *block = blocks;
     while (block && (uint64_t)(block + 1) != address) block = block->next;
     if (block) give_back(block);
@@ -56,6 +58,8 @@ bool device_heap_covers(uint64_t address, uint64_t bytes) {
     while (block && address - (uint64_t)(block + 1) >= block->bytes) block = block->next;
     return block && bytes <= block->bytes - (address - (uint64_t)(block + 1));
 }
+
+uint64_t device_heap_calls(void) { return calls; }
 
 void device_heap_close(void) {
     while (blocks) give_back(blocks);

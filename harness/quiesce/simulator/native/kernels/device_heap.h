@@ -13,4 +13,5 @@ void quiesce_kernel_free(struct kernel_context *context, uint64_t address);
 // Whether bytes lie in a block that was allocated there.
 bool device_heap_covers(uint64_t address, uint64_t bytes);
 
+uint64_t device_heap_calls(void);  // of kernels, so far
 void device_heap_close(void);

@@ -17,6 +17,7 @@ static struct running {
     const struct object *object;
     struct kernel_context first;  // what the context of each block begins as
     uint64_t begun, count;        // blocks
+    struct order order;
     struct room *rooms[ROOMS_MAX];  // those of the blocks that wait, and then those that are free
     unsigned waiting, made, most;      // rooms
     size_t threads_bytes, shared_bytes;
@@ -36,7 +37,8 @@ static uint32_t exchange_rounding(uint32_t word) {
     return before;
 }
 
-static void place(uint64_t number, uint32_t index[3]) {
+static void place(uint64_t begun, uint32_t index[3]) {
+    uint64_t number = permuted(&running.order.blocks, begun);
     index[0] = (uint32_t)(number % running.first.grid[0]);
     index[1] = (uint32_t)(number / running.first.grid[0] % running.first.grid[1]);
     index[2] = (uint32_t)(number / running.first.grid[0] / running.first.grid[1]);
@@ -86,7 +88,7 @@ static bool begin_block(void) {
     block->context = running.first;
     block->context.shared_base = (uint64_t)room->shared;
     place(running.begun++, block->context.block_index);
-    block_open(block, running.object, room->memory + head_bytes());
+    block_open(block, running.object, &running.order, room->memory + head_bytes());
     return true;
 }
 
@@ -146,6 +148,7 @@ static bool prepare(const struct grid *grid) {
     running = (struct running){
         .object = object,
         .count = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2],
+        .order = grid->order,
         .most = grid->is_cooperative ? ROOMS_MAX - FIRST_OF_BLOCKS : WAITING_MAX,
         .threads_bytes = (suspends ? head_bytes() : 0) + block_bytes(object, grid->threads),
         .shared_bytes = shared_bytes,

@@ -1,15 +1,17 @@
-// Runs a kernel: its blocks one after another, in the order of their numbers, so that each run does the same. A block
-// whose threads wait for another block is set aside meanwhile.
+// Runs a kernel: its blocks one after another, in an order that is the same in each run. A block whose threads wait for
+// another block is set aside meanwhile.
 #pragma once
 
 #include "kernels/abi.h"
 #include "kernels/object.h"
+#include "kernels/order.h"
 
 struct grid {
     const struct object *object;
     const char *name;
     uint32_t blocks[3], threads[3];
     uint32_t dynamic_shared_bytes;
+    struct order order;
     bool is_cooperative;                     // all its blocks may wait for each other
     void *checks;  // memory/shadow.h, or NULL
     void *touched;  // see touched.h

@@ -17,7 +17,7 @@ bool initial_write(const struct source *source, const char *variable, unsigned d
     struct loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded) return false;
     named.name = variable;
-    if (!kernel_load(&loaded->object, &named, device, false, reason) || loaded->object.info.suspends) {
+    if (!kernel_load(&loaded->object, &named, device, OBJECT_USUAL, reason) || loaded->object.info.suspends) {
         object_unload(&loaded->object);
         free(loaded);
         return false;

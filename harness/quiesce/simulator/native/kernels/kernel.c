@@ -8,6 +8,7 @@
 #include "kernels/request.h"
 #include "kernels/uncomputed.h"
 #include "machine/device.h"
+#include "machine/settings.h"
 
 enum { BUCKETS = 4096 };
 // So many threads run for some 20 ms. A launch counts for some at least, since few threads may do much each.
@@ -33,13 +34,13 @@ static bool link_variables(const struct object *object, const struct source *sou
     return true;
 }
 
-bool kernel_load(struct object *object, const struct source *source, unsigned device, bool tuned,
+bool kernel_load(struct object *object, const struct source *source, unsigned device, enum object_kind kind,
                  char reason[OBJECT_REASON_BYTES]) {
     if (!source->ptx) {
         snprintf(reason, OBJECT_REASON_BYTES, "its image has machine code only, and no PTX");
         return false;
     }
-    struct answer answer = request_kernel(source->ptx, source->name, tuned);
+    struct answer answer = request_kernel(source->ptx, source->name, kind);
     if (answer.is_refused) snprintf(reason, OBJECT_REASON_BYTES, "%s", answer.content ? answer.content : "");
     bool made = !answer.is_refused && answer.content && object_load(object, answer.content, answer.bytes, reason) &&
                 link_variables(object, source, device, reason);
@@ -65,7 +66,7 @@ static struct kernel *new_kernel(uint64_t key, const struct source *source, unsi
     uint64_t identity = source->ptx ? source->ptx->identity : 0;
     *kernel = (struct kernel){.key = key, .identity = identity, .device = device, .name = name};
     char reason[OBJECT_REASON_BYTES] = "";
-    if (!kernel_load(&kernel->object, source, device, false, reason)) kernel->refusal = strdup(reason);
+    if (!kernel_load(&kernel->object, source, device, OBJECT_USUAL, reason)) kernel->refusal = strdup(reason);
     return kernel;
 }
 
@@ -98,11 +99,17 @@ const struct kernel_info *kernel_info(uint64_t key, const struct source *source,
 
 const struct object *kernel_object(const struct kernel *found, const struct source *source, uint64_t threads) {
     struct kernel *kernel = (struct kernel *)found;  // they are all made here
+    if (settings.orders) {
+        bool is_wanted = !kernel->threads++ && !kernel->object.info.suspends;
+        char reason[OBJECT_REASON_BYTES] = "";  // without it the orders are those of blocks alone
+        if (is_wanted) kernel_load(&kernel->backwards, source, kernel->device, OBJECT_BACKWARDS, reason);
+        return &kernel->object;
+    }
     uint64_t many = kernel->object.info.suspends ? MANY_THREADS_WAITING : MANY_THREADS, before = kernel->threads;
     kernel->threads += threads > LAUNCH_THREADS ? threads : LAUNCH_THREADS;
     if (before < many && kernel->threads >= many) {
         char reason[OBJECT_REASON_BYTES] = "";  // it was compiled before: the first object is as good
-        kernel_load(&kernel->tuned, source, kernel->device, true, reason);
+        kernel_load(&kernel->tuned, source, kernel->device, OBJECT_TUNED, reason);
     }
     return kernel->tuned.memory ? &kernel->tuned : &kernel->object;
 }
@@ -114,6 +121,7 @@ void kernels_close(void) {
             buckets[i] = kernel->next;
             object_unload(&kernel->object);
             object_unload(&kernel->tuned);
+            object_unload(&kernel->backwards);
             free(kernel->name);
             free(kernel->refusal);
             free(kernel);

@@ -6,6 +6,7 @@
 
 #include "code/source.h"
 #include "kernels/object.h"
+#include "kernels/request.h"
 
 struct kernel {
     struct kernel *next;
@@ -15,13 +16,14 @@ struct kernel {
     char *name;
     struct object object;  // without memory: it can't be run
     struct object tuned;   // the same for a kernel that is launched often; without memory: there is none
+    struct object backwards;  // the same, whose threads run from the last to the first; without memory: there is none
     uint64_t threads;      // that were launched so far
     char *refusal;         // why it can't be run; NULL: it can
     bool is_told;          // that it can't
 };
 
 // Compiles and loads what a source names. Returns whether it can be run; else the reason is written.
-bool kernel_load(struct object *object, const struct source *source, unsigned device, bool tuned,
+bool kernel_load(struct object *object, const struct source *source, unsigned device, enum object_kind kind,
                  char reason[OBJECT_REASON_BYTES]);
 
 // The source of a function of a module, or (`stub`) of one of the client's own, and by what its kernel is known. A

@@ -10,7 +10,13 @@
 
 enum { SPECIFIER_BYTES = 32 };
 
-static bool is_written;
+static bool is_written, is_muted;
+static FILE *nowhere;
+
+static FILE *output(void) {
+    if (is_muted && !nowhere) nowhere = fopen("/dev/null", "we");
+    return is_muted && nowhere ? nowhere : stdout;
+}
 
 struct arguments {
     uint64_t at;
@@ -71,22 +77,22 @@ static void print_number(struct specifier *specifier, struct arguments *argument
         *end = 0;
         touch_text(text, specifier);
         strcpy(end, "s");
-        printf(specifier->text, text);
+        fprintf(output(), specifier->text, text);
     } else if (strchr("fFeEgGaA", specifier->type)) {
         uint64_t bits = take(arguments, 8);
         double value;
         memcpy(&value, &bits, sizeof value);
         sprintf(end, "%c", specifier->type);
-        printf(specifier->text, value);
+        fprintf(output(), specifier->text, value);
     } else if (specifier->type == 'p') {
         strcpy(end, "p");
-        printf(specifier->text, (void *)take(arguments, 8));
+        fprintf(output(), specifier->text, (void *)take(arguments, 8));
     } else if (specifier->is_long) {
         sprintf(end, "ll%c", specifier->type);
-        printf(specifier->text, (long long)take(arguments, 8));
+        fprintf(output(), specifier->text, (long long)take(arguments, 8));
     } else {
         sprintf(end, "%s%c", specifier->halves > 1 ? "hh" : specifier->halves ? "h" : "", specifier->type);
-        printf(specifier->text, (int)take(arguments, 4));
+        fprintf(output(), specifier->text, (int)take(arguments, 4));
     }
 }
 
@@ -98,10 +104,10 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
     watch_hold();
     for (const char *at = format; *at;) {
         const char *next = strchrnul(at, '%');
-        fwrite(at, 1, (size_t)(next - at), stdout);
+        fwrite(at, 1, (size_t)(next - at), output());
         if (!*next) break;
         if (next[1] == '%') {
-            putchar('%');
+            putc('%', output());
             at = next + 2;
             continue;
         }
@@ -110,7 +116,7 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
         if (specifier.type)
             print_number(&specifier, &arguments);
         else
-            fwrite(next, 1, (size_t)(at - next), stdout);  // none that printf knows
+            fwrite(next, 1, (size_t)(at - next), output());  // none that printf knows
     }
     watch_release();
     return arguments.count;
@@ -118,6 +124,7 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
 
 void quiesce_kernel_assert(struct kernel_context *context, const char *message, const char *file, uint32_t line,
                            const char *function, uint32_t thread) {
+    if (is_muted) return;
     const uint32_t *block = context->block_index, *size = context->block;
     const struct specifier whole = {.length = 0};
     const char *const texts[] = {message, file, function};
@@ -127,6 +134,8 @@ void quiesce_kernel_assert(struct kernel_context *context, const char *message, 
             line, function ? function : "", block[0], block[1], block[2], thread % size[0], thread / size[0] % size[1],
             thread / size[0] / size[1], message ? message : "");
 }
+
+void print_mute(bool mute) { is_muted = mute; }
 
 void print_end(void) {
     if (is_written) fflush(stdout);

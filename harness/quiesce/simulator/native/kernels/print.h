@@ -1,6 +1,7 @@
 // What kernels write: printf and assert.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel_context;
@@ -14,4 +15,5 @@ int quiesce_kernel_print(struct kernel_context *context, const char *format, uin
 void quiesce_kernel_assert(struct kernel_context *context, const char *message, const char *file, uint32_t line,
                            const char *function, uint32_t thread);
 
+void print_mute(bool is_muted);  // what is written from now on is not to be seen
 void print_end(void);  // of a kernel: what it wrote is to be seen now

@@ -20,6 +20,8 @@ enum request_kind {
     REQUEST_TUNED_KERNEL,
     REQUEST_CHECKED_KERNEL,
     REQUEST_TUNED_CHECKED_KERNEL,
+    REQUEST_BACKWARDS_KERNEL,
+    REQUEST_BACKWARDS_CHECKED_KERNEL,
 };
 enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 
@@ -143,9 +145,13 @@ static struct answer ask(enum request_kind kind, const struct ptx *ptx, const ch
     return refuse("the compiler of kernels can't be reached");
 }
 
-struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned) {
-    if (settings.checks) return ask(tuned ? REQUEST_TUNED_CHECKED_KERNEL : REQUEST_CHECKED_KERNEL, ptx, name);
-    return ask(tuned ? REQUEST_TUNED_KERNEL : REQUEST_KERNEL, ptx, name);
+struct answer request_kernel(const struct ptx *ptx, const char *name, enum object_kind kind) {
+    static const enum request_kind KINDS[][2] = {
+        [OBJECT_USUAL] = {REQUEST_KERNEL, REQUEST_CHECKED_KERNEL},
+        [OBJECT_TUNED] = {REQUEST_TUNED_KERNEL, REQUEST_TUNED_CHECKED_KERNEL},
+        [OBJECT_BACKWARDS] = {REQUEST_BACKWARDS_KERNEL, REQUEST_BACKWARDS_CHECKED_KERNEL},
+    };
+    return ask(KINDS[kind][settings.checks], ptx, name);
 }
 
 // On a connection of its own, for the caller has not the lock.

@@ -12,8 +12,13 @@ struct answer {
     size_t bytes;
 };
 
-// The object of a kernel. `tuned`: it may take longer to compile, and has to run faster.
-struct answer request_kernel(const struct ptx *ptx, const char *name, bool tuned);
+enum object_kind {
+    OBJECT_USUAL,
+    OBJECT_TUNED,      // it may take longer to compile, and has to run faster
+    OBJECT_BACKWARDS,  // its threads run from the last to the first
+};
+
+struct answer request_kernel(const struct ptx *ptx, const char *name, enum object_kind kind);
 
 // Where the vendor's compiler of that name and headers are for this process, in lines (compilers/toolkit.c). It needs
 // no lock.

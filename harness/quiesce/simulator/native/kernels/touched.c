@@ -325,14 +325,24 @@ static void write_launch(const struct checked_launch *launch) {
     record_log_append(&records, TOUCHED_LAUNCH, &made, sizeof made);
 }
 
-void touched_end(const struct checked_launch *launch, bool by_user) {
-    if (!shadow_touched) return;
-    collect();
-    if (pieces.count || is_incomplete) write_launch(launch);
+static void start_over(bool by_user) {
     if (by_user || is_incomplete || cleared > CLEARED_MAX) give_back_bits();
     noted.count = ranges.count = pieces.count = masks.count = 0;
     memset(last, 0, sizeof last);
     is_incomplete = false;
+}
+
+void touched_end(const struct checked_launch *launch, bool by_user) {
+    if (!shadow_touched) return;
+    collect();
+    if (pieces.count || is_incomplete) write_launch(launch);
+    start_over(by_user);
+}
+
+void touched_drop(void) {
+    if (!shadow_touched) return;
+    collect();
+    start_over(false);
 }
 
 void touched_close(void) {

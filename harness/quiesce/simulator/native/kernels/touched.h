@@ -56,3 +56,4 @@ void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds);
 
 // Writes the set of the launch that ran. One that a user ended may have been left between a bit and its note.
 void touched_end(const struct checked_launch *launch, bool by_user);
+void touched_drop(void);  // what was touched since the last end is not written

@@ -85,6 +85,9 @@ enum seen {
     SEEN_KERNEL_WAITS_FOR_EVER,  // threads of a block wait for each other
     SEEN_KERNEL_NO_TEXTURE,      // address: what was passed for the handle of a texture or surface
     SEEN_KERNEL_OUTSIDE_SURFACE, // address: the byte of the row, other: the row; other_bytes: how long rows are
+    // Its results depend on the order in which its blocks and threads run. address: the first byte of them, size: how
+    // many there are.
+    SEEN_KERNEL_DEPENDS_ON_ORDER,
 };
 
 enum {

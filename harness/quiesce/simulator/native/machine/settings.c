@@ -40,6 +40,7 @@ static const struct number {
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
     {"kernels", NUMBER(kernels), 0, 1},
     {"checks", NUMBER(checks), 0, 1},
+    {"orders", NUMBER(orders), 0, 1000},
     {"stop", NUMBER(faults_stop), 0, 1},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},

@@ -34,6 +34,7 @@ struct settings {
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool kernels;              // compute: who compiles them listens in the folder
     bool checks;               // judge every access of a kernel that computes
+    unsigned orders;           // in how many each launch runs, to see whether its results depend on them; 0: in one
     bool faults_stop;          // a kernel with a wrong access ends, as on a device
     bool poison;               // fill memory when it is freed
     bool follows;              // flavour and version are those of a runtime that the process loaded or was linked with
