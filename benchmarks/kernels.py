@@ -53,13 +53,16 @@ def main() -> int:
             return 0
         checked = measured((*EXEC, "--", *program), environment)
         others = measured((sys.executable, str(HERE / "pocl_kernels.py")), environment)
-        print(f"{'1,000,000 float32':20} {'ms':>8} {'NumPy':>8} {'PoCL':>8} {'times PoCL':>11} {'checked':>9}")
+        names = ("ms", "NumPy", "PoCL", "times PoCL", "checked", "times unchecked")
+        print(f"{'1,000,000 float32':20} " + " ".join(f"{each:>8}" for each in names))
         for name, taken in times.items():
             numpy = others.get(f"numpy {name.split()[-1]}")
             pocl = others.get(AGAINST.get(name, ""))
-            ratio = f"{taken / pocl:11.2f}" if pocl else " " * 11
-            with_checks = in_words(checked.get(name))
-            print(f"{name:20} {taken:8.3f} {in_words(numpy)} {in_words(pocl)} {ratio} {with_checks:>9}".rstrip())
+            ratio = f"{taken / pocl:10.2f}" if pocl else " " * 10
+            judged = checked.get(name)
+            times_unchecked = f"{judged / taken:15.2f}" if judged else ""
+            columns = (in_words(taken), in_words(numpy), in_words(pocl), ratio, in_words(judged), times_unchecked)
+            print(f"{name:20} {' '.join(columns)}".rstrip())
         measure_requests(Path(folder))
     return 0
 
