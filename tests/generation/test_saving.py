@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.backends.reference import backend as reference
+from quiesce.cases.case import Request
 from quiesce.cases.parser import parse_text
-from quiesce.generation.saving import save
+from quiesce.findings import Finding
+from quiesce.generation.editing import leaves
+from quiesce.generation.saving import named_case, save
 
 TEXT = "title: A block comes and goes\nkind: control\nneeds: memory\n\na = allocate 1MiB\nfree a\n"
 
@@ -25,3 +29,17 @@ def test_a_save_that_is_cut_short_leaves_what_was_there(tmp_path: Path, monkeypa
     with pytest.raises(OSError, match="stops"):
         save(replace(case, title="Another title"), tmp_path)
     assert path.read_text(encoding="utf-8") == before
+
+
+def test_what_fails_only_when_everything_is_given_back_is_told() -> None:
+    case = parse_text("title: x\nkind: control\nneeds: memory\n\nblock7 = allocate 1\n", "x.case", "x")
+    finding = Finding("some_rule", "one thing", "another", request="free block7")
+    named = named_case(case, finding, reference().describe(), found_by="a test", name="x")
+    (made,) = leaves(named.body)
+    assert isinstance(made, Request)
+    slot = made.template.split()[0]
+    assert [text for _, text in named.comments] == [
+        f"then, at the end, when everything is given back: free {slot}",
+        "expected: one thing",
+        "observed: another",
+    ]

@@ -34,6 +34,11 @@ def test_historic_bugs_and_caught_faults_are_counted() -> None:
     assert conclusions([*bugs, control]) == ("3 cases (2 of historic bugs) hold on reference; 1 fault is caught",)
 
 
+def test_a_case_that_was_generated_is_of_no_historic_bug() -> None:
+    mine = case("found/a", "reference", Verdict.PASSED, upstream=("found by quiesce explore --backend mine",))
+    assert conclusions([mine]) == ("1 case holds on reference",)
+
+
 def test_a_failure_comes_instead_of_what_holds() -> None:
     failed = [case("a", "opencl", Verdict.FAILED), case("b", "opencl", Verdict.FAILED)]
     passed = [case("c", "opencl", Verdict.PASSED), case("a", "host", Verdict.PASSED)]

@@ -25,7 +25,7 @@ from quiesce.execution import described, out_of_scope, run_and_prove
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
 from quiesce.reporting.terminal import render_summary
-from quiesce.results import Result
+from quiesce.results import Result, is_of_historic_bug
 
 RunCase: TypeAlias = Callable[[Case, Backend], Result]
 
@@ -128,7 +128,7 @@ def reproduce_command(case: Case, backend: str, seed: int) -> str:
 def opening(plan: Plan) -> str:
     """Return the first lines: how many cases, on which backends, and the seed."""
     backends = [_chosen(usable, plan.cases) for usable in plan.backends.usable]
-    of_bugs = sum(bool(case.upstream) for case in plan.cases)
+    of_bugs = sum(is_of_historic_bug(case.upstream) for case in plan.cases)
     first, *rest = opening_lines(len(plan.cases), of_bugs, backends, plan.seed)
     left_out = (f"  {line}" for line in left_out_lines(plan.backends.skipped))
     return "\n".join([f"quiesce {version()}: {first}", *rest, *left_out]) + "\n\n"

@@ -6,6 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from quiesce.amounts import counted
 from quiesce.backend import Description
@@ -15,6 +16,9 @@ from quiesce.generation.campaign import CampaignResult
 from quiesce.reporting.repetition import told_once
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
+
+LACKING_SHOWN_MAX: Final = 3
+"""So many capabilities are shown of those that unsupported cases lack."""
 
 
 class Standing(enum.StrEnum):
@@ -177,12 +181,12 @@ def _counts(results: Sequence[Result], thing: str) -> str:
 
 
 def _lacking(results: Iterable[Result]) -> str:
-    """Say what the unsupported ones lack, most often first."""
+    """Say what the unsupported ones lack most often. The report has all of it, case by case."""
     lacking: Counter[str] = Counter()
     for result in results:
         if result.verdict is Verdict.UNSUPPORTED and result.reason.startswith("lacks "):
             lacking.update(result.reason.removeprefix("lacks ").split(", "))
-    shown = ", ".join(
-        f"{what} {count}" for what, count in sorted(lacking.items(), key=lambda each: (-each[1], each[0]))
-    )
-    return f" (lacks {shown})" if shown else ""
+    ordered = sorted(lacking.items(), key=lambda each: (-each[1], each[0]))
+    shown = ", ".join(f"{what} {count}" for what, count in ordered[:LACKING_SHOWN_MAX])
+    more = f" and {len(ordered) - LACKING_SHOWN_MAX} more" if len(ordered) > LACKING_SHOWN_MAX else ""
+    return f" (lacks {shown}{more})" if shown else ""

@@ -19,6 +19,7 @@ from quiesce.findings import Finding
 from quiesce.generation.editing import leaves, makings, numbered, with_short_names
 from quiesce.generation.legality import Legality, worst_legality
 from quiesce.operations import MemoryKind, Operation, Slot
+from quiesce.results import FOUND_BY
 
 FOLDER: Final = "found"
 _TITLE_CHARACTERS_MAX: Final = 70
@@ -91,7 +92,7 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
         body=numbered(body),
         title=title[:_TITLE_CHARACTERS_MAX],
         kind=CaseKind.FOUND,
-        upstream=(f"found by {found_by}",),
+        upstream=(f"{FOUND_BY}{found_by}",),
         fault="",
         finds=finding.rule,
         needs=needs_of(operations, case.device) & description.capabilities,
@@ -102,7 +103,11 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     last = max((statement.line for statement in leaves(read.body)), default=1)
     names = {old.slot: new.slot for old, new in zip(makings(case.body), makings(body), strict=True)}
     expected, observed = (_renamed(text, names) for text in (finding.expected, finding.observed))
-    return replace(read, comments=((last + 1, f"expected: {expected}"), (last + 2, f"observed: {observed}")))
+    comments = [f"expected: {expected}", f"observed: {observed}"]
+    if finding.request and finding.line is None:  # it is none of the case's own
+        request = " ".join(names.get(word, word) for word in finding.request.split())
+        comments.insert(0, f"then, at the end, when everything is given back: {request}")
+    return replace(read, comments=tuple((last + place, text) for place, text in enumerate(comments, 1)))
 
 
 def _renamed(text: str, names: Mapping[Slot, Slot]) -> str:

@@ -10,7 +10,7 @@ from quiesce.amounts import counted
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.leak_checks import checks_in_short
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result, Verdict
+from quiesce.results import Result, Verdict, is_of_historic_bug
 
 CASE_SUFFIX: Final = ".case"
 
@@ -80,7 +80,7 @@ def _holding(passed: Sequence[Result]) -> str:
     if not passed:
         return ""
     count = _distinct(passed)
-    bugs = _distinct(each for each in passed if each.upstream)
+    bugs = _distinct(each for each in passed if is_of_historic_bug(each.upstream))
     of_bugs = "" if not bugs else " of historic bugs" if bugs == count else f" ({bugs} of historic bugs)"
     runs = f" in {counted(len(passed), 'run')}" if len(passed) != count else ""
     return f"{counted(count, 'case')}{of_bugs} {'holds' if count == 1 else 'hold'} on {_where(passed)}{runs}"
