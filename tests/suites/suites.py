@@ -53,7 +53,7 @@ class Fault:
 
     def explains(self, found: Found) -> bool:
         """Say whether a finding is about the fault."""
-        return found.rule == self.rule and bool(re.search(_pattern(self.kernel), found.text))
+        return found.rule == self.rule and bool(re.search(_pattern(self.kernel), found.text, re.DOTALL))
 
 
 def _pattern(text: str) -> str:

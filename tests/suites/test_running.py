@@ -97,5 +97,7 @@ def test_a_shard_is_written_as_a_number_and_a_count() -> None:
 def test_a_fault_explains_findings_of_its_kernel_and_rule() -> None:
     fault = Fault("It reads too far.", "kernels_stay_inside_blocks", "kernel '*Sort*' reads")
     assert fault.explains(Found("kernels_stay_inside_blocks", "kernel 'DeviceSortKernel' reads 4 bytes"))
+    in_a_test = Fault("It reads too far.", "kernels_stay_inside_blocks", "reads*in test_sort")
+    assert in_a_test.explains(Found("kernels_stay_inside_blocks", "kernel 'k' reads 4 bytes\n launched in test_sort"))
     assert not fault.explains(Found("kernels_stay_inside_blocks", "kernel 'DeviceSortKernel' writes 4 bytes"))
     assert not fault.explains(Found("kernels_use_live_memory", "kernel 'DeviceSortKernel' reads 4 bytes"))
