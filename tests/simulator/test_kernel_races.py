@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
-from tests.simulator.kernel_programs import TO_DEVICE, TO_HOST
+from tests.simulator.kernel_programs import ADD, TO_DEVICE, TO_HOST
 
 from quiesce.program_rules import ORDERED
 from quiesce.simulator import touched_log as reader
 from quiesce.simulator.build import SOURCES, find_compiler
 from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.traces.at_exit import AtExit
+from quiesce.traces.judgement import judge
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -263,6 +265,22 @@ def test_launches_of_graphs(streams: Streams) -> None:
     assert streams.given.rules() == [ORDERED]
 
 
+def test_nothing_is_said_after_a_wait_for_a_value(streams: Streams) -> None:
+    driver, at_least = streams.given.driver, 0
+    ready = streams.given.client.make("MallocHost", 4)
+    ctypes.c_uint32.from_address(ready).value = 0
+    streams.work(STORE, streams.first)
+    wait = (ctypes.c_void_p(streams.second), ctypes.c_uint64(ready), ctypes.c_uint32(1), at_least)
+    assert driver.cuStreamWaitValue32_v2(*wait) == 0
+    write = (ctypes.c_void_p(streams.first), ctypes.c_uint64(ready), ctypes.c_uint32(1), 0)
+    assert driver.cuStreamWriteValue32_v2(*write) == 0
+    streams.work(LOAD, streams.second)
+    streams.ok("DeviceSynchronize")
+    judgement = judge(streams.given.client.machine.ledger, AtExit.NONE, touched=streams.given.client.machine.touched)
+    assert judgement.findings == ()
+    assert any("races were not judged from call" in note for note in judgement.notes)
+
+
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 EVERY_OTHER = OWN.format(stride=8) + "st.global.u32 [%rd1], %r1;"
@@ -298,6 +316,26 @@ def test_a_race_in_many_blocks_of_threads(checked: MakeDevice) -> None:
     given.work(place + LOAD, words, stream=second, block=256, grid=count // 128)
     (finding,) = given.findings()
     assert f"both use {4 * count:,} bytes (256 KiB)" in finding.observed
+
+
+def test_a_kernel_that_is_launched_often(checked: MakeDevice) -> None:
+    """It is compiled a second time, as loops over blocks of threads whose accesses are judged as ranges."""
+    given = checked()
+    count, launches = 1 << 15, 130
+    words = given.words(*[0] * (2 * count))
+    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
+    given.client.ok("DeviceSynchronize")
+    add = given.kernel(ADD, "add")
+    for _ in range(launches):
+        given.ok(add, count // 256, 256, words, 1, count - 7, stream=first)
+    given.client.ok("DeviceSynchronize")
+    given.ok(add, count // 256, 256, words, 1, count - 7, stream=first)
+    given.ok(add, count // 256, 256, words + 4 * (count - 7), 1, count, stream=second)
+    assert given.rules() == []
+    given.ok(add, count // 256, 256, words + 4 * (count - 8), 1, count, stream=second)
+    (finding,) = given.findings()
+    assert f"both use 4 bytes at {words + 4 * (count - 8):#x}" in finding.observed
+    assert given.read(words, 1) == [launches + 1]
 
 
 # -- kernels that wait for each other ----------------------------------------------------------------------------------

@@ -83,11 +83,15 @@ class RunningJudgement:
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
         self._broken: dict[int, str] = {}
+        self._valued = ""
 
     def see(self, record: Record) -> Iterator[Finding]:
         """Enter one record and yield the rules that it breaks."""
         if record.seen is Seen.NOT_SIMULATED:
             self._missing[record.function] += 1
+        elif record.seen is Seen.STREAM_WAITED_VALUE:
+            self._valued = self._valued or f"call {record.number:,} on: {record.function}"
+            self.stop_judging_races()
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         if record.seen in OF_KERNELS:
@@ -131,7 +135,7 @@ class RunningJudgement:
         return held_lines(things, self.origins)
 
     def stop_judging_races(self) -> None:
-        """Note that records are missing from now on."""
+        """Note that from now on records are missing, or order is made in ways that they do not tell."""
         self._races = None
 
     def left(self, things: Iterable[LiveThing], *, moment: str, looked: bool) -> Iterator[Finding]:
@@ -155,7 +159,10 @@ class RunningJudgement:
         broken = [
             f"{text}: memory and handles that were on it are not judged" for _, text in sorted(self._broken.items())
         ]
-        return [*missing, *broken, *filter(None, [self.origins.note()])]
+        valued = (
+            f"races were not judged from {self._valued} orders streams by a value in memory" if self._valued else ""
+        )
+        return [*missing, *broken, *filter(None, [valued, self.origins.note()])]
 
 
 def judge(

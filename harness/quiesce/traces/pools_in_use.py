@@ -41,7 +41,7 @@ class _Pool:
         )
 
     def __str__(self) -> str:
-        return f"{self.keeps}, so a use after free or a race in it is not seen; {self.switch} and run again"
+        return f"{self.keeps}, so a use after free in it is not seen; {self.switch} and run again"
 
 
 _POOLS: Final = (

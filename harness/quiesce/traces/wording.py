@@ -104,6 +104,8 @@ def _of_order(record: Record) -> str:
             return f"event {record.object} is recorded on {stream_in_words(record)}{captured}"
         case Seen.STREAM_WAITED:
             return f"{stream_in_words(record)} waits for event {record.object}{captured}"
+        case Seen.STREAM_WAITED_VALUE:
+            return f"{stream_in_words(record)} waits for a value at {record.address:#x}"
         case Seen.EVENT_WAITED:
             return f"the host waits for event {record.object}"
         case Seen.EVENT_COMPLETE:

@@ -11,7 +11,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 9, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+enum { LEDGER_LAYOUT = 10, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
 
 enum thing {
     THING_NONE,
@@ -70,6 +70,7 @@ enum seen {
     SEEN_MARK,            // function: the mark's name; live then: address blocks, size bytes, other handles
     SEEN_DEAD_HANDLE,     // thing, address: the handle; it was destroyed
     SEEN_CONTEXT_BROKEN,  // device; other: the error that makes it unusable
+    SEEN_STREAM_WAITED_VALUE,  // stream waits until memory at address has a value, whoever writes it
     // An access of a kernel is wrong. function, stack, stream: of the launch; address, size; other, other_bytes: the
     // block that it misses; object: a line of the log of accesses (kernels/access_log.h); flags: FLAG_WRITES.
     SEEN_KERNEL_OUT_OF_BOUNDS,

@@ -115,6 +115,10 @@ void transfer_observe(const struct stream *stream, const struct work *work, bool
             if (work->launch.call) ledger->computed++;
             if (work->launch.call && settings.checks) ledger->checked++;
             break;
+        case WORK_VALUE:
+            seen.seen = SEEN_STREAM_WAITED_VALUE;
+            seen.address = work->value.address;
+            break;
         default: return;
     }
     ledger_see(seen);

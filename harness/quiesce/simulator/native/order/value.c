@@ -14,7 +14,9 @@ enum status value_await(struct stream *stream, uint64_t address, uint64_t value,
     enum status status = memory_check(address, value_bytes);
     if (status) return status;
     struct value_wait wait = {address, value & mask, mask, value_bytes, (enum comparison)flags};
-    return stream_enqueue(stream, &(struct work){.kind = WORK_VALUE, .value = wait});
+    struct work work = {.kind = WORK_VALUE, .value = wait};
+    if (!stream->capture) transfer_observe(stream, &work, false);
+    return stream_enqueue(stream, &work);
 }
 
 enum status value_write(struct stream *stream, uint64_t address, uint64_t value, unsigned value_bytes, unsigned flags) {
