@@ -1,7 +1,7 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first: three rounds, or five where other threads ran, or six where something moved, each followed by
-settling and a reading. What stays the same is acquitted, and most code does from the second round on. Then endurance:
+Screening comes first: three rounds, with a reading after the first and the third, or five where other threads ran, or
+six where something moved. What stays the same is acquitted, as most code does from the second round on. Then endurance:
 the rest is run until it comes to rest, or has grown for as long as the plan says. Nothing is traced so far, so a
 round costs little and equal states give equal readings. Traces come last, and only where Python's memory has grown to
 the end: they say whose memory it is, and which line asked for it.
@@ -21,13 +21,14 @@ from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import LongerLists
-from quiesce.leaks.memory import AT_HAND_COUNT, BLOCKS, HEAP
+from quiesce.leaks.memory import AT_HAND_COUNT, BLOCKS, HEAP, HeapMeter
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, IN_LEDGER, PYTHON, THREADS, Meter, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.rounds import Rounds, Stopped
+from quiesce.leaks.series import Series
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
@@ -78,7 +79,7 @@ MEMORY: Final = (PYTHON, C_HEAP)
 
 
 class LeakCheck:
-    """One check: ``run_round`` runs the code once. ``clock`` returns seconds."""
+    """One check: ``run_round`` runs the code once. ``clock`` returns seconds. ``rooms`` goes from check to check."""
 
     def __init__(
         self,
@@ -87,12 +88,13 @@ class LeakCheck:
         plan: Plan,
         owners: Owners,
         clock: Callable[[], float] = time.monotonic,
+        rooms: dict[Quantity, Series] | None = None,
     ) -> None:
         self._plan = plan
         self._owners = owners
         self._clock = clock
         self._old = OldObjects()
-        self._readings = Readings([*meters, ListMeter(self._old.lists)], plan, self._old.collect)
+        self._readings = Readings([*meters, ListMeter(self._old.lists)], plan, self._old.collect, rooms)
         self._tracing = Tracing(owners)
         self._other_threads = OtherThreads()
         self._is_disturbed = False
@@ -111,6 +113,9 @@ class LeakCheck:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
         reason, unstable = "", False
+        for meter in self._readings.meters:
+            if isinstance(meter, HeapMeter):
+                meter.begin()
         try:
             suspects = self._screen()
             if suspects:
@@ -153,16 +158,20 @@ class LeakCheck:
         """Return the families that do not stay the same."""
         self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
         self._old.freeze()
-        self._readings.start_over()
+        self._readings.begin()
         self._other_threads.remember()
-        for number in range(SCREENING_ROUNDS):
-            if number > 0:
+        self._readings.take()
+        for _ in range(REST_WINDOW):
+            self._rounds.repeat()
+        self._readings.take(REST_WINDOW)
+        window = REST_WINDOW
+        if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
+            window = SCREENING_WINDOW
+            while self._rounds.count <= SCREENING_WINDOW or (
+                self._rounds.count < SCREENING_ROUNDS and self._readings.moving(SCREENING_WINDOW)
+            ):
                 self._rounds.repeat()
-            self._readings.take()
-            window = REST_WINDOW if number == REST_WINDOW else SCREENING_WINDOW
-            is_at_rest = number >= REST_WINDOW and not self._readings.moving(window)
-            if is_at_rest and not (number == REST_WINDOW and self._other_threads.have_run()):
-                break
+                self._readings.take()
         # A leak in another thread lives on what malloc keeps at hand for that thread, until it is used up.
         if not self._readings.absent_family(C_HEAP):
             self._at_hand = min(AT_HAND_COUNT * self._other_threads.ran(), self._plan.rounds - 1)

@@ -51,7 +51,7 @@ class Lists:
 
     def remember(self) -> None:
         """Find what exists now and hold on to it; it may then be hidden from the garbage collector."""
-        self._old = _Held(_listed())
+        self._old = _Held(_listed(gc.get_objects()))
         self._lengths = tuple(map(len, self._old))
         self._is_hidden = True
 
@@ -72,7 +72,7 @@ class Lists:
 
     def held_bytes(self) -> int:
         """Return what the references take: of what is remembered, and of what the garbage collector finds besides."""
-        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), _listed())))
+        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), _listed(gc.get_objects()))))
 
     def grown(self) -> tuple[Listed, ...]:
         """Return what of that which is remembered holds more now."""
@@ -114,7 +114,6 @@ class ListMeter:
         return ""
 
 
-def _listed() -> Iterator[Listed]:
-    objects = gc.get_objects()
+def _listed(objects: Sequence[Any]) -> Iterator[Listed]:
     found = compress(objects, map(_KINDS.__contains__, map(type, objects)))
     return (each for each in found if type(each) is list or each.maxlen is None)

@@ -139,6 +139,11 @@ class HeapMeter:
             for index in range(count + 1):
                 self._library.free(taken[index])
 
+    def begin(self) -> None:
+        """Watch the environment from before the first round on: what a test puts there is new in its first round."""
+        if not self._absent:
+            self._environment.watch()
+
     def observe(self) -> None:
         """Do nothing."""
 

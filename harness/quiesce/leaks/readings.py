@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import FREE_MEMORY, Meter, Quantity, Unreadable
+from quiesce.leaks.quantities import FAMILIES, FREE_MEMORY, Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import collect_garbage
 
@@ -16,13 +16,25 @@ COARSE_GROWTH_BYTES: Final = 8 << 20
 
 
 class Readings:
-    """Settles and reads meters. One that cannot be read is left out from then on. ``collect`` collects garbage."""
+    """Settles and reads meters. One that cannot be read is left out from then on. ``collect`` collects garbage.
 
-    def __init__(self, meters: Iterable[Meter], plan: Plan, collect: Callable[[], None] = collect_garbage) -> None:
+    ``rooms`` is the room for the readings, which one check leaves to the next.
+    """
+
+    def __init__(
+        self,
+        meters: Iterable[Meter],
+        plan: Plan,
+        collect: Callable[[], None] = collect_garbage,
+        rooms: dict[Quantity, Series] | None = None,
+    ) -> None:
         self.meters = [meter for meter in meters if plan.reads(meter.family)]
         self._plan = plan
         self._collect = collect
-        self._series: dict[Quantity, Series] = {}
+        self._rooms = {} if rooms is None else rooms
+        self._series = dict(self._rooms)
+        for series in self._series.values():
+            series.forget()
         self._broken: dict[str, str] = {}
         self._watched: frozenset[str] | None = None
 
@@ -43,6 +55,11 @@ class Readings:
         for series in self._series.values():
             series.forget()
 
+    def begin(self) -> None:
+        """Begin a check. The first one reads once, so that there is room for every quantity."""
+        if not self._series:
+            self.start_over()
+
     def watch(self, families: frozenset[str]) -> None:
         """From now on read these families only, and remember what there is now."""
         self._watched = families
@@ -55,12 +72,13 @@ class Readings:
         for meter in self.meters:
             meter.rest()
 
-    def take(self) -> None:
-        """Settle and read."""
+    def take(self, rounds: int = 1) -> None:
+        """Settle and read. The reading stands for so many rounds."""
         self._collect()
         for meter in self._watched_meters():
             for quantity, value in self._read(meter).items():
-                self._add(quantity, value)
+                for _ in range(rounds):
+                    self._add(quantity, value)
 
     def now(self) -> Mapping[Quantity, int]:
         """Settle and read, and remember nothing of it."""
@@ -88,6 +106,8 @@ class Readings:
     def _add(self, quantity: Quantity, value: int) -> None:
         if quantity not in self._series:
             self._series[quantity] = Series()
+            if quantity.family in FAMILIES:
+                self._rooms[quantity] = self._series[quantity]
         self._series[quantity].add(value)
 
     def values(self, quantity: Quantity) -> Sequence[int]:
@@ -99,7 +119,9 @@ class Readings:
         return [
             quantity
             for quantity, series in self._series.items()
-            if quantity.family not in self._broken and not at_rest(series.values, window, self.allowed(quantity))
+            if quantity.family not in self._broken
+            and series.values
+            and not at_rest(series.values, window, self.allowed(quantity))
         ]
 
     def allowed(self, quantity: Quantity) -> int:

@@ -29,7 +29,8 @@ from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import CONTEXTS, Meter
+from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
+from quiesce.leaks.series import Series
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.first_run import FirstRun
@@ -71,6 +72,7 @@ class LeakChecks:
     def __init__(self, config: pytest.Config) -> None:
         owners = Owners(runner_places(config))
         self._owners = owners
+        self._rooms: dict[Quantity, Series] = {}
         self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
         machine, cupy = own_machine(), CupyMeter()
         self._meters: tuple[Meter, ...] = (
@@ -121,7 +123,7 @@ class LeakChecks:
         self._first = rounds.first
         self._in_round = True
         try:
-            judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners).judge()
+            judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners, rooms=self._rooms).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()
         except pytest.exit.Exception:

@@ -86,8 +86,8 @@ class TestRounds:
     def _fresh(self) -> Iterator[None]:
         """Begin and end a round as if the test had never run."""
         item: Any = self._item
-        if hasattr(item, "_request") and not item._request:
-            item._initrequest()
+        if hasattr(item, "_request"):
+            item._initrequest()  # the one from before may be left out of collections, and would stay once it is used
         try:
             yield
         finally:
