@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from quiesce.leaks.growth import (
     at_rest,
     doubles,
     fell,
     growth_per_round,
     is_leak,
+    is_steady,
     keeps_pace,
     lows_rise,
     measured_from,
@@ -105,3 +108,17 @@ def test_what_fills_by_chance_slows_and_a_leak_keeps_its_pace() -> None:
     assert keeps_pace(LEAK)
     assert keeps_pace([number // 2 for number in range(256)])
     assert keeps_pace([20_000 * (number > 10) + 100 * number + 700 * (number % 3) for number in range(256)])
+
+
+@pytest.mark.parametrize(
+    ("values", "window", "rests"),
+    [([0, 8] * 4, 7, True), ([0, 3, 5] * 4, 11, True), ([0, 8, 0, 8, 0, 9], 5, False), ([0, 1, 2, 3, 4, 5], 5, False)],
+)
+def test_what_repeats_exactly_three_times_is_at_rest(values: list[int], window: int, rests: bool) -> None:
+    assert at_rest(values, window, 0) == rests
+
+
+def test_growth_by_the_same_in_each_round_is_steady() -> None:
+    assert is_steady([1, 4, 7])
+    assert not is_steady([1, 4, 8])
+    assert not is_steady([4, 4, 4])

@@ -22,7 +22,9 @@ for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
 PLUGIN: Final = "quiesce.pytest_plugin.plugin"
 WITHOUT_HYPOTHESIS: Final = ("-p", "no:hypothesispytest")
 """Its summary imports all of Hypothesis in each run, two seconds of rewriting, for projects that do not use it."""
-WITHOUT_NEIGHBOURS: Final = tuple(f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures"))
+WITHOUT_NEIGHBOURS: Final = tuple(
+    f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures", "timeout")
+)
 """Plugins that only the leak suites are run beside."""
 GOOD: Final = """\
 title: A block comes and goes

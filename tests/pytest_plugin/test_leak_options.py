@@ -33,6 +33,7 @@ TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
         ("--quiesce-leak-gauges=heap", "*--quiesce-leak-gauges: there is no gauge 'heap'; write some of contexts, *"),
         ("--quiesce-leak-gauges=", "*--quiesce-leak-gauges: gauges is '', so nothing would be looked at; *"),
         ("--override-ini=quiesce_leak_rounds=many", "*ini key quiesce_leak_rounds: rounds is 'many'; write a whole *"),
+        ("--quiesce-leak-seconds=0", "*--quiesce-leak-seconds: seconds is '0'; write a number above 0, such as 10"),
         ("--override-ini=quiesce_leak=some", "*ini key quiesce_leak: 'some' is not a choice; write marked or all"),
         ("--override-ini=quiesce_leak_gauges=x", "*ini key quiesce_leak_gauges: there is no gauge 'x'; *"),
     ],
@@ -48,7 +49,7 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
         ("@pytest.mark.leak(5)", "*test_it.py::test_it: the marker 'leak' takes keywords only, not (5); write *"),
         (
             "@pytest.mark.leak(round=5)",
-            "*the marker 'leak': there is no 'round'; write rounds=, limit_bytes= or gauges=",
+            "*the marker 'leak': there is no 'round'; write rounds=, seconds=, *",
         ),
         (
             "@pytest.mark.leak(rounds=0)",

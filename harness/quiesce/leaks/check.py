@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from quiesce.leaks.budget import ALL, ENDURANCE, TRACES, Budget
 from quiesce.leaks.causes import Causes
-from quiesce.leaks.growth import keeps_pace, rises_often
+from quiesce.leaks.growth import is_steady, keeps_pace, rises_often
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
@@ -49,8 +50,7 @@ grow in steps of an eighth of their size and texts that are written piece by pie
 grows by the same each round is at rest for as long."""
 
 LONGER: Final = 4
-LONGER_SECONDS: Final = 20.0
-"""Memory that seems to leak is watched four times as long again, for so many seconds at most."""
+"""Memory that seems to leak is watched four times as long again, if there is time."""
 
 FILLING_ROUNDS_MAX: Final = 1_200
 """How many rounds a ring may take to fill; beyond that there is no verdict."""
@@ -59,13 +59,14 @@ LARGE_BYTES: Final = 64 << 20
 LARGE_ROUNDS: Final = 8
 """Growth of so many bytes is watched for so many rounds only: the machine may not have as much again."""
 
-SLOW_SECONDS: Final = 30.0
 SLOW_ROUNDS: Final = 24
-"""Code that has been watched for so long is not run more often than that."""
+"""What has grown for so many rounds seems to leak, if there is no time for more."""
 
 TRACED_ROUNDS: Final = 24
-TRACED_SECONDS: Final = 60.0
-"""Code that many allocations make slow under traces is traced for so long only, and for eight rounds at least."""
+TRACED_LEAST: Final = 4
+"""Rounds under traces, which are fewer where the time is used up."""
+STEADY_ROUNDS: Final = 8
+"""What grows by the same amount in so many rounds has shown its pace: more of them say nothing new."""
 
 ENDING_SECONDS: Final = 0.05
 ENDING_STEPS: Final = 10
@@ -92,7 +93,7 @@ class LeakCheck:
     ) -> None:
         self._plan = plan
         self._owners = owners
-        self._clock = clock
+        self._budget = Budget(plan.seconds, clock)
         self._old = OldObjects()
         self._readings = Readings([*meters, ListMeter(self._old.lists)], plan, self._old.collect, rooms)
         self._tracing = Tracing(owners)
@@ -105,7 +106,6 @@ class LeakCheck:
         self._untraced = 0
         self._filling = 0
         self._at_hand = 0
-        self._started = 0.0
         self._is_large = False
         self._located = NOWHERE
 
@@ -113,6 +113,7 @@ class LeakCheck:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
         reason, unstable = "", False
+        self._budget.begin()
         for meter in self._readings.meters:
             if isinstance(meter, HeapMeter):
                 meter.begin()
@@ -192,11 +193,11 @@ class LeakCheck:
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
         """Return what leaks."""
         caches = self._watch(suspects)
-        self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
+        self._endure(caches, self._plan.rounds, ENDURANCE)
         longer = self._old.lists.grown()
         if self._moving() and self._old.are_replaced(self._watched, self._rounds.repeat):
             caches = self._watch(suspects)
-            self._endure(caches, ENDURANCE_WINDOW, self._plan.rounds)
+            self._endure(caches, self._plan.rounds, ENDURANCE)
         moving = self._moving()
         growing = [each for each in moving if self._seems_to_leak(each)]
         gone = set(growing).difference(self._still_there(growing, caches))  # before traces leave garbage of their own
@@ -256,25 +257,27 @@ class LeakCheck:
         self._readings.start_over()
         return caches
 
-    def _endure(self, caches: BoundedCaches, least: int, most: int, seconds_max: float = math.inf) -> None:
-        """Run ``least`` rounds, and more until the suspects are at rest or have grown for long enough."""
-        self._started = self._clock()
+    def _endure(self, caches: BoundedCaches, most: int, share: float) -> None:
+        """Run rounds until the suspects are at rest, or have grown for long enough or for this share of the time."""
         self._watched = self._filling = 0
-        while self._watched < least or not self._is_decided(caches, most, seconds_max):
+        while self._watched < ENDURANCE_WINDOW or not self._is_decided(caches, most, share):
             caches.empty_the_librarys()
             self._rounds.repeat()
             self._readings.take()
             self._watched += 1
         self._endured = self._rounds.count
 
-    def _is_decided(self, caches: BoundedCaches, most: int, seconds_max: float) -> bool:
+    def _is_decided(self, caches: BoundedCaches, most: int, share: float) -> bool:
         """Whether no more rounds are needed. Raises :class:`Stopped` where more would be needed than there can be."""
         if not self._moving():
             return True
-        seconds = self._clock() - self._started
         self._is_large = self._watched >= LARGE_ROUNDS and self._readings.most_bytes() >= LARGE_BYTES
-        is_slow = self._watched >= SLOW_ROUNDS and seconds > SLOW_SECONDS
-        if not (self._is_large or is_slow or self._watched >= most or seconds > seconds_max):
+        least = min(most, SLOW_ROUNDS if share == ENDURANCE else LARGE_ROUNDS)
+        is_slow = self._watched >= least and self._budget.is_used_up(share)
+        if share == ENDURANCE and self._budget.is_used_up() and self._watched < least:
+            grows = f"something still grows after {self._rounds.count} rounds"
+            raise Stopped(f"{grows}, and its {self._budget.seconds:g} s are over; raise --quiesce-leak-seconds")
+        if not (self._is_large or is_slow or self._watched >= most or self._is_steady(share)):
             return False
         if not caches.rings_have_filled():
             return True
@@ -284,6 +287,17 @@ class LeakCheck:
         self._watched = 0
         self._readings.start_over()
         return False
+
+    def _is_steady(self, share: float) -> bool:
+        """Whether only memory moves, and by the same in each round: the confirmation sees whether a bound ends it."""
+        return (
+            share == ENDURANCE
+            and self._watched >= STEADY_ROUNDS
+            and all(
+                each.family in MEMORY and is_steady(self._readings.values(each)[-STEADY_ROUNDS:])
+                for each in self._moving()
+            )
+        )
 
     def _moving(self) -> list[Quantity]:
         window = max(
@@ -314,7 +328,7 @@ class LeakCheck:
         self, caches: BoundedCaches, left: Sequence[Quantity], sites: Sequence[Site]
     ) -> tuple[list[Quantity], Sequence[Site]]:
         """Return what goes on. In traces, which begin with nothing, what only replaces older things seems to grow."""
-        self._endure(caches, self._plan.rounds, self._plan.rounds * LONGER, LONGER_SECONDS)
+        self._endure(caches, self._plan.rounds * LONGER, ALL)
         moving = self._moving()  # what has come to rest by now does not leak, however long it grew
         is_borne_out = any(
             per_round > 0 and quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
@@ -335,11 +349,12 @@ class LeakCheck:
         """Run rounds under traces; return False where the tested code ends them."""
         self._tracing.start()
         self._untraced = self._rounds.count
-        started = self._clock()
         for number in range(LARGE_ROUNDS if self._is_large else max(TRACED_ROUNDS, self._plan.rounds)):
             if number >= TRACED_ROUNDS and self._tracing.leaking_sites():
                 break  # a buffer that grows in place takes more memory at every eighth of its size only
-            if number >= LARGE_ROUNDS and self._clock() - started > TRACED_SECONDS:
+            if self._budget.is_used_up() and number >= TRACED_LEAST:
+                break
+            if number >= LARGE_ROUNDS and self._budget.is_used_up(TRACES):
                 break
             caches.empty_the_librarys()
             self._rounds.repeat()

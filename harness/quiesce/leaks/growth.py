@@ -24,7 +24,21 @@ def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
     if len(values) <= window:
         return False
     last = values[-1 - window :]
-    return max(last) - min(last) <= allowed * window
+    return max(last) - min(last) <= allowed * window or repeats(last)
+
+
+def repeats(values: Sequence[int]) -> bool:
+    """Whether readings are the same three times over: what comes and goes by turns is at rest."""
+    return any(
+        all(before == after for before, after in zip(values, values[period:]))  # noqa: B905 - the rest has no partner
+        for period in range(2, len(values) // 3 + 1)
+    )
+
+
+def is_steady(values: Sequence[int]) -> bool:
+    """Whether each reading is above the one before by the same amount."""
+    steps = {after - before for before, after in pairwise(values)}
+    return len(steps) == 1 and min(steps) > 0
 
 
 def measured_from(values: Sequence[int]) -> int:

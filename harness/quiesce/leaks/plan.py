@@ -13,6 +13,8 @@ from quiesce.leaks.quantities import C_HEAP, FAMILIES, PYTHON
 ROUNDS_MIN: Final = 3
 ROUNDS_MAX: Final = 100_000
 DEFAULT_ROUNDS: Final = 64
+DEFAULT_SECONDS: Final = 10.0
+SECONDS_MAX: Final = 86_400.0
 
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
@@ -22,12 +24,14 @@ class Plan:
     """How a check is done.
 
     ``rounds`` is how long growth must last to be a leak; ``limit_bytes`` the growth per round that is allowed to each
-    quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all).
+    quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all). ``seconds`` is the time
+    after which the check of a test is brought to its end.
     """
 
     rounds: int = DEFAULT_ROUNDS
     limit_bytes: int = 0
     gauges: tuple[str, ...] | None = None
+    seconds: float = DEFAULT_SECONDS
 
     def looks_at(self, family: str) -> bool:
         """Whether a family of gauges is looked at; what a test counts itself always is."""
@@ -50,8 +54,10 @@ def adjusted(plan: Plan, values: Mapping[str, object], source: str) -> Plan:
             plan = replace(plan, limit_bytes=_number(value, key, source, 0, 1 << 50))
         elif key == "gauges":
             plan = replace(plan, gauges=_families(value, source))
+        elif key == "seconds":
+            plan = replace(plan, seconds=_seconds(value, source))
         else:
-            raise ConfigurationError(f"{source}: there is no '{key}'; write rounds=, limit_bytes= or gauges=")
+            raise ConfigurationError(f"{source}: there is no '{key}'; write rounds=, seconds=, limit_bytes= or gauges=")
     return plan
 
 
@@ -61,6 +67,16 @@ def _number(value: object, key: str, source: str, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigurationError(f"{source}: {key} is {value!r}; write a whole number from {least} to {most}")
     return value
+
+
+def _seconds(value: object, source: str) -> float:
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= SECONDS_MAX:
+        raise ConfigurationError(f"{source}: seconds is {value!r}; write a number above 0, such as {DEFAULT_SECONDS:g}")
+    return seconds
 
 
 def _families(value: object, source: str) -> tuple[str, ...]:

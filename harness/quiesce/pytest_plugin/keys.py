@@ -54,7 +54,7 @@ RESULT_ATTRIBUTE: Final = "quiesce_result"
 """The attribute of a report that carries the result as JSON; pytest-xdist sends a report's own attributes along."""
 
 LEAK_SECONDS_ATTRIBUTE: Final = "quiesce_leak_seconds"
-"""The attribute of a report that says how long the leak check of its test took."""
+"""The attribute of a report that says how many seconds the leak check of its test took, and how many it has."""
 
 DEVICE_ATTRIBUTE: Final = "quiesce_device_result"
 """The attribute of a report that carries the result of the fixture ``simulated_device`` as JSON."""

@@ -188,7 +188,7 @@ class LeakChecks:
         result = leak_result(item, test.plan, judgement, verdict, reason, self._faults)
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
-        setattr(report, LEAK_SECONDS_ATTRIBUTE, self._seconds)
+        setattr(report, LEAK_SECONDS_ATTRIBUTE, (self._seconds, test.plan.seconds))
         if self._accused:
             _say_in_short(report, leak_in_short(result.findings))
         if (judgement.growths or self._faults) and not self._accused:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _KEYS: Final = {
     "rounds": ("N", "how many rounds growth must last to be a leak; 0 switches the checks off (default: 64)", "64"),
     "limit_bytes": ("N", "how many bytes each gauge may grow per round (default: 0)", "0"),
+    "seconds": ("N", "how long the check of a test may take (default: 10)", "10"),
     "gauges": ("NAMES", "the gauges to look at, separated by commas (default: all)", "python,descriptors"),
 }
 """The keys of a plan: what stands for its value, its help, and an example."""

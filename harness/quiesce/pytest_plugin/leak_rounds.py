@@ -18,6 +18,7 @@ from quiesce.pytest_plugin.neighbours import (
     failed_subtests,
     forget_finished_fixtures,
     kept_for_the_report,
+    repeatable,
     unreported,
 )
 
@@ -50,7 +51,7 @@ class TestRounds:
             if outcome is Outcome.FAILED and not self._repeats_failures:
                 return Outcome.OVER
         else:
-            with unreported(self._item, briefly=bool(self.failure)), self._fresh():
+            with unreported(self._item, briefly=bool(self.failure)), repeatable(self._item), self._fresh():
                 outcome = self._outcome(self._phases())
         return Outcome.OVER if session.shouldstop or session.shouldfail else outcome
 

@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+SLOWER: Final = 10
+"""How much longer than a test a round may take."""
+
 SETTINGS: Final = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps the settings of a test, and its plugin for pytest changes them."""
 
@@ -128,6 +131,43 @@ def forget_finished_fixtures(request: Any) -> None:
 def _has_finished(finalizer: object) -> bool:
     fixture = getattr(getattr(finalizer, "func", None), "__self__", None)
     return isinstance(fixture, pytest.FixtureDef) and fixture.cached_result is None
+
+
+@contextlib.contextmanager
+def repeatable(item: pytest.Item) -> Iterator[None]:
+    """Have pytest-timeout and Hypothesis take one more round for what it is.
+
+    A round may take ten times as long as a test, for traces slow it down. Hypothesis draws the same examples in each,
+    and neither reads nor writes its database.
+    """
+    _restart_timeout(item)
+    test = getattr(item, "obj", None) if "hypothesis" in sys.modules else None
+    test = getattr(test, "__func__", test)
+    settings = getattr(test, SETTINGS, None)
+    if settings is None or not getattr(test, "is_hypothesis_test", False):
+        yield
+        return
+    hypothesis = sys.modules["hypothesis"]
+    setattr(test, SETTINGS, hypothesis.settings(parent=settings, derandomize=True, database=None, deadline=None))
+    try:
+        yield
+    finally:
+        setattr(test, SETTINGS, settings)
+
+
+def _restart_timeout(item: pytest.Item) -> None:
+    """Let the time of pytest-timeout begin anew, and be longer; a timer that is a thread is left out of rounds."""
+    plugin: Any = sys.modules.get("pytest_timeout")
+    if plugin is None or not item.config.pluginmanager.has_plugin("timeout"):
+        return
+    settings = plugin._get_item_settings(item)
+    if not settings.timeout or settings.func_only:
+        return
+    hook = item.config.hook
+    hook.pytest_timeout_cancel_timer(item=item)
+    if settings.method == "signal":
+        longer = settings._replace(timeout=settings.timeout * SLOWER)
+        hook.pytest_timeout_set_timer(item=item, settings=longer)
 
 
 def allow_repetition(item: pytest.Item) -> None:

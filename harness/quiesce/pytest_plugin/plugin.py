@@ -51,7 +51,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the settings before anything runs; register the marker, the fixtures and the record of the run."""
     config.addinivalue_line(
-        "markers", f"{LEAK_MARKER}(rounds, limit_bytes, gauges, skip): fail if repeating the test leaks"
+        "markers", f"{LEAK_MARKER}(rounds, seconds, limit_bytes, gauges, skip): fail if repeating the test leaks"
     )
     words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
     config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")

@@ -52,6 +52,7 @@ class RunRecord:
         self._refused = ""
         self._asked_in_vain: list[Result] = []
         self._leak_seconds = 0.0
+        self._slow_checks: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -96,7 +97,10 @@ class RunRecord:
             return
         if self._folder is not None:
             self._reported.add(report.nodeid)
-        self._leak_seconds += getattr(report, LEAK_SECONDS_ATTRIBUTE, 0.0)
+        if timed := getattr(report, LEAK_SECONDS_ATTRIBUTE, None):
+            self._leak_seconds += timed[0]
+            if timed[0] > timed[1]:
+                self._slow_checks.append(f"{report.nodeid} took {timed[0]:.1f} s, more than its {timed[1]:g} s")
         if text is None:
             self._ordinary_backends.update(
                 str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
@@ -253,10 +257,10 @@ class RunRecord:
             terminalreporter.line(f"{line}{seed}")
 
     def _tell_leaks(self, terminalreporter: pytest.TerminalReporter, checks: list[Result]) -> None:
-        from quiesce.reporting.leak_checks import checks_in_short, leak_check_lines
+        from quiesce.reporting.leak_checks import checks_in_short, leak_check_lines, shortened
 
         terminalreporter.section("leak checks")
-        for line in leak_check_lines(checks):
+        for line in (*leak_check_lines(checks), *shortened(self._slow_checks)):
             terminalreporter.line(line)
         terminalreporter.line(f"{checks_in_short(checks)}; {self._leak_seconds:.1f} s")
         if self._open_checks():

@@ -47,7 +47,7 @@ def leak_check_lines(results: Iterable[Result]) -> list[str]:
         for each in kept
         if each.verdict is Verdict.INCONCLUSIVE
     ]
-    return [*_first(leaking), *_first(open_)]
+    return [*shortened(leaking), *shortened(open_)]
 
 
 def _leaks(result: Result) -> bool:
@@ -59,7 +59,8 @@ def _is_faulty(result: Result) -> bool:
     return all(finding.rule in RULES for finding in result.findings)
 
 
-def _first(lines: Sequence[str]) -> Iterator[str]:
+def shortened(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first lines, and how many more there are."""
     yield from lines[:NAMES_MAX]
     if len(lines) > NAMES_MAX:
         yield f"and {len(lines) - NAMES_MAX:,} more"
