@@ -55,6 +55,9 @@ cuMemAdvise cuMemAdvise_v2 cuMemFreeHost cuMemHostUnregister cuPointerGetAttribu
 cuStreamDestroy cuStreamDestroy_v2 cuThreadExchangeStreamCaptureMode
 """
 CURRENT: Final = """
+cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayCreate_v2 cuArrayDestroy cuArrayGetDescriptor_v2
+cuSurfObjectCreate cuSurfObjectDestroy cuTexObjectCreate cuTexObjectDestroy
+cuMemcpyAtoD_v2 cuMemcpyAtoH_v2 cuMemcpyDtoA_v2 cuMemcpyHtoA_v2
 cuCtxAttach cuCtxDisablePeerAccess cuCtxEnablePeerAccess cuCtxGetCacheConfig cuCtxGetDevice cuCtxGetFlags cuCtxGetLimit
 cuCtxGetStreamPriorityRange cuCtxPopCurrent cuCtxPopCurrent_v2 cuCtxResetPersistingL2Cache cuCtxSetCacheConfig
 cuCtxSetLimit cuCtxSynchronize cuProfilerStart cuProfilerStop
@@ -77,6 +80,7 @@ cuGraphLaunch:1 cuGraphUpload:1 cuEventRecord:1 cuEventRecordWithFlags:1
 cuLaunchCooperativeKernel:8 cuLaunchHostFunc:0 cuLaunchGridAsync:3 cuLaunchHostFunc_v2:0 cuLaunchKernel:8
 cuMemAllocAsync:2 cuMemAllocFromPoolAsync:3 cuMemFreeAsync:1 cuMemPrefetchAsync:3 cuMemPrefetchAsync_v2:4
 cuMemcpy2DAsync_v2:1 cuMemcpy3DAsync_v2:1 cuMemcpy3DPeerAsync:1 cuMemcpyAsync:3 cuMemcpyDtoDAsync_v2:3
+cuMemcpyAtoHAsync_v2:4 cuMemcpyHtoAAsync_v2:4
 cuMemcpyBatchAsync:8 cuMemcpyBatchAsync_v2:7 cuMemcpyDtoHAsync_v2:3 cuMemcpyHtoDAsync_v2:3 cuMemcpyPeerAsync:5
 cuMemsetD16Async:3 cuMemsetD2D16Async:5 cuMemsetD2D32Async:5 cuMemsetD2D8Async:5 cuMemsetD32Async:3 cuMemsetD8Async:3
 cuStreamAddCallback:0 cuStreamBeginCapture_v2:0 cuStreamEndCapture:0 cuStreamGetCaptureInfo:0

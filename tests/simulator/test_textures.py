@@ -21,6 +21,7 @@ from tests.simulator.textures import (
     rows_of,
     surface,
     texture,
+    view,
 )
 
 from quiesce.program_rules import (
@@ -99,6 +100,21 @@ def test_layers_and_cubes(checked: MakeDevice) -> None:
     assert floats(fetch(given, texture(given, resource(ARRAY, cube)), down))[0] == 5
     size = "suq.array_size.b32 %r2, [%rd1]; suq.depth.b32 %r3, [%rd1]; suq.channel_order.b32 %r4, [%rd1];"
     assert fetch(given, surface(given, flat), size)[:3] == [3, 1, 0x10B0]
+
+
+def test_texels_in_the_format_of_a_view(checked: MakeDevice) -> None:
+    given = checked()
+    made = array(given, [[0x80FF, 0]], WORDS)
+    bytes_ = texture(given, resource(ARRAY, made), seen=view(6))  # four signed bytes
+    line = "tex.1d.v4.s32.s32 {%r2, %r3, %r4, %r5}, [%rd1, {0}];"
+    assert fetch(given, bytes_, line) == [0xFFFFFFFF, 0xFFFFFF80, 0, 0]
+    layers = layered(given, [10, 20, 30], 1)
+    line = "tex.a2d.v4.f32.f32 {%r2, %r3, %r4, %r5}, [%rd1, {0, 0f00000000, 0f00000000, %r1}];"
+    assert floats(fetch(given, texture(given, resource(ARRAY, layers), seen=view(0, 1, 2)), line))[0] == 20
+    out, description = ctypes.c_uint64(), ctypes.create_string_buffer(72)
+    for named, wrong in ((made, view(4)), (made, view(30)), (layers, view(0, 2, 3))):
+        arguments = (ctypes.byref(out), resource(ARRAY, named), description, wrong)
+        assert given.client.call("CreateTextureObject", *arguments) == 1
 
 
 def test_a_reference_of_a_module_is_a_variable_with_an_object(checked: MakeDevice) -> None:

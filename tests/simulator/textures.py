@@ -54,10 +54,17 @@ def resource(kind: int, named: int, format_: Format = FLOATS, sizes: Sequence[in
     return ctypes.create_string_buffer(packed, 64)
 
 
-def texture(given: Checked, named: Any, address: int = 1, filters: int = 0, read: int = 0, normalized: int = 0) -> int:
+def view(format_: int, first_layer: int = 0, last_layer: int = 0) -> Any:
+    """Return what reads texels in another format."""
+    return ctypes.create_string_buffer(struct.pack("<iiQQQ4I", format_, 0, 1, 1, 0, 0, 0, first_layer, last_layer), 128)
+
+
+def texture(
+    given: Checked, named: Any, address: int = 1, filters: int = 0, read: int = 0, normalized: int = 0, seen: Any = None
+) -> int:
     """Return a texture object."""
     description = struct.pack("<6i4fi", *[address] * 3, filters, read, 0, 0, 0, 0, 0, normalized)
-    made = given.client.make("CreateTextureObject", named, ctypes.create_string_buffer(description, 72), None)
+    made = given.client.make("CreateTextureObject", named, ctypes.create_string_buffer(description, 72), seen)
     return int(made)
 
 

@@ -25,6 +25,13 @@ struct description {
     int normalized;
 };
 
+// cudaResourceViewDesc, hipResourceViewDesc: another format for texels of the same size, and a part of the layers.
+struct view {
+    int format;
+    size_t width, height, depth;
+    unsigned levels[2], layers[2];  // the first and the last
+};
+
 // -- where texels lie ------------------------------------------------------------------------------------------------
 
 // Channels are 1, 2 or 4 of one size. Formats of other kinds, such as compressed ones, have no texels for kernels.
@@ -89,6 +96,28 @@ static enum status describe(const struct resource *resource, struct image *image
     return status;
 }
 
+// Formats of views come by three, with 1, 2 and 4 channels; those after the last of these are compressed.
+static enum status look_through(const struct view *view, struct image *image) {
+    static const struct {
+        int bits, kind;
+    } FORMATS[] = {{8, TEXELS_UNSIGNED},  {8, TEXELS_SIGNED},  {16, TEXELS_UNSIGNED}, {16, TEXELS_SIGNED},
+                   {32, TEXELS_UNSIGNED}, {32, TEXELS_SIGNED}, {16, TEXELS_FLOAT},    {32, TEXELS_FLOAT}};
+    enum { NONE, FIRST };
+    unsigned bytes = image->channels * image->channel_bytes, number = (unsigned)view->format - FIRST;
+    if (view->format != NONE) {
+        if (number / 3 >= sizeof FORMATS / sizeof *FORMATS) return INVALID_VALUE;
+        image->channels = 1u << number % 3;
+        image->channel_bytes = (unsigned)FORMATS[number / 3].bits / 8;
+        image->kind = (unsigned)FORMATS[number / 3].kind;
+    }
+    if (image->channels * image->channel_bytes != bytes || view->levels[0]) return INVALID_VALUE;
+    if (!image->layers) return OK;
+    if (view->layers[0] > view->layers[1] || view->layers[1] >= image->layers) return INVALID_VALUE;
+    image->hidden_address = HIDDEN(HIDDEN(image->hidden_address) + view->layers[0] * image->slice);
+    image->layers = view->layers[1] - view->layers[0] + 1;
+    return OK;
+}
+
 static struct sampler read_sampler(const struct description *description) {
     struct sampler sampler = {
         .filters = description->filter == 1,
@@ -109,11 +138,13 @@ static struct sampler read_sampler(const struct description *description) {
 
 // -- objects ---------------------------------------------------------------------------------------------------------
 
-enum status texture_create(const void *resource, const void *description, size_t description_bytes, uint64_t *handle) {
+enum status texture_create(const void *resource, const void *description, size_t description_bytes, const void *view,
+                           uint64_t *handle) {
     struct resource named;
     struct image image;
     memcpy(&named, resource, sizeof named);
     enum status status = describe(&named, &image);
+    if (!status && view) status = look_through(view, &image);
     if (status) return status;
     struct texture *texture = calloc(1, sizeof *texture);
     if (!texture) return OUT_OF_MEMORY;

@@ -41,8 +41,9 @@ struct texture {
     bool is_surface;
 };
 
-// `description` NULL: a surface.
-enum status texture_create(const void *resource, const void *description, size_t description_bytes, uint64_t *handle);
+// `description` NULL: a surface. `view` NULL: the texels are read in their own format.
+enum status texture_create(const void *resource, const void *description, size_t description_bytes, const void *view,
+                           uint64_t *handle);
 enum status texture_destroy(uint64_t handle);
 const struct texture *texture_find(uint64_t handle);  // NULL: no such texture; one that was destroyed is observed
 const struct texture *texture_of_kernel(uint64_t handle);  // the same for kernels, without an observation

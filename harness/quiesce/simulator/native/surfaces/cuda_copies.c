@@ -1,6 +1,4 @@
-// The front end that answers as libcuda: copies of rows and planes, and hints about managed memory.
-//
-// The driver's arrays are not simulated, so that a copy to or from one is refused by name.
+// The front end that answers as libcuda: copies of rows and planes, also of arrays, and hints about managed memory.
 
 #define LIBCUDA
 #include "surfaces/calls.h"
@@ -35,24 +33,34 @@ struct cube {  // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
 
 static bool is_known(int type) { return type >= HOST && type <= UNIFIED; }
 
-static uint64_t base_of(const struct side_3d *side) { return side->type == HOST ? side->host : side->device; }
+static bool is_on_device(const struct side_3d *side) { return side->type == DEVICE || side->type == ARRAY; }
+
+static uint64_t base_of(const struct side_3d *side) {
+    return side->type == HOST ? side->host : side->type == ARRAY ? side->array : side->device;
+}
 
 // Where a plane of one side begins, and what lies between its rows: a pitch of 0 stands for rows that touch.
-static struct plane plane_of(const struct side_3d *side, size_t width, size_t height) {
-    uint64_t pitch = side->pitch ? side->pitch : width, slice = pitch * (side->height ? side->height : height);
-    return (struct plane){base_of(side) + side->z * slice + side->y * pitch + side->x_bytes, pitch, slice};
+static enum status find_plane(const struct side_3d *side, struct extent bytes, struct plane *plane) {
+    struct position at = {side->x_bytes, side->y, side->z};
+    if (side->type == ARRAY) return array_part(side->array, at, bytes, plane);
+    uint64_t pitch = side->pitch ? side->pitch : bytes.width;
+    uint64_t slice = pitch * (side->height ? side->height : bytes.height);
+    *plane = (struct plane){base_of(side) + at.z * slice + at.y * pitch + at.x, pitch, slice};
+    return pitch < bytes.width ? INVALID_VALUE : OK;
 }
 
 static enum status copy_cube(const struct cube *copy, struct stream *stream, bool asynchronous) {
     enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
     const struct side_3d *from = &copy->from, *to = &copy->to;
     if (!is_known(from->type) || !is_known(to->type) || !base_of(from) || !base_of(to)) return INVALID_VALUE;
-    struct plane source = plane_of(from, copy->width, copy->height), target = plane_of(to, copy->width, copy->height);
-    if (source.pitch < copy->width || target.pitch < copy->width) return INVALID_VALUE;
-    int kind = (from->type == DEVICE ? DEVICE_TO_HOST : HOST_TO_HOST) + (to->type == DEVICE ? HOST_TO_DEVICE : 0);
+    struct extent bytes = {copy->width, copy->height, copy->depth};
+    struct plane source, target;
+    enum status status = find_plane(from, bytes, &source);
+    if (!status) status = find_plane(to, bytes, &target);
+    if (status) return status;
+    int kind = (is_on_device(from) ? DEVICE_TO_HOST : HOST_TO_HOST) + (is_on_device(to) ? HOST_TO_DEVICE : 0);
     if (from->type == UNIFIED || to->type == UNIFIED) kind = BY_ADDRESS;
     struct shape shape = {target.pitch, source.pitch, copy->width, copy->height};
-    enum status status = OK;
     for (size_t z = 0; z < copy->depth && !status; z++) {
         uint64_t there = target.address + z * target.slice, here = source.address + z * source.slice;
         status = transfer_check_direction(there, here, shape, kind);
@@ -65,8 +73,6 @@ static int copy_planes(const struct cube *copy, void *handle, bool asynchronous,
     CALL(function);
     NEED_STREAM(stream, handle);
     NEED(copy, INVALID_VALUE);
-    if (copy->from.type == ARRAY || copy->to.type == ARRAY)
-        ANSWER(unsimulated(function, "copy between addresses, or use the runtime's arrays"));
     ANSWER(copy_cube(copy, stream, asynchronous));
 }
 
@@ -95,6 +101,38 @@ EXPORT int cuMemcpy3DAsync_v2(const struct cube *copy, void *stream) {
 EXPORT int cuMemcpy3DPeer(const struct cube *copy) { return copy_planes(copy, NULL, false, "cuMemcpy3DPeer"); }
 EXPORT int cuMemcpy3DPeerAsync(const struct cube *copy, void *stream) {
     return copy_planes(copy, stream, true, "cuMemcpy3DPeerAsync");
+}
+
+// A row of an array, which may begin at any byte.
+static int copy_row(struct side_3d from, struct side_3d to, size_t bytes, void *stream, bool asynchronous,
+                    const char *function) {
+    struct cube cube = {from, to, bytes, 1, 1};
+    return copy_planes(&cube, stream, asynchronous, function);
+}
+
+static struct side_3d in_array(void *array, size_t offset) {
+    return (struct side_3d){.type = ARRAY, .array = (uint64_t)array, .x_bytes = offset};
+}
+static struct side_3d on_host(const void *host) { return (struct side_3d){.type = HOST, .host = (uint64_t)host}; }
+static struct side_3d on_device(uint64_t address) { return (struct side_3d){.type = DEVICE, .device = address}; }
+
+EXPORT int cuMemcpyHtoA_v2(void *array, size_t offset, const void *host, size_t bytes) {
+    return copy_row(on_host(host), in_array(array, offset), bytes, NULL, false, "cuMemcpyHtoA_v2");
+}
+EXPORT int cuMemcpyAtoH_v2(void *host, void *array, size_t offset, size_t bytes) {
+    return copy_row(in_array(array, offset), on_host(host), bytes, NULL, false, "cuMemcpyAtoH_v2");
+}
+EXPORT int cuMemcpyDtoA_v2(void *array, size_t offset, uint64_t address, size_t bytes) {
+    return copy_row(on_device(address), in_array(array, offset), bytes, NULL, false, "cuMemcpyDtoA_v2");
+}
+EXPORT int cuMemcpyAtoD_v2(uint64_t address, void *array, size_t offset, size_t bytes) {
+    return copy_row(in_array(array, offset), on_device(address), bytes, NULL, false, "cuMemcpyAtoD_v2");
+}
+EXPORT int cuMemcpyHtoAAsync_v2(void *array, size_t offset, const void *host, size_t bytes, void *stream) {
+    return copy_row(on_host(host), in_array(array, offset), bytes, stream, true, "cuMemcpyHtoAAsync_v2");
+}
+EXPORT int cuMemcpyAtoHAsync_v2(void *host, void *array, size_t offset, size_t bytes, void *stream) {
+    return copy_row(in_array(array, offset), on_host(host), bytes, stream, true, "cuMemcpyAtoHAsync_v2");
 }
 
 // -- hints -----------------------------------------------------------------------------------------------------------
