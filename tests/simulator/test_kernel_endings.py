@@ -149,18 +149,28 @@ GRID_SYNC = (
 """As the headers of cooperative groups write it: one thread of each block counts, and waits for the sign to change."""
 
 
+LINKED_SYNC = (
+    "mov.u32 %r2, %envreg2;\nmov.u32 %r3, %envreg1;\nmov.b64 %rd5, {%r2, %r3};\n"
+    "{ .param .b64 handle; .param .b32 flags; .param .b32 result; st.param.b64 [handle], %rd5; st.param.b32 [flags], 0;"
+    "call (result), cudaCGSynchronize, (handle, flags); }\n"
+)
+"""As nvcc writes it with ``-rdc=true``, and numba-cuda: a function of CUDA's library waits."""
+
+
+@pytest.mark.parametrize("sync", [GRID_SYNC, LINKED_SYNC, 3 * LINKED_SYNC, LINKED_SYNC + GRID_SYNC + LINKED_SYNC])
 @pytest.mark.parametrize("blocks", [1, 7, 200])
-def test_all_blocks_of_a_cooperative_launch_wait_for_each_other(device: MakeDevice, blocks: int) -> None:
+def test_all_blocks_of_a_cooperative_launch_wait_for_each_other(device: MakeDevice, blocks: int, sync: str) -> None:
     given = device()
     count = 8 * blocks
     to, other = given.words(*[0] * count), given.words(*[0] * count)
     body = (
         INDEX + "ld.param.u64 %rd1, [to];\nadd.u64 %rd2, %rd1, %rd9;\nst.global.u32 [%rd2], %r1;\n"
-        "mov.u32 %r19, %r1;\nmov.u64 %rd3, %rd9;\n" + GRID_SYNC + f"sub.u32 %r10, {count - 1}, %r19;\n"
+        "mov.u32 %r19, %r1;\nmov.u64 %rd3, %rd9;\n" + sync + f"sub.u32 %r10, {count - 1}, %r19;\n"
         "mul.wide.u32 %rd4, %r10, 4;\nadd.u64 %rd4, %rd4, %rd1;\nld.global.u32 %r11, [%rd4];\n"
         "ld.param.u64 %rd6, [other];\nadd.u64 %rd6, %rd6, %rd3;\nst.global.u32 [%rd6], %r11;"
     )
-    function = given.kernel(entry("work", ".param .u64 to, .param .u64 other", body), "work")
+    asks = ".extern .func (.param .b32 result) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);\n"
+    function = given.kernel(asks + entry("work", ".param .u64 to, .param .u64 other", body), "work")
     passed = pointers_to([ctypes.c_uint64(to), ctypes.c_uint64(other)])
     assert given.driver.cuLaunchCooperativeKernel(function, blocks, 1, 1, 8, 1, 1, 0, None, passed) == 0
     assert given.read(other, count) == list(range(count))[::-1]

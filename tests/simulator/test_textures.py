@@ -29,6 +29,7 @@ from quiesce.program_rules import (
     KERNELS_NOT_FREED,
     KERNELS_READ_WRITTEN,
     KERNELS_TEXTURES,
+    ORDERED,
 )
 from quiesce.simulator.kernel_compiler import kernels_can_run
 
@@ -262,6 +263,23 @@ def test_a_surface_that_was_never_written(checked: MakeDevice) -> None:
     assert given.rules() == []
     fetch(given, object_, "suld.b.2d.b32.trap %r2, [%rd1, {8, 1}];")
     assert given.rules() == [KERNELS_READ_WRITTEN]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_one_stream_writes_what_another_reads(checked: MakeDevice, ordered: bool) -> None:
+    given = checked()
+    made = array(given, [[1, 2], [3, 4]], WORDS)
+    writer, reader = surface(given, made), texture(given, resource(ARRAY, made))
+    first, second = (given.client.make("StreamCreateWithFlags", 1) for _ in range(2))
+    given.client.ok("DeviceSynchronize")
+    given.work("sust.b.2d.b32.trap [%rd1, {4, 1}], 60;", writer, stream=first)
+    if ordered:
+        event = given.client.make("EventCreate")
+        given.client.ok("EventRecord", event, first)
+        given.client.ok("StreamWaitEvent", second, event, 0)
+    given.work("tex.2d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [%rd1, {1, 1}];", reader, stream=second)
+    given.client.ok("DeviceSynchronize")
+    assert given.rules() == ([] if ordered else [ORDERED])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Functions of CUDA's library for kernels, ``libcudadevrt.a``, which numba-cuda and ``nvcc -rdc=true`` link with.
 
-They are those by which the blocks of a cooperative grid wait for each other. They do it as CUDA's headers do where
-nothing is linked (``cooperative_groups/details/sync.h``): the word after the first one of the grid's workspace counts
-the blocks that have come, and its highest bit changes when all have.
+They are those by which the blocks of a cooperative grid wait for each other. A word of the grid's workspace counts the
+blocks that have come, from the first wait to the last one. A block goes on when all have come as often as itself.
+CUDA's headers have another word for kernels that are not linked with the library.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ PREFIX: Final = "cudaCG"
 _WAIT: Final = """
 .weak .func (.param .b32 result) {name}(.param .b64 handle, .param .b32 flags)
 {{
-.reg .pred %p<5>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<3>;
+.reg .pred %p<4>;
+.reg .b32 %r<7>;
+.reg .b64 %rd<2>;
 ld.param.u64 %rd1, [handle];
 setp.ne.s64 %p1, %rd1, 0;
 @%p1 bra $has_workspace;
@@ -32,27 +32,18 @@ mov.u32 %r2, %tid.z;
 or.b32 %r1, %r1, %r2;
 setp.ne.s32 %p2, %r1, 0;
 @%p2 bra $come;
-add.s64 %rd2, %rd1, 4;
 mov.u32 %r3, %nctaid.x;
 mov.u32 %r4, %nctaid.y;
 mul.lo.s32 %r3, %r3, %r4;
 mov.u32 %r4, %nctaid.z;
 mul.lo.s32 %r3, %r3, %r4;
-mov.u32 %r5, %ctaid.x;
-mov.u32 %r6, %ctaid.y;
-or.b32 %r5, %r5, %r6;
-mov.u32 %r6, %ctaid.z;
-or.b32 %r5, %r5, %r6;
-setp.eq.s32 %p3, %r5, 0;
-mov.u32 %r7, -2147483647;
-sub.s32 %r7, %r7, %r3;
-selp.b32 %r8, %r7, 1, %p3;
-atom.add.release.gpu.u32 %r9, [%rd2], %r8;
+atom.add.release.gpu.u32 %r5, [%rd1+8], 1;
+div.u32 %r5, %r5, %r3;
+mad.lo.s32 %r5, %r5, %r3, %r3;
 $again:
-ld.acquire.gpu.u32 %r10, [%rd2];
-xor.b32 %r11, %r10, %r9;
-setp.gt.s32 %p4, %r11, -1;
-@%p4 bra $again;
+ld.acquire.gpu.u32 %r6, [%rd1+8];
+setp.lt.u32 %p3, %r6, %r5;
+@%p3 bra $again;
 $come:
 barrier.sync 0;
 st.param.b32 [result], 0;

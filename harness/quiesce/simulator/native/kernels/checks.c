@@ -80,7 +80,7 @@ static bool lies_in(const struct access *access, uint64_t start, uint64_t bytes)
 // Memory of a block and of its threads, named by generic addresses.
 static bool is_of_threads(const struct access *access) {
     const struct kernel_context *context = access->context;
-    enum { WORKSPACE_BYTES = 8 };
+    enum { WORKSPACE_BYTES = 12 };
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     if (lies_in(access, context->shared_base, context->shared_bytes)) return true;
     if (context->grid_workspace && lies_in(access, context->grid_workspace, WORKSPACE_BYTES)) return true;

@@ -22,7 +22,7 @@ static struct running {
     unsigned waiting, made, most;      // rooms
     size_t threads_bytes, shared_bytes;
     struct {
-        uint32_t size, barrier;
+        uint32_t size, barrier, arrivals;
     } workspace;
 } running;
 static struct kernel_context context;  // of a block whose threads never wait

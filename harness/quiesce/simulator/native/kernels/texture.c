@@ -9,7 +9,6 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/places.h"
-#include "memory/shadow.h"
 
 // What is read where nothing may be read; what is written there is nobody's.
 static char nobodys[64] __attribute__((aligned(64)));
@@ -28,15 +27,6 @@ static void see(const struct texel_user *user, enum seen seen, uint64_t address,
     if (!user->context->checks || settings.faults_stop) watch_leave(ENDED_BY_ACCESS);
 }
 
-// Most texels are in memory that was written: their bits are all set.
-static bool is_known(const unsigned char *shadow, uint64_t address, unsigned bytes) {
-    uint64_t first = address - SHADOW_BASE;
-    if (first >= SHADOW_COVERS - bytes || address % bytes) return false;
-    for (uint64_t at = first; at < first + bytes; at++)
-        if (!(shadow[at / 8] >> at % 8 & 1)) return false;
-    return true;
-}
-
 static void *place(const struct texel_judge *judge, uint64_t address, unsigned bytes, bool writes) {
     const struct texel_user *user = (const struct texel_user *)judge;
     if (user->is_gone) {
@@ -46,9 +36,7 @@ static void *place(const struct texel_judge *judge, uint64_t address, unsigned b
     }
     if (!user->context->checks) return (void *)address;
     uint32_t access = bytes | (uint32_t)writes << 8;
-    void *used = (void *)address;
-    if (!is_known(user->context->checks, address, bytes))
-        used = quiesce_kernel_check(user->context, address, access, user->site, user->thread, NULL);
+    void *used = quiesce_kernel_check(user->context, address, access, user->site, user->thread, NULL);
     if (used == (void *)address) touched_use(address, bytes, writes ? TOUCH_WRITE : TOUCH_READ, user->site);
     return used;
 }
