@@ -18,6 +18,7 @@ SAMPLES: Final = (
     "variables, managed memory, streams and events, graphs, atomics, recursion, half precision, mathematics, vectors, "
     "a grid that waits"
 )
+TEXTURES: Final = "a picture, turned, layers, a volume, a cube, memory with a pitch, linear memory, a surface"
 ALGORITHMS: Final = (
     "reduce, max_element, transform, inclusive_scan, count_if, copy_if, stable_sort_by_key, sort, unique, "
     "DeviceReduce, DeviceScan, DeviceRadixSort, DeviceHistogram"
@@ -79,6 +80,13 @@ def test_samples_compute_what_the_processor_does(tmp_path: Path, code: str, runt
     assert right_in(done.stdout) == SAMPLES
     said = [f"thread {thread} of block {block}: number  1.25" for block in range(2) for thread in range(2)]
     assert [line for line in done.stdout.splitlines() if line.startswith("thread")] == said
+
+
+def test_textures_compute_what_the_processor_does(tmp_path: Path) -> None:
+    source = Path(__file__).with_name("nvcc_textures.cu").read_text(encoding="utf-8")
+    done = run(build(tmp_path, {"textures.cu": source}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert right_in(done.stdout) == TEXTURES
 
 
 def test_thrust_and_cub_compute_what_the_processor_does(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ struct kernel_context {
     uint32_t reserved;
     void *checks;
     struct run *runtime;
-    uint64_t grid_workspace;  // of a cooperative launch: three words that device code uses to wait for other blocks; or 0
+    uint64_t grid_workspace;  // of a cooperative launch: words by which device code waits for other blocks; or 0
     void *frames;   // where registers of the block's threads are kept while they wait; the first array has their states
     void *touched;  // see kernels/touched.h
 };
