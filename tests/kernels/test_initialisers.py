@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from quiesce.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.kernels.ptx.module import Module
 
 
-def first_value(declaration: str, bytes_: int, **others: np.ndarray) -> bytes:
+def first_value(declaration: str, bytes_: int, **others: np.ndarray[Any, Any]) -> bytes:
     """Return what a variable ``v`` holds at first; ``others`` are variables that it has addresses of."""
     module, name = with_initial_kernel(Module(HEADER + declaration), "v")
     memory = np.zeros(bytes_, "u1")
