@@ -159,7 +159,7 @@ _SEEDS: Final = {
     "FirstWordDecides": 7,
     "FreedElsewhereIsAtHome": 2,
     "HeadIsDropped": 2,
-    "HeadMeetsTail": 2,
+    "HeadMeetsTail": 3,
     "HigherNeighboursAreDone": 2,
     "ManagedDrainsOneDevice": 3,
     "OrphansAreIdle": 2,
