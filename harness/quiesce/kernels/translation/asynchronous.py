@@ -12,10 +12,15 @@ from typing import Final
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Integer, Operand
 from quiesce.kernels.ptx.types import PREDICATE, TYPES
+from quiesce.kernels.translation.checks import Access, checked_copy
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, not_executed, refuse, require
-from quiesce.kernels.translation.memory import HINT, SCOPES, access
+from quiesce.kernels.translation.memory import HINT, SCOPES, access, place_of
+from quiesce.kernels.translation.touched import AccessKind
 
+_SIDES: Final[tuple[AccessKind, AccessKind]] = ("store", "load")
+_PART_BYTES: Final = 16
+"""Of which the length and the addresses of a long copy are multiples."""
 _U32: Final = TYPES["u32"]
 _U64: Final = TYPES["u64"]
 _SHARED: Final = frozenset({"shared", "shared::cta", "shared::cluster"})
@@ -95,8 +100,8 @@ def _copy_bulk(e: Emitter, i: Instruction) -> None:
         raise not_executed(i)
     size = e.cast(e.read(i.operands[2], _U32), 32, 64)
     to, from_ = (
-        _address(e, i, operand, "global" if space == "global" else "shared", 16, kind)
-        for operand, space, kind in zip(i.operands[:2], spaces, ("store", "load"), strict=True)
+        _side(e, i, operand, "global" if space == "global" else "shared", kind, size)
+        for operand, space, kind in zip(i.operands[:2], spaces, _SIDES, strict=True)
     )
     if e.program.checks:
         e.call("void", "quiesce_kernel_copy", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
@@ -105,6 +110,14 @@ def _copy_bulk(e: Emitter, i: Instruction) -> None:
     if counts:
         word = _address(e, i, i.operands[3], "shared", 8, "store")
         _change(e, word, bytes_=e.define(f"sub i64 0, {size}"))
+
+
+def _side(e: Emitter, i: Instruction, operand: Operand, space: str, kind: AccessKind, size_bytes: str) -> str:
+    if not e.program.checks:
+        return _address(e, i, operand, space, _PART_BYTES, kind)
+    if not isinstance(operand, Address):
+        raise refuse(i, "there is no address")
+    return checked_copy(e, i, place_of(e, i, operand, space), Access(space, _PART_BYTES, kind), size_bytes)
 
 
 def _arrive_when_copied(e: Emitter, i: Instruction) -> None:

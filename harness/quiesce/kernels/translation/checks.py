@@ -23,8 +23,11 @@ from quiesce.kernels.translation.touched import AccessKind, is_ordered, kinds_of
 CHECKS: Final = 64
 """Where the context has the address of the bits."""
 MEMORY_BASE: Final = 0x305AC6DFF000
-MEMORY_BYTES: Final = 0xD41AD401000
+MEMORY_BYTES: Final = 0xE41AD401000
 """Which addresses have bits; the first byte of them is never in use."""
+CONSTANTS_BASE: Final = 0x3A5AC6E00000
+CONSTANTS_BYTES: Final = 1 << 40
+"""Addresses of constant memory. A write there is never right, whatever its bits say."""
 _KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2}
 _SPACES: Final = {"generic": 0, "global": 0, "const": 0, "shared": 1, "local": 2}
 _BYTES: Final = (1, 2, 4, 8, 16, 32)
@@ -63,6 +66,8 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         return pointer if wrong is None else _unless(e, wrong, pointer, address, access.number(), site)
     within = _within(e, address)
     wrong = _is_unknown(e, within, address, access.bytes)
+    if access.kind != "load":
+        wrong = e.define(f"or i1 {wrong}, {_is_constant(e, address)}")
     kinds = kinds_of_use(e.function, i, access.kind)
     is_first = note_use(e, within, address, access.bytes, kinds)
     return _unless(e, e.define(f"or i1 {wrong}, {is_first}"), pointer, address, access.number(kinds), site)
@@ -94,6 +99,12 @@ def _within(e: Emitter, address: str) -> str:
     within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {MEMORY_BASE}')}, 3")
     known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
     return e.select(known, "i64", within, "0")
+
+
+def _is_constant(e: Emitter, address: str) -> str:
+    """Say whether an access begins in constant memory."""
+    within = e.define(f"sub i64 {address}, {CONSTANTS_BASE}")
+    return e.define(f"icmp ult i64 {within}, {CONSTANTS_BYTES}")
 
 
 def _is_unknown(e: Emitter, within: str, address: str, bytes_: int) -> str:
@@ -151,12 +162,24 @@ def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, sit
     e.place(before)
     e.emit(f"br i1 {wrong}, label %{asked}, label %{done}, !prof !7")
     e.place(asked)
-    frame = "%thread" if isinstance(e.shape, StateShape) else "null"
-    arguments = [f"i64 {address}", f"i32 {access}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
-    answer = e.call("ptr", "quiesce_kernel_check", "ptr %context", *arguments, attributes="cold nounwind")
+    answer = e.call("ptr", "quiesce_kernel_check", *_question(e, address, access, site), attributes="cold nounwind")
     e.emit(f"br label %{done}")
     e.place(done)
     return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{asked}]")
+
+
+def _question(e: Emitter, address: str, access: int, site: int) -> list[str]:
+    frame = "%thread" if isinstance(e.shape, StateShape) else "null"
+    numbers = [f"i32 {access}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
+    return ["ptr %context", f"i64 {address}", *numbers]
+
+
+def checked_copy(e: Emitter, i: Instruction, pointer: str, access: Access, size_bytes: str) -> str:
+    """Return a pointer for one side of a copy of any length, of which each access has a part."""
+    site = e.program.add_site(i)
+    address = e.define(f"ptrtoint ptr {pointer} to i64")
+    arguments = [*_question(e, address, access.number(), site), f"i64 {size_bytes}"]
+    return e.call("ptr", "quiesce_kernel_check_copy", *arguments, attributes="nounwind")
 
 
 def site_texts(program: Program) -> list[str]:

@@ -14,6 +14,7 @@ struct described {
     uint64_t size_bytes;
     const void *content;  // what it holds at first, as long as it; NULL: zeros
     bool unclear;         // it holds something else, which can't be told from the image
+    bool is_constant;
 };
 
 // Called for each variable, in the image's order; false ends the reading.

@@ -12,7 +12,7 @@ struct reader {
 };
 
 struct declared {
-    bool is_external, is_variable;
+    bool is_external, is_variable, is_constant;
     unsigned element_bytes;  // of the type; 0: none that has a size
     unsigned elements;       // of a vector
     bool is_floating;
@@ -166,7 +166,8 @@ static uint64_t read_bounds(struct reader *reader) {
 // One name of a declaration, with its bounds and values.
 static bool read_variable(struct reader *reader, const char *name, size_t name_bytes, const struct declared *declared) {
     uint64_t element_bytes = (uint64_t)declared->element_bytes * declared->elements;
-    struct described described = {name, name_bytes, read_bounds(reader) * element_bytes, NULL, false};
+    struct described described = {name, name_bytes, read_bounds(reader) * element_bytes, NULL, false,
+                                  declared->is_constant};
     char *content = NULL;
     if (comes(reader, '=')) {
         struct reader values = *reader;
@@ -204,7 +205,8 @@ static bool read_statement(struct reader *reader) {
         }
         if (*word == '.') {
             declared.is_external |= is(word, length, ".extern");
-            declared.is_variable |= is(word, length, ".global") || is(word, length, ".const");
+            declared.is_constant |= is(word, length, ".const");
+            declared.is_variable |= is(word, length, ".global") || declared.is_constant;
             if (is(word, length, ".v2")) declared.elements = 2;
             if (is(word, length, ".v4")) declared.elements = 4;
             if (size_of_type(word, length)) {

@@ -17,7 +17,7 @@ static struct symbol {
     const char *name;
     const void *initial;  // the first value; NULL: the image has it
     uint64_t shadow, size_bytes;
-    bool managed, unclear;
+    bool managed, constant, unclear;
     unsigned written;  // the devices on which it is clear all the same
     uint64_t addresses[DEVICES_MAX];  // 0: it is not there
 } *symbols;
@@ -34,8 +34,10 @@ static void add(struct symbol symbol) {
     __atomic_store_n(&symbols, made, __ATOMIC_RELEASE);
 }
 
-void symbol_register(struct registered_binary *binary, uint64_t shadow, const char *name, uint64_t size_bytes) {
-    add((struct symbol){.binary = binary, .name = name, .shadow = shadow, .size_bytes = size_bytes});
+void symbol_register(struct registered_binary *binary, uint64_t shadow, const char *name, uint64_t size_bytes,
+                     bool is_constant) {
+    add((struct symbol){
+        .binary = binary, .name = name, .shadow = shadow, .size_bytes = size_bytes, .constant = is_constant});
 }
 
 void symbol_register_managed(struct registered_binary *binary, void **shadow, const char *name, uint64_t size_bytes,
@@ -60,6 +62,10 @@ static struct symbol *find(uint64_t shadow) {
 // -- memory ----------------------------------------------------------------------------------------------------------
 
 static enum thing thing_of(const struct symbol *symbol) { return symbol->managed ? THING_MANAGED : THING_DEVICE; }
+
+static enum variable_space space_of(const struct symbol *symbol) {
+    return symbol->managed ? VARIABLE_MANAGED : symbol->constant ? VARIABLE_CONSTANT : VARIABLE_GLOBAL;
+}
 
 static void remove_from(struct symbol *symbol, unsigned device) {
     if (!symbol->addresses[device]) return;
@@ -93,7 +99,7 @@ static enum status place(struct symbol *symbol, unsigned device) {
     }
     enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
     uint64_t *address = &symbol->addresses[device];
-    enum status status = variable_allocate(thing_of(symbol), device, symbol->size_bytes, content, address);
+    enum status status = variable_allocate(space_of(symbol), device, symbol->size_bytes, content, address);
     capture_exchange_mode(mode);
     // a kernel may be the first that uses it: the host finds it by this pointer, which the compiler wrote
     if (!status && symbol->managed) *(uint64_t *)symbol->shadow = *address;

@@ -14,7 +14,8 @@
 struct registered_binary;
 
 // `name` has to live as long as the binary is registered. Called while libraries are loaded, without the lock.
-void symbol_register(struct registered_binary *binary, uint64_t shadow, const char *name, uint64_t size_bytes);
+void symbol_register(struct registered_binary *binary, uint64_t shadow, const char *name, uint64_t size_bytes,
+                     bool is_constant);
 // `initial`: its first value, as HIP's compilers hand it over; NULL: the image has it.
 void symbol_register_managed(struct registered_binary *binary, void **shadow, const char *name, uint64_t size_bytes,
                              const void *initial);

@@ -18,7 +18,7 @@ struct variables {
         char *name;
         uint64_t size_bytes;
         void *content;  // at first; NULL: zeros
-        bool unclear;
+        bool unclear, is_constant;
         unsigned written;                 // the devices on which it has what it holds at first all the same
         uint64_t addresses[DEVICES_MAX];  // 0: it is not there
     } *first, **last;
@@ -41,6 +41,7 @@ static bool add(void *context, const struct described *described) {
     made->name = strndup(described->name, described->name_bytes);
     made->size_bytes = described->size_bytes;
     made->unclear = described->unclear;
+    made->is_constant = described->is_constant;
     made->content = described->content ? malloc(described->size_bytes) : NULL;
     if (!made->name || (described->content && !made->content)) return false;
     if (made->content) memcpy(made->content, described->content, described->size_bytes);
@@ -69,10 +70,11 @@ bool variables_exist(const struct variables *variables) { return variables && va
 // It is part of the module, which the client gives back: nobody else does.
 static void make_part(uint64_t address, bool part) { ledger_live(memory_live_at(address))->part = part; }
 
-enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_bytes, const void *content,
+enum status variable_allocate(enum variable_space space, unsigned device, uint64_t size_bytes, const void *content,
                               uint64_t *address) {
     enum { ATTACHED_TO_ALL = 1 };  // of managed memory
-    unsigned flags = thing == THING_MANAGED ? ATTACHED_TO_ALL : 0;
+    enum thing thing = space == VARIABLE_MANAGED ? THING_MANAGED : THING_DEVICE;
+    unsigned flags = space == VARIABLE_MANAGED ? ATTACHED_TO_ALL : space == VARIABLE_CONSTANT ? MEMORY_CONSTANT : 0;
     // A module is loaded during a capture too (module.c), and what a kernel uses first may be placed by its launch.
     enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
     enum status status = memory_allocate(thing, device, size_bytes, flags, address);
@@ -92,11 +94,15 @@ void variable_free(enum thing thing, uint64_t address) {
     if (memory_free(thing, thing, address)) make_part(address, true);  // a broken device gives nothing back
 }
 
+static enum status allocate(struct variable *variable, unsigned device) {
+    enum variable_space space = variable->is_constant ? VARIABLE_CONSTANT : VARIABLE_GLOBAL;
+    return variable_allocate(space, device, variable->size_bytes, variable->content, &variable->addresses[device]);
+}
+
 enum status variables_place(struct variables *variables, unsigned device) {
     enum status status = OK;
     for (struct variable *each = variables->first; each && !status; each = each->next) {
-        uint64_t *address = &each->addresses[device];
-        if (!*address) status = variable_allocate(THING_DEVICE, device, each->size_bytes, each->content, address);
+        if (!each->addresses[device]) status = allocate(each, device);
     }
     return status;
 }
@@ -104,8 +110,7 @@ enum status variables_place(struct variables *variables, unsigned device) {
 enum status variables_place_one(struct variables *variables, const char *name, unsigned device) {
     for (struct variable *each = variables->first; each; each = each->next) {
         if (strcmp(each->name, name)) continue;
-        uint64_t *address = &each->addresses[device];
-        return *address ? OK : variable_allocate(THING_DEVICE, device, each->size_bytes, each->content, address);
+        return each->addresses[device] ? OK : allocate(each, device);
     }
     return NOT_FOUND;
 }

@@ -14,8 +14,10 @@
 struct ptx;
 struct variables;
 
+enum variable_space { VARIABLE_GLOBAL, VARIABLE_MANAGED, VARIABLE_CONSTANT };
+
 // Memory of one variable, which belongs to what it is part of; `content` NULL: zeros.
-enum status variable_allocate(enum thing thing, unsigned device, uint64_t size_bytes, const void *content,
+enum status variable_allocate(enum variable_space space, unsigned device, uint64_t size_bytes, const void *content,
                               uint64_t *address);
 void variable_free(enum thing thing, uint64_t address);  // as a client's is freed, when the devices are done
 

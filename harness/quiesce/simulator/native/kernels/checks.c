@@ -118,6 +118,7 @@ static enum seen judge_block(const struct access *access) {
     if (!lies_in(access, span.start, span.size_bytes)) return SEEN_KERNEL_OUT_OF_BOUNDS;
     if (span.thing != THING_DEVICE) return SEEN_NOTHING;
     if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
+    if (access->kind != LOADS && is_constant(access->address)) return SEEN_KERNEL_READ_ONLY;
     bool unwritten = access->kind != STORES && !shadow_count(span.device, access->address, access->bytes);
     return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
 }
@@ -151,6 +152,7 @@ static enum seen judge(const struct access *access) {
 // It is here only because it is the first use of its cell.
 static bool is_right_at_once(const struct access *access) {
     return access->space == OF_MEMORY && !(access->address % access->bytes) &&
+           !(access->kind != LOADS && is_constant(access->address)) &&
            shadow_is_whole(access->context->checks, access->address, access->bytes);
 }
 
@@ -182,6 +184,15 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
         watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);
     memset(nobodys, 0, sizeof nobodys);
     return nobodys;
+}
+
+void *quiesce_kernel_check_copy(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
+                                uint32_t thread, const void *frame, uint64_t bytes) {
+    bool is_wrong = false;
+    uint64_t part = word & 0xff;
+    for (uint64_t at = address; at < address + bytes; at += part)
+        is_wrong |= quiesce_kernel_check(context, at, word, site, thread, frame) != (void *)at;
+    return is_wrong ? nobodys : (void *)address;
 }
 
 void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes) {

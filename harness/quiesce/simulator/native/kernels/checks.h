@@ -34,5 +34,9 @@ void checks_close(void);
 void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread, const void *frame);
 
-// Copies many bytes, the first of which were checked; a wrong copy does not take place.
+// The same for one side of a copy of many bytes, each part of which is as long as the first number says.
+void *quiesce_kernel_check_copy(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                                uint32_t thread, const void *frame, uint64_t bytes);
+
+// Copies many bytes, which were checked; a wrong copy does not take place.
 void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes);

@@ -17,7 +17,7 @@ static const struct {
     void (*address)(void);
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
-    FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy)
+    FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
     FUNCTION(quiesce_kernel_surface)

@@ -42,6 +42,7 @@ static bool is_right(const struct kernel_context *context, const struct kernel_r
 // A store to memory that nobody has written is right as well, and `any_new`.
 static bool span_is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
                           uint64_t bytes, bool *any_new) {
+    if (kind_of(range) != LOADS && is_constant(address)) return false;
     if (shadow_is_whole(context->checks, address, bytes)) return true;
     if (kind_of(range) == STORES) {
         *any_new = true;

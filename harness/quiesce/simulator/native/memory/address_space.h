@@ -13,10 +13,10 @@
 
 // Where it lies: after the arenas of blocks.h, below the numbers of handles.
 #if defined(__SANITIZE_THREAD__)
-#define SPACE_BASE 0x7ee000000000ull
+#define SPACE_BASE 0x7ee800000000ull
 #define SPACE_BYTES (64ull << 30)
 #else
-#define SPACE_BASE 0x3a9c74200000ull
+#define SPACE_BASE 0x3b9c74200000ull
 #define SPACE_BYTES (3ull << 40)
 #endif
 

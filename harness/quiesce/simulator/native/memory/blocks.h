@@ -9,7 +9,8 @@
 #include "memory/capacity.h"
 
 // Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
-// below where programs lie (0x55…). One TiB each for eight devices, managed and pinned memory. ThreadSanitizer lets
+// below where programs lie (0x55…). One TiB each for eight devices, managed, pinned and
+// constant memory. ThreadSanitizer lets
 // programs use the top of the address space only, and there is less room there. The lower digits are those of no small
 // number, beside which bytecode and tables of an interpreter would look like addresses (reach.h).
 #if defined(__SANITIZE_THREAD__)
@@ -40,6 +41,9 @@ static inline struct arena_slot block_slot(uint64_t address) {
     const struct arena *bank = block_bank(address);
     return bank ? arena_find(bank, address) : (struct arena_slot){0};
 }
+
+// Whether an address is in constant memory, which the host alone writes (quiesce.kernels.translation.checks).
+static inline bool is_constant(uint64_t address) { return block_bank(address) == &banks[BANK_CONSTANTS]; }
 
 // The live entry of a slot's block; 0: there was never one, ARENA_DEAD: there was.
 static inline uint32_t block_use(struct arena_slot slot) { return slot.use ? *slot.use : 0; }

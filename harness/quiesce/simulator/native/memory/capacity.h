@@ -10,8 +10,9 @@
 // Places whose capacity pools take: a device by its number, or memory of the host.
 enum { MEMORY_OF_HOST = DEVICES_MAX + 1 };
 
-// Banks, each with addresses of its own: one for each device, then these. Managed memory counts as device 0's.
-enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED = MEMORY_OF_HOST, BANKS };
+// Banks, each with addresses of its own: one for each device, then these. Managed memory counts as device 0's, and
+// constant memory as that of its device.
+enum { BANK_MANAGED = DEVICES_MAX, BANK_PINNED = MEMORY_OF_HOST, BANK_CONSTANTS, BANKS };
 
 static inline unsigned bank_of(enum thing thing, unsigned device) {
     return thing == THING_PINNED ? BANK_PINNED : thing == THING_MANAGED ? BANK_MANAGED : device;

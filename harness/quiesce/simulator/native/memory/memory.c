@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void hand_out(uint32_t live, enum t
 static inline __attribute__((always_inline)) enum status make(enum thing thing, unsigned device, uint64_t size_bytes,
                                                               struct block block, const uint64_t *stream,
                                                               uint64_t *address) {
-    struct arena *bank = &banks[bank_of(thing, device)];
+    struct arena *bank = &banks[block.flags & MEMORY_CONSTANT ? BANK_CONSTANTS : bank_of(thing, device)];
     struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing};
     uint32_t live = ledger_add(entry);
     if (!live) return OUT_OF_MEMORY;

@@ -19,6 +19,8 @@ struct freed {
 bool memory_open(void);
 void memory_close(void);
 
+#define MEMORY_CONSTANT (1u << 31)  // of the flags: kernels may not write it
+
 // Allocates device, pinned or managed memory. Nothing is allocated for no bytes: the address is 0, and that is no error
 // (hipMalloc: "If size is 0, no memory is allocated, *ptr returns nullptr, and hipSuccess is returned").
 enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_bytes, unsigned flags, uint64_t *address);
