@@ -26,3 +26,8 @@ class Budget:
     def is_used_up(self, share: float = ALL) -> bool:
         """Whether this share of the time is over."""
         return self._clock() - self._begun > share * self.seconds
+
+    def over(self, rounds: int) -> str:
+        """Say that the time was over before a verdict, after so many rounds."""
+        grows = f"something still grows after {rounds} rounds"
+        return f"{grows}, and its {self.seconds:g} s are over; raise --quiesce-leak-seconds"

@@ -52,6 +52,9 @@ grows by the same each round is at rest for as long."""
 LONGER: Final = 4
 """Memory that seems to leak is watched four times as long again, if there is time."""
 
+LASTING_ROUNDS: Final = 128
+"""Memory that grew for fewer rounds may be a cache that is not full yet: 128 entries are a usual bound."""
+
 FILLING_ROUNDS_MAX: Final = 1_200
 """How many rounds a ring may take to fill; beyond that there is no verdict."""
 
@@ -63,8 +66,7 @@ SLOW_ROUNDS: Final = 24
 """What has grown for so many rounds seems to leak, if there is no time for more."""
 
 TRACED_ROUNDS: Final = 24
-TRACED_LEAST: Final = 4
-"""Rounds under traces, which are fewer where the time is used up."""
+TRACED_LEAST: Final = 4  # where the time is used up
 STEADY_ROUNDS: Final = 8
 """What grows by the same amount in so many rounds has shown its pace: more of them say nothing new."""
 
@@ -275,8 +277,7 @@ class LeakCheck:
         least = min(most, SLOW_ROUNDS if share == ENDURANCE else LARGE_ROUNDS)
         is_slow = self._watched >= least and self._budget.is_used_up(share)
         if share == ENDURANCE and self._budget.is_used_up() and self._watched < least:
-            grows = f"something still grows after {self._rounds.count} rounds"
-            raise Stopped(f"{grows}, and its {self._budget.seconds:g} s are over; raise --quiesce-leak-seconds")
+            raise Stopped(self._budget.over(self._rounds.count))
         if not (self._is_large or is_slow or self._watched >= most or self._is_steady(share)):
             return False
         if not caches.rings_have_filled():
@@ -316,20 +317,23 @@ class LeakCheck:
         if self._is_large:
             return left, sites
         self._other_threads.remember()
+        most = self._plan.rounds * LONGER + max(0, self._plan.rounds - self._watched)  # what endurance left out, too
         caches = self._watch(suspects)
-        left, sites = self._confirmed(caches, left, sites)
+        left, sites = self._confirmed(caches, most, left, sites)
         left = [each for each in left if each != HEAP or self._goes_on(self._readings.values(each))]
         if (left or sites) and self._readings.have_fallen():
             self._readings.start_over()  # without a pause, after which what lives for a time would fill anew
-            left, sites = self._confirmed(caches, left, sites)
+            left, sites = self._confirmed(caches, most, left, sites)
         return self._still_there(left, caches), sites
 
     def _confirmed(
-        self, caches: BoundedCaches, left: Sequence[Quantity], sites: Sequence[Site]
+        self, caches: BoundedCaches, most: int, left: Sequence[Quantity], sites: Sequence[Site]
     ) -> tuple[list[Quantity], Sequence[Site]]:
         """Return what goes on. In traces, which begin with nothing, what only replaces older things seems to grow."""
-        self._endure(caches, self._plan.rounds * LONGER, ALL)
+        self._endure(caches, most, ALL)
         moving = self._moving()  # what has come to rest by now does not leak, however long it grew
+        if moving and not self._is_large and self._watched < most and self._rounds.count < LASTING_ROUNDS:
+            raise Stopped(self._budget.over(self._rounds.count))
         is_borne_out = any(
             per_round > 0 and quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
             for quantity, per_round in (

@@ -54,14 +54,14 @@ def without_idle_pauses(function: Function) -> Function:
     if not pauses:
         return function
     in_loops = [each for body in _loops(function).values() for each in body if each.opcode == "nanosleep"]
-    idle = [each for each in pauses if each not in in_loops and _is_zero(function, each.operands[0])]
+    idle = [each for each in pauses if each not in in_loops and all(_is_zero(function, time) for time in each.operands)]
     return replace(function, items=tuple(item for item in function.items if item not in idle))
 
 
 def _is_zero(function: Function, operand: Operand) -> bool:
     """Say whether an operand is 0, or a register that gets nothing else."""
     made = [i for i in function.instructions() if operand in effects_of(i)[1]]
-    moves_zero = [i.opcode == "mov" and i.operands[1] == Integer(0) for i in made]
+    moves_zero = [i.opcode == "mov" and i.operands[1:] == (Integer(0),) for i in made]
     return operand == Integer(0) or (bool(made) and all(moves_zero))
 
 
