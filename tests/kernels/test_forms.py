@@ -54,3 +54,17 @@ def test_forms_with_fewer_or_more_operands_are_refused_or_translated() -> None:
                 translate_kernel(Module(with_registers(changed)), "k")
             except RefusedKernel:
                 continue
+
+
+@pytest.mark.parametrize("line", ["ld.global.u32 %r3, [nowhere];", "mov.u64 %d1, nowhere;"])
+def test_a_name_that_ranges_meet_first_is_refused(line: str) -> None:
+    with pytest.raises(RefusedKernel, match="nowhere") as refused:
+        translate_kernel(Module(with_registers(line)), "k", checks=True)
+    assert refused.value.line
+
+
+@pytest.mark.parametrize("line", ["mul.lo.s32 %r3, %r1;", "add.s32 %r3;", "and.b32 %r3, %r1;", "cvt %r3, %r1;"])
+def test_missing_operands_that_ranges_meet_first_are_refused(line: str) -> None:
+    with pytest.raises(RefusedKernel) as refused:
+        translate_kernel(Module(with_registers(f"mov.u32 %r1, %tid.x;\n{line}")), "k", checks=True)
+    assert refused.value.line

@@ -100,7 +100,7 @@ class Ranges:
                 found = entered
             self._nodes[node] = found
             for position, i in self._region.instructions(node):
-                self._e.position = position
+                self._e.position, self._e.instruction = position, i
                 self._see(position, i, found)
         self._found = [each for each in self._found if each.position not in self._left_out]
         if len(self._found) > _RANGES_MAX:

@@ -32,12 +32,13 @@ from quiesce.kernels.translation.table import handler_of
 
 Known = dict[Register, Affine | Predicate]
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
-_UNIFORM: Final = frozenset(
-    [
-        *("mov", "add", "sub", "mul", "mad", "div", "rem", "shl", "shr", "and", "or", "xor", "not", "neg"),
-        *("min", "max", "cvt", "cvta", "setp", "selp", "bfe", "abs", "popc", "clz", "ld"),
-    ]
-)
+_SOURCES: Final = {
+    **dict.fromkeys(("mov", "not", "neg", "cvt", "cvta", "abs", "popc", "clz", "ld"), (1,)),
+    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor", "min", "max"), (2,)),
+    **dict.fromkeys(("mad", "selp", "bfe"), (3,)),
+    "setp": (2, 3),
+}
+"""How many operands are read; an instruction with others is refused when it is translated."""
 _SIZES: Final = ("%ntid", "%ctaid", "%nctaid")
 _COMPARED: Final = {"lt": (0, True), "le": (1, True), "gt": (1, False), "ge": (0, False)}
 """What is taken from the difference, and whether it is then to be below 0."""
@@ -47,7 +48,9 @@ _SAME: Final = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 def reckon(e: Emitter, i: Instruction, known: Known, box: Box) -> Affine | Predicate | None:
     """Return the result of an instruction for the threads in a box; None where it is no such number."""
     target = i.operands[0] if i.operands else None
-    if i.guard or i.opcode not in _UNIFORM or not isinstance(target, Register) or "cc" in i.modifiers:
+    if i.guard or not isinstance(target, Register) or "cc" in i.modifiers:
+        return None
+    if len(i.operands) - 1 not in _SOURCES.get(i.opcode, ()) or not i.types:
         return None
     if any(type_.is_float or type_.lanes > 1 for type_ in i.types) or len(written_operands(i)) != 1:
         return None
