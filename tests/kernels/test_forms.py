@@ -63,8 +63,17 @@ def test_a_name_that_ranges_meet_first_is_refused(line: str) -> None:
     assert refused.value.line
 
 
-@pytest.mark.parametrize("line", ["mul.lo.s32 %r3, %r1;", "add.s32 %r3;", "and.b32 %r3, %r1;", "cvt %r3, %r1;"])
+@pytest.mark.parametrize(
+    "line", ["mul.lo.s32 %r3, %r1;", "add.s32 %r3;", "and.b32 %r3, %r1;", "cvt %r3, %r1;", "ld.global %r3, [%d1];"]
+)
 def test_missing_operands_that_ranges_meet_first_are_refused(line: str) -> None:
     with pytest.raises(RefusedKernel) as refused:
         translate_kernel(Module(with_registers(f"mov.u32 %r1, %tid.x;\n{line}")), "k", checks=True)
     assert refused.value.line
+
+
+def test_a_kernel_with_a_result_is_refused() -> None:
+    text = with_registers("").replace(".entry k(.param .u64 p)", ".entry (.param .u64 a) k(.param .u64 p)")
+    module = Module(text)
+    with pytest.raises(RefusedKernel, match="has a result"):
+        translate_kernel(module, module.entries[0])

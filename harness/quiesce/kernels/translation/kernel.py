@@ -44,6 +44,8 @@ def translate_kernel(
     program.judges_shared = checks and not orders_by_other_means(function)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
+    if function.returned:
+        raise RefusedKernel(f"the kernel '{entry}' has a result")
     stepping = with_steps(function)
     if stepping is not function:
         function, tuned = stepping, False

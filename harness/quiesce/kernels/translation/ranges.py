@@ -144,7 +144,7 @@ class Ranges:
         return _Node(box, found.is_exact, found.conditions | value.conditions, known)
 
     def _see(self, position: tuple[int, int], i: Instruction, node: _Node) -> None:
-        is_access = i.opcode in ("ld", "st", "ldu") and "param" not in i.modifiers
+        is_access = i.opcode in ("ld", "st", "ldu") and "param" not in i.modifiers and bool(i.types)
         found = self._range(position, i, node) if is_access and node.is_exact else None
         if found is None:
             self._leave_out(position, i)
