@@ -105,7 +105,7 @@ class Workers:
             worker.end()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Run as many tasks at a time as there are workers. What is under way when nobody asks on is thrown away."""
+        """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost."""
         source = enumerate(tasks)
         results: dict[int, Any] = {}
         following = 0

@@ -1,7 +1,7 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
 Screening comes first: three rounds, with a reading after the first and the third, or five where other threads ran, or
-six where something moved. What stays the same is acquitted, as most code does from the second round on. Then endurance:
+six where something moved. Whatever stays the same by then does not leak, as is so for most code. Then endurance:
 the rest is run until it comes to rest, or has grown for as long as the plan says. Nothing is traced so far, so a
 round costs little and equal states give equal readings. Traces come last, and only where Python's memory has grown to
 the end: they say whose memory it is, and which line asked for it.

@@ -19,7 +19,7 @@ SETTINGS: Final = "_hypothesis_internal_use_settings"
 
 @contextlib.contextmanager
 def kept_for_the_report(item: pytest.Item) -> Iterator[None]:
-    """Let the first run go like any other; what it leaves on the item is on its reports already."""
+    """Forget what the first run left on the item: its reports have it already."""
     user_properties = list(item.user_properties)
     try:
         yield

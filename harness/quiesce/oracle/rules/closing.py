@@ -26,8 +26,8 @@ _HANDLES: Final = (Gauge.STREAMS, Gauge.EVENTS, Gauge.GRAPHS, Gauge.INSTANCES)
 def judge_closing(model: Model, readings: Readings, *, in_flight: bool) -> Iterator[Finding]:
     """After quiescence, what nobody owns must be gone.
 
-    A context that was closed ``in_flight`` has released its memory. What it counts of the things that the sequence
-    still owned is its own business.
+    A context that was closed ``in_flight`` has released its memory. Its counts of things that the sequence
+    still owned are not judged.
     """
     judged = ((NOTHING_LEFT, _HELD),) if in_flight else ((NOTHING_LEFT, _MEMORY), (HANDLES_GONE, _HANDLES))
     for name, gauges in judged:
