@@ -103,7 +103,7 @@ def test_thrust_and_cub_compute_what_the_processor_does(tmp_path: Path) -> None:
 def test_an_assertion_is_told(tmp_path: Path) -> None:
     done = run(build(tmp_path, {"fails.cu": FAILS}))
     assert "cudaErrorAssert" in done.stdout
-    assert "fails.cu:4: void work(int *): block: [0,0,0] Assertion `threadIdx.x < 40" in done.stderr
+    assert "fails.cu:4: void work(int *): block: [0,0,0], thread: [40,0,0] Assertion `threadIdx.x < 40" in done.stderr
 
 
 def test_machine_code_alone_is_named(tmp_path: Path) -> None:
