@@ -50,6 +50,9 @@ INSTALLED: Final = re.compile(rf"/(?:{_PACKAGES})/([^/.-]+(?:-[^/.\d-][^/.-]*)*)
 _SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
 
 
+_PLACE: Final = re.compile(r"(?:thread '.*' in )?(.+?:\d+)(?=$|: )", re.MULTILINE)
+"""A file and a line in what says where something was allocated."""
+
 SHUTDOWN: Final = "while Python shuts down"
 """What the frames are part of that the interpreter runs when the program has ended."""
 
@@ -145,6 +148,7 @@ class Finding:
     ``operation_index`` counts the requests performed so far, or the calls of a program, from 0 (None: at the end);
     ``line`` is the case file's line (None for generated sequences); ``request`` is the request as text;
     ``allocated_by`` says where the block or handle concerned came from (``operation 3 (line 12): a = allocate 64``).
+    ``kept`` says what keeps it: ``mylib._CACHE (dict, 350 entries, +1 a round)``, a line each.
     ``readings`` are those of the gauge that a leak check found growing. ``call_sites`` are the calls of a program that
     it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
     often a program broke the rule from these places; the finding is about the first time. ``tests`` are the tests of
@@ -166,6 +170,13 @@ class Finding:
     call_sites: tuple[CallSite, ...] = field(default=(), repr=False)
     seen: int = 1
     tests: tuple[str, ...] = ()
+    kept: str = ""
+
+    @property
+    def allocated(self) -> str:
+        """Return the file and the line in ``allocated_by``, as ``mylib/__init__.py:14``, or an empty text."""
+        place = _PLACE.match(self.allocated_by)
+        return place[1] if place else ""
 
     @property
     def remark(self) -> str:

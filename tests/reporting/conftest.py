@@ -68,6 +68,7 @@ LEAK = Result(
             line=4,
             allocated_by="native code; run the test under heaptrack or memray --native to see where",
             kind="memory leak (C heap)",
+            kept="no Python object: lost references or native memory",
             grade=Grade.GROWTH,
             readings=RoundReadings(
                 gauge="the C heap",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quiesce.findings import Finding, RoundReadings
+from quiesce.reporting.finding_record import finding_from, finding_record
 from quiesce.reporting.leak_checks import NAMES_MAX, leak_check_lines, leak_in_short
+from quiesce.reporting.text import finding_text
 from quiesce.results import LEAK_CHECK, Result, Verdict
 
 
@@ -29,6 +33,16 @@ def finding(kind: str, unit: str, per_round: float, origin: str) -> Finding:
 )
 def test_a_leak_in_short(found: Finding, said: str) -> None:
     assert leak_in_short([found]) == said
+
+
+def test_what_keeps_a_leak_has_a_line_of_its_own() -> None:
+    kept = replace(finding("memory leak (Python)", "bytes", 8, "a.py:1: X"), kept="lib._CACHE (dict)\nlib._ALL (list)")
+    lines = finding_text(check(1), kept).splitlines()
+    assert lines[lines.index("  allocated: a.py:1: X") + 1 :][:2] == [
+        "  kept by:   lib._CACHE (dict)",
+        "             lib._ALL (list)",
+    ]
+    assert finding_from(finding_record(kept)) == kept
 
 
 def check(number: int) -> Result:

@@ -23,7 +23,7 @@ class Growth:
     """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known.
 
     ``readings`` are those behind the rounds that decided, which were consecutive, from ``first_round`` on.
-    ``call_sites`` are the calls of a simulated runtime that it comes from.
+    ``call_sites`` are the calls of a simulated runtime that it comes from, and ``kept`` says which objects keep it.
     """
 
     quantity: Quantity
@@ -33,6 +33,7 @@ class Growth:
     origin: str = ""
     evidence: str = ""
     call_sites: tuple[CallSite, ...] = ()
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

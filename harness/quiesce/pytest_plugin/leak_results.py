@@ -103,6 +103,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Findi
         evidence=_below(growth.evidence, folder),
         readings=readings,
         call_sites=growth.call_sites,
+        kept=_below(growth.kept, folder),
     )
 
 

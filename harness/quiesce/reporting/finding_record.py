@@ -40,6 +40,8 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         record["seen"] = finding.seen
     if finding.tests:
         record["tests"] = [encodable(test) for test in finding.tests]
+    if finding.kept:
+        record["kept"] = encodable(finding.kept)
     return record
 
 
@@ -95,6 +97,7 @@ def finding_from(record: object) -> Finding:
         else (),
         seen=number_of(fields, "seen") if "seen" in fields else 1,
         tests=tuple(map(str, items_of(fields, "tests"))) if "tests" in fields else (),
+        kept=text_of(fields, "kept") if "kept" in fields else "",
     )
 
 

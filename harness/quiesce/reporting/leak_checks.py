@@ -15,9 +15,6 @@ from quiesce.results import Result, Verdict
 NAMES_MAX: Final = 50
 """How many tests of each kind are named; the report has all of them."""
 
-_PLACE: Final = re.compile(r"(?:thread '.*' in )?(.+?:\d+)(?=$|: )")
-"""A file and a line in what says where something was allocated."""
-
 _GAUGE: Final = re.compile(r"\((.+)\)")
 """Whose memory it is, in a kind such as ``memory leak (Python)``."""
 
@@ -34,8 +31,8 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
         memory = f" ({clean_line(gauge[1])})" if gauge else ""
     else:
         unit, memory = unit.removesuffix("s") if count == "1" else unit, ""
-    place = _PLACE.match(clean_line(found.allocated_by))
-    return f"leaks {count} {unit}/round{memory}{f' at {place[1]}' if place else ''}"
+    place = clean_line(found.allocated)
+    return f"leaks {count} {unit}/round{memory}{f' at {place}' if place else ''}"
 
 
 def leak_check_lines(results: Iterable[Result]) -> list[str]:

@@ -135,6 +135,8 @@ def finding_text(result: Result, finding: Finding) -> str:
     ]
     if finding.allocated_by and not finding.call_sites:
         lines.append(f"  allocated: {clean_line(finding.allocated_by)}")
+    kept = clean(finding.kept).strip("\n").split("\n") if finding.kept else []
+    lines.extend(f"  {'kept by:' if not number else '':<10} {line}" for number, line in enumerate(kept))
     if finding.repetition:
         lines.append(f"  seen:      {finding.repetition}")
     if finding.kind:

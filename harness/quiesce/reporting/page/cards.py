@@ -45,6 +45,7 @@ class FindingText:
     expected: str
     observed: str
     allocated_by: str
+    kept: str
     evidence: str
     growth: str
     plot: str
@@ -175,6 +176,7 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         expected=clean_line(finding.expected),
         observed=clean_line(finding.observed),
         allocated_by=clean_line(finding.allocated_by),
+        kept="; ".join(map(clean_line, finding.kept.splitlines())),
         evidence=evidence,
         growth="" if readings is None else growth_words(readings),
         plot="" if readings is None or not is_plotted else _packed(make_growth_plot(readings).as_json()),
