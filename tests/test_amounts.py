@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.amounts import bytes_in_words, counted
+from quiesce.amounts import bytes_from, bytes_in_words, counted
 from quiesce.simulator.ledger import Thing
 from quiesce.traces.thing_names import things_in_words
 
@@ -26,6 +26,31 @@ from quiesce.traces.thing_names import things_in_words
 )
 def test_bytes_are_exact_and_readable(size_bytes: int, words: str) -> None:
     assert bytes_in_words(size_bytes) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("0", 0), ("512", 512), ("512 B", 512), ("1 byte", 1), ("2 KiB", 2048), ("1.5GiB", 3 << 29), ("3 TiB", 3 << 40)],
+)
+def test_a_size_is_read_with_its_unit(text: str, size_bytes: int) -> None:
+    assert bytes_from(text) == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("24 MB", "write 24 MiB"),
+        ("1.5g", "write 1.5 GiB"),
+        ("24 mib", "write 24 MiB"),
+        ("much", "write a number with B, KiB, MiB, GiB or TiB, such as 24 MiB"),
+        ("-1", "write a number with *"),
+        ("", "write a number with *"),
+    ],
+)
+def test_of_what_is_no_size_it_is_said_what_to_write(text: str, instead: str) -> None:
+    with pytest.raises(ValueError, match="write ") as caught:
+        bytes_from(text)
+    pytest.LineMatcher([str(caught.value)]).fnmatch_lines([instead])
 
 
 def test_plurals_agree() -> None:

@@ -1,10 +1,14 @@
-"""Numbers for people: whole, with units, and with plurals that agree."""
+"""Numbers for people: whole, with units, and with plurals that agree; and sizes as people write them."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+_SIZE: Final = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?(?:B|bytes?|([KMGTPE])iB)?", re.ASCII)
+_DECIMAL: Final = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?([KMGTPE])i?B?", re.ASCII | re.IGNORECASE)
 
 
 def counted(count: int, thing: str) -> str:
@@ -21,3 +25,20 @@ def bytes_in_words(size_bytes: int) -> str:
     whole, rest = divmod(size_bytes, 1 << 10 * power)
     amount = f"{whole:,}" if not rest else f"{size_bytes / (1 << 10 * power):,.1f}"
     return f"{exact} ({amount} {_UNITS[power - 1]})"
+
+
+def bytes_from(text: str) -> int:
+    """Return the size that a text such as ``512``, ``2 KiB`` or ``1.5GiB`` states, in bytes.
+
+    Raises :class:`ValueError`, which says what to write. So it does for ``24 MB``, which has two meanings.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        meant = _DECIMAL.fullmatch(text)
+        instead = (
+            f"{meant[1]} {meant[2].upper()}iB" if meant else "a number with B, KiB, MiB, GiB or TiB, such as 24 MiB"
+        )
+        raise ValueError(f"write {instead}")
+    power = 0 if match[2] is None else 10 * ("KMGTPE".index(match[2]) + 1)
+    whole, _, rest = match[1].partition(".")
+    return (int(whole + rest) << power) // int("1" + "0" * len(rest))

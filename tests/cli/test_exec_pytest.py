@@ -119,7 +119,7 @@ def test_a_leak_of_a_test_is_a_finding_of_the_run(tmp_path: Path) -> None:
     assert [each.get("message") for each in ran.failures] == ["a_repeated_test_leaves_nothing_behind"]
     assert ran.errors == []
     assert ran.said.count("device memory grows by 1,048,576 bytes (1 MiB) per round") == 1, "pytest has printed it"
-    assert "2 tests checked for leaks: 1 is clean, 1 leaks; " in ran.said.rpartition("calls recorded")[0]
+    assert "2 tests checked for leaks: 1 clean, 1 leaks; " in ran.said.rpartition("calls recorded")[0]
     assert "ended with status" not in ran.said
 
 

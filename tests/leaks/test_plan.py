@@ -25,7 +25,13 @@ def test_values_come_as_text_and_as_what_they_are() -> None:
         ({"gauges": "python,,threads"}, "gauges is 'python,,threads'; write a list of some of"),
         ({"gauges": "heap"}, "there is no gauge 'heap'"),
         ({"gauges": 7}, "gauges is 7"),
-        ({"limit": 7}, "there is no 'limit'"),
+        ({"limits": 7}, "there is no 'limits'; write rounds=, seconds=, limit=, limit_peak= or gauges="),
+        ({"limit": "2 KB"}, "limit is '2 KB'; write 2 KiB"),
+        ({"limit": -7}, "limit is -7; write a size from 0 to 1024 TiB, such as '24 MiB'"),
+        ({"limit": "2 EiB"}, "limit is '2 EiB'; write a size from 0"),
+        ({"limit_peak": True}, "limit_peak is True"),
+        ({"limit_peak": {"threads": 4}}, "there is no peak of 'threads'; write some of python, device"),
+        ({"limit_peak": {"device": "much"}}, "limit_peak is 'much'; write a number with B, KiB, MiB"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(values: dict[str, object], says: str) -> None:
@@ -33,6 +39,12 @@ def test_what_makes_no_sense_is_refused_in_one_line(values: dict[str, object], s
         adjusted(Plan(), values, "the marker")
     assert str(caught.value).startswith("the marker: ")
     assert "\n" not in str(caught.value)
+
+
+def test_limits_have_units() -> None:
+    plan = adjusted(Plan(), {"limit": "2 KiB", "limit_peak": "1.5MiB"}, "it")
+    assert plan == Plan(limit_bytes=2048, peaks=(("python", 3 << 19), ("device", 3 << 19)))
+    assert adjusted(Plan(), {"limit_peak": {"device": "4 GiB"}}, "it").peaks == (("device", 4 << 30),)
 
 
 def test_only_the_gauges_asked_for_are_judged() -> None:

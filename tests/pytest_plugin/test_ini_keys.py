@@ -28,7 +28,7 @@ def test_a_mistyped_key_is_refused_in_every_file(project: Project, file: str, te
     ("key", "nearest"),
     [
         ("quiesce_backend", "quiesce_backends"),
-        ("quiesce_leak_limit", "quiesce_leak_limit_bytes"),
+        ("quiesce_leak_limits", "quiesce_leak_limit"),
         ("quiesce_worker_device", "quiesce_worker_devices"),
         ("quiesce_", "quiesce_seed"),
     ],

@@ -74,7 +74,7 @@ def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Proj
             "* LeakCheckWarning: no leak verdict: round 2 failed, *",
             "test_it.py::test_keeps leaks * B/round (Python) at test_it.py:6",
             NO_VERDICT,
-            "6 tests checked for leaks: 1 is clean, 1 leaks, 3 fail without a leak, 1 has no verdict; 2 not *",
+            "6 tests checked for leaks: 1 clean, 1 leaks, 3 fail without a leak, 1 has no verdict; 2 not *",
             "FAILED test_it.py::test_keeps - leaks * B/round (Python) at test_it.py:6",
         ]
     )
@@ -126,4 +126,4 @@ def test_what_a_doctest_and_a_unittest_do_once_is_theirs(project: Project) -> No
     project.write("test_it.py", f'"""\n>>> 1 + 1\n2\n"""\n{unit}')
     result = project.run("test_it.py", "--quiesce-leak", "--doctest-modules")
     result.assert_outcomes(passed=2, warnings=1)
-    result.stdout.fnmatch_lines(["2 tests checked for leaks: 1 is clean, 1 has no verdict; * s"])
+    result.stdout.fnmatch_lines(["2 tests checked for leaks: 1 clean, 1 has no verdict; * s"])

@@ -30,6 +30,8 @@ TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
         ("--quiesce-leak-rounds=2", "*--quiesce-leak-rounds: rounds is 2; write a whole number from 3 to *"),
         ("--quiesce-leak-rounds=", "*--quiesce-leak-rounds: rounds is ''; write a whole number from 3 to *"),
         ("--quiesce-leak-limit-bytes=-1", "*--quiesce-leak-limit-bytes: limit_bytes is '-1'; write a whole number *"),
+        ("--quiesce-leak-limit=2kb", "*--quiesce-leak-limit: limit is '2kb'; write 2 KiB"),
+        ("--quiesce-leak-limit-peak=", "*--quiesce-leak-limit-peak: limit_peak is ''; write a number with *"),
         ("--quiesce-leak-gauges=heap", "*--quiesce-leak-gauges: there is no gauge 'heap'; write some of contexts, *"),
         ("--quiesce-leak-gauges=", "*--quiesce-leak-gauges: gauges is '', so nothing would be looked at; *"),
         ("--override-ini=quiesce_leak_rounds=many", "*ini key quiesce_leak_rounds: rounds is 'many'; write a whole *"),
@@ -61,6 +63,7 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
             "*the marker 'leak': a test with skip= is not checked; remove skip= or rounds=",
         ),
         ("@pytest.mark.leak(rounds=True)", "*the marker 'leak': rounds is True; write a whole number *"),
+        ("@pytest.mark.leak(limit='2 KB')", "*the marker 'leak': limit is '2 KB'; write 2 KiB"),
         ("@pytest.mark.leak(limit_bytes=-5)", "*the marker 'leak': limit_bytes is -5; write a whole number *"),
         ("@pytest.mark.leak(gauges=[])", "*the marker 'leak': gauges is *, so nothing would be looked at; *"),
         ("@pytest.mark.leak(gauges='x')", "*the marker 'leak': there is no gauge 'x'; write some of *"),
@@ -70,16 +73,17 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
         ),
     ],
 )
-def test_a_bad_marker_is_one_line(project: Project, marker: str, line: str) -> None:
-    project.write("test_it.py", TEST.format(marker=marker))
-    said = error_of(project.run("test_it.py"))
-    pytest.LineMatcher([said]).fnmatch_lines([line.replace("[", "[[]")])
+def test_a_bad_marker_is_an_error_of_its_test(project: Project, marker: str, line: str) -> None:
+    project.write("test_it.py", TEST.format(marker=marker) + "def test_other(): pass\n")
+    result = project.run("test_it.py")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines([line.replace("[", "[[]")])
 
 
-@pytest.mark.parametrize("marker", ["leak(rounds=1)", "simulated_device('hip:4')"])
-def test_a_bad_marker_is_one_line_where_workers_run_the_tests(project: Project, marker: str) -> None:
+def test_a_bad_marker_ends_the_run_with_one_line_where_workers_run_the_tests(project: Project) -> None:
     pytest.importorskip("xdist")
-    project.write("test_it.py", TEST.format(marker=f"@pytest.mark.{marker}") + "def test_other(): pass\n")
+    marker = "@pytest.mark.simulated_device('hip:4')"
+    project.write("test_it.py", TEST.format(marker=marker) + "def test_other(): pass\n")
     result = project.run_apart("test_it.py", "-n", "2")
     result.assert_outcomes()
     pytest.LineMatcher([error_of(result)]).fnmatch_lines(["ERROR: test_it.py::test_it: *; write *"])

@@ -96,3 +96,33 @@ def test_a_leak_that_uses_up_the_device_is_a_leak(tmp_path: Path) -> None:
     assert finding["observed"] == "device memory grows by 1,073,741,824 bytes (1 GiB) per round", said
     again = results["test_takes_all"]["reproduce"]
     assert again == "quiesce exec --flavour cuda:12 --capacity 10737418240 -- pytest 'test_device.py::test_takes_all'"
+
+
+PEAKS: Final = """
+import ctypes
+import pytest
+
+runtime = ctypes.CDLL("libcudart.so.12")
+
+def use(*sizes):
+    pointers = [ctypes.c_void_p() for _ in sizes]
+    for pointer, size in zip(pointers, sizes):
+        assert runtime.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0
+    for pointer in pointers:
+        assert runtime.cudaFree(pointer) == 0
+
+@pytest.mark.leak(limit_peak="1 MiB")
+def test_at_once(): use(1 << 20, 1)
+
+@pytest.mark.leak(limit_peak="1 MiB")
+def test_one_after_the_other():
+    use(1 << 20)
+    use(1 << 20)
+"""
+
+
+def test_device_memory_is_counted_at_its_peak(tmp_path: Path) -> None:
+    results, said = run(tmp_path, PEAKS, "--quiesce-leak-rounds=3")
+    assert results["test_one_after_the_other"]["verdict"] == "passed", said
+    (finding,) = results["test_at_once"]["findings"]
+    assert finding["observed"] == "device memory in use rises by 1,048,577 bytes (1.0 MiB) during the test"

@@ -136,6 +136,6 @@ def test_tests_that_are_checked_for_leaks_are_told_apart(project: Project) -> No
             "quiesce: 1 case on 1 backend, seed 0",
             "quiesce: 1 test is checked for leaks: it is repeated at least 3 times",
             "1 case holds on host",
-            "1 test checked for leaks: 1 is clean; * s",
+            "1 test checked for leaks: 1 clean; * s",
         ]
     )

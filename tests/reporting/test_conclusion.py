@@ -65,16 +65,16 @@ def test_programs_are_no_cases() -> None:
 
 def test_leak_checks_have_a_line_of_their_own() -> None:
     passed = [check("a", Verdict.PASSED), check("b", Verdict.PASSED)]
-    assert conclusions(passed) == ("2 tests checked for leaks: 2 are clean",)
+    assert conclusions(passed) == ("2 tests checked for leaks: 2 clean",)
     assert conclusions([*passed[:1], case("a", "host", Verdict.PASSED)]) == (
         "1 case holds on host",
-        "1 test checked for leaks: 1 is clean",
+        "1 test checked for leaks: 1 clean",
     )
 
 
 def test_tests_that_leak_and_that_fail_are_told_apart() -> None:
     checks = [check("t::one", Verdict.FAILED, LEAK), check("t::two", Verdict.FAILED), check("t::three", Verdict.PASSED)]
-    assert conclusions(checks) == ("3 tests checked for leaks: 1 is clean, 1 leaks, 1 fails without a leak",)
+    assert conclusions(checks) == ("3 tests checked for leaks: 1 clean, 1 leaks, 1 fails without a leak",)
 
 
 def test_leak_checks_without_a_verdict_are_counted() -> None:

@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from quiesce.amounts import bytes_from
 from quiesce.errors import ConfigurationError
-from quiesce.leaks.quantities import C_HEAP, FAMILIES, PYTHON
+from quiesce.leaks.quantities import C_HEAP, DEVICE, FAMILIES, PYTHON
 
 ROUNDS_MIN: Final = 3
 ROUNDS_MAX: Final = 100_000
 DEFAULT_ROUNDS: Final = 64
 DEFAULT_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 86_400.0
+
+LIMIT_BYTES_MAX: Final = 1 << 50
+PEAKS: Final = (PYTHON, DEVICE)
+"""The gauges whose peak within a round can be limited."""
 
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
@@ -25,13 +30,15 @@ class Plan:
 
     ``rounds`` is how long growth must last to be a leak; ``limit_bytes`` the growth per round that is allowed to each
     quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all). ``seconds`` is the time
-    after which the check of a test is brought to its end.
+    after which the check of a test is brought to its end. ``peaks`` has by gauge how many bytes more than at its start
+    a round may use at any time.
     """
 
     rounds: int = DEFAULT_ROUNDS
     limit_bytes: int = 0
     gauges: tuple[str, ...] | None = None
     seconds: float = DEFAULT_SECONDS
+    peaks: tuple[tuple[str, int], ...] = ()
 
     def looks_at(self, family: str) -> bool:
         """Whether a family of gauges is looked at; what a test counts itself always is."""
@@ -51,13 +58,18 @@ def adjusted(plan: Plan, values: Mapping[str, object], source: str) -> Plan:
         if key == "rounds":
             plan = replace(plan, rounds=_number(value, key, source, ROUNDS_MIN, ROUNDS_MAX))
         elif key == "limit_bytes":
-            plan = replace(plan, limit_bytes=_number(value, key, source, 0, 1 << 50))
+            plan = replace(plan, limit_bytes=_number(value, key, source, 0, LIMIT_BYTES_MAX))
+        elif key == "limit":
+            plan = replace(plan, limit_bytes=_size(value, key, source))
+        elif key == "limit_peak":
+            plan = replace(plan, peaks=_peaks(value, source))
         elif key == "gauges":
             plan = replace(plan, gauges=_families(value, source))
         elif key == "seconds":
             plan = replace(plan, seconds=_seconds(value, source))
         else:
-            raise ConfigurationError(f"{source}: there is no '{key}'; write rounds=, seconds=, limit_bytes= or gauges=")
+            known = "rounds=, seconds=, limit=, limit_peak= or gauges="
+            raise ConfigurationError(f"{source}: there is no '{key}'; write {known}")
     return plan
 
 
@@ -67,6 +79,24 @@ def _number(value: object, key: str, source: str, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigurationError(f"{source}: {key} is {value!r}; write a whole number from {least} to {most}")
     return value
+
+
+def _size(value: object, key: str, source: str) -> int:
+    try:
+        size_bytes = bytes_from(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: {key} is {value!r}; {error}") from None
+    if not isinstance(size_bytes, int) or isinstance(size_bytes, bool) or not 0 <= size_bytes <= LIMIT_BYTES_MAX:
+        raise ConfigurationError(f"{source}: {key} is {value!r}; write a size from 0 to 1024 TiB, such as '24 MiB'")
+    return size_bytes
+
+
+def _peaks(value: object, source: str) -> tuple[tuple[str, int], ...]:
+    by_gauge = value if isinstance(value, Mapping) else dict.fromkeys(PEAKS, value)
+    for gauge in by_gauge:
+        if gauge not in PEAKS:
+            raise ConfigurationError(f"{source}: there is no peak of '{gauge}'; write some of {', '.join(PEAKS)}")
+    return tuple((gauge, _size(size, "limit_peak", source)) for gauge, size in by_gauge.items())
 
 
 def _seconds(value: object, source: str) -> float:

@@ -83,5 +83,8 @@ CALL_FAILED: Final[pytest.StashKey[bool]] = pytest.StashKey()
 LEAK_TEST: Final[pytest.StashKey[LeakTest]] = pytest.StashKey()
 """In ``item.stash``: the leak check of an ordinary test that is to be checked."""
 
+MARKER_ERROR: Final[pytest.StashKey[str]] = pytest.StashKey()
+"""In ``item.stash``: what is wrong with a marker of the test, and what to write instead."""
+
 CONTEXT_METER: Final[pytest.StashKey[ContextMeter]] = pytest.StashKey()
 """In ``config.stash``: what watches the contexts that tests open, in a run that has a test to check."""

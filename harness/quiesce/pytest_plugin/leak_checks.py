@@ -11,6 +11,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
+from quiesce.leaks.peaks import measure_peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
 from quiesce.leaks.series import Series
@@ -41,14 +43,14 @@ from quiesce.pytest_plugin.keys import (
     LEAK_SECONDS_ATTRIBUTE,
     LEAK_SETTINGS,
     LEAK_TEST,
+    MARKER_ERROR,
 )
 from quiesce.pytest_plugin.leak_plans import asks_for_leak_check, plan_of, reason_to_skip
-from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, verdict_of
+from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, peak_findings, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
 from quiesce.pytest_plugin.leak_warnings import warn_of
 from quiesce.pytest_plugin.neighbours import failed_subtests
-from quiesce.pytest_plugin.refusing import refuse
 from quiesce.reporting.leak_checks import leak_in_short
 from quiesce.reporting.text import clean_line
 from quiesce.results import Verdict
@@ -92,7 +94,8 @@ class LeakChecks:
         self._judgement: Judgement | None = None
         self._failure = ""
         self._kernels = KernelFaults()
-        self._faults: tuple[Finding, ...] = ()
+        self._others: tuple[Finding, ...] = ()
+        self._machine = machine
         self._seconds = 0.0
 
     def check(self, item: pytest.Item, plan: Plan) -> None:
@@ -106,13 +109,13 @@ class LeakChecks:
         if not self._in_round and LEAK_TEST in item.stash:
             self._judgement = None
             self._accused = self._differs = False
-            self._faults = ()
+            self._others = ()
             self._kernels.begin()
             started = time.monotonic()
             self._judgement = self._check(item)
             self._seconds = time.monotonic() - started
             if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
-                self._faults = self._kernels.findings()
+                self._others += self._kernels.findings()
             if self._first is not None and self._first.is_over:
                 self._first.stand_in()
         return (yield)
@@ -126,6 +129,8 @@ class LeakChecks:
             judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners, rooms=self._rooms).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()
+            if test.plan.peaks and judgement.outcome is Outcome.PASSED and not judgement.inconclusive:
+                judgement = self._with_peaks(item, rounds, test.plan, judgement)
         except pytest.exit.Exception:
             raise
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
@@ -137,18 +142,25 @@ class LeakChecks:
         self._failure = rounds.failure
         return judgement
 
+    def _with_peaks(self, item: pytest.Item, rounds: TestRounds, plan: Plan, judgement: Judgement) -> Judgement:
+        """Run one round more, and keep the findings about its peaks."""
+        peaks = measure_peaks(rounds.run, dict(plan.peaks), self._machine)
+        self._others = peak_findings(item, plan, peaks)
+        unknown = "" if judgement.growths else peaks.unknown
+        return replace(judgement, rounds=judgement.rounds + 1, inconclusive=unknown)
+
     def _judged(self, item: pytest.Item) -> Judgement | None:
         """Return the judgement of a test whose reported run this is."""
         return self._judgement if not self._in_round and LEAK_TEST in item.stash else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Let a test that passes fail for its leak, for its kernels, or for a round that failed."""
+        """Let a test that passes fail for its leak, its peak, its kernels, or for a round that failed."""
         judgement = self._judged(item)
         result = yield
         if judgement is None:
             return result
-        if judgement.growths or self._faults:
+        if judgement.growths or self._others:
             self._accused = True
             pytest.fail(self._text(item, judgement), pytrace=False)
         if unread := dict(judgement.absent).get(OWN):
@@ -161,7 +173,7 @@ class LeakChecks:
 
     def _text(self, item: pytest.Item, judgement: Judgement) -> str:
         plan = item.stash[LEAK_TEST].plan
-        return leak_text(item, leak_result(item, plan, judgement, Verdict.FAILED, faults=self._faults), judgement)
+        return leak_text(item, leak_result(item, plan, judgement, Verdict.FAILED, others=self._others), judgement)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -182,16 +194,16 @@ class LeakChecks:
 
     def _decide(self, item: pytest.Item, judgement: Judgement, report: pytest.TestReport) -> None:
         test = item.stash[LEAK_TEST]
-        verdict, reason = verdict_of(judgement, report, self._failure, is_faulty=bool(self._faults))
+        verdict, reason = verdict_of(judgement, report, self._failure, is_accused=bool(self._others))
         if report.passed and failed_subtests(item):
             verdict, reason = Verdict.FAILED, "subtests fail"
-        result = leak_result(item, test.plan, judgement, verdict, reason, self._faults)
+        result = leak_result(item, test.plan, judgement, verdict, reason, self._others)
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
         setattr(report, LEAK_SECONDS_ATTRIBUTE, (self._seconds, test.plan.seconds))
         if self._accused:
             _say_in_short(report, leak_in_short(result.findings))
-        if (judgement.growths or self._faults) and not self._accused:
+        if (judgement.growths or self._others) and not self._accused:
             report.sections.append(("leak check", self._text(item, judgement)))
         if report.failed and judgement.unstable and not (self._accused or self._differs):
             report.sections.append(("leak check", DIFFERS))
@@ -225,7 +237,7 @@ def _decides(report: pytest.TestReport) -> bool:
 
 
 def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
-    """Have tests checked. Raises :class:`pytest.UsageError` with one line for a marker that makes no sense."""
+    """Have tests checked. A test whose marker makes no sense is an error that says what to write."""
     config = session.config
     plan = config.stash[LEAK_SETTINGS].plan()
     checks = LeakChecks(config)
@@ -236,7 +248,7 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
             else:
                 checks.check(item, plan_of(item, plan))
         except ConfigurationError as error:
-            refuse(session, clean_line(str(error)))
+            item.stash[MARKER_ERROR] = clean_line(str(error))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _KEYS: Final = {
     "rounds": ("N", "how many rounds growth must last to be a leak; 0 switches the checks off (default: 64)", "64"),
-    "limit_bytes": ("N", "how many bytes each gauge may grow per round (default: 0)", "0"),
+    "limit": ("SIZE", "how much each gauge of memory may grow per round, such as '2 KiB' (default: 0)", "2 KiB"),
+    "limit_bytes": ("N", "the same as a number of bytes", "2048"),
+    "limit_peak": ("SIZE", "how much memory a test may use at any time, such as '24 MiB' (default: any)", "24 MiB"),
     "seconds": ("N", "how long the check of a test may take (default: 10)", "10"),
     "gauges": ("NAMES", "the gauges to look at, separated by commas (default: all)", "python,descriptors"),
 }

@@ -52,7 +52,7 @@ def _telling(item: pytest.Item) -> pytest.Mark | None:
         shown = ", ".join(map(repr, marker.args))
         raise ConfigurationError(
             f"{_source(item)} takes keywords only, not ({shown}); "
-            f"write @pytest.mark.{LEAK_MARKER}(rounds=…, limit_bytes=…, gauges=[…])"
+            f"write @pytest.mark.{LEAK_MARKER}(rounds=…, limit=…, gauges=[…])"
         )
     if marker.kwargs.get("rounds") in (0, "0") and marker.kwargs.get("rounds") is not False:
         raise ConfigurationError(

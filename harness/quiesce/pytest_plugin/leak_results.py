@@ -9,16 +9,21 @@ import pytest
 
 from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding, Grade, RoundReadings
+from quiesce.kinds import Kind
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, REGISTERED, Quantity, kind_of_leak
+from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, PYTHON, REGISTERED, Quantity, kind_of_leak
+from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""
+
+_PEAKS: Final = {PYTHON: "Python's memory", DEVICE: "device memory"}
 
 _COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
 """Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
@@ -30,9 +35,9 @@ def leak_result(
     judgement: Judgement,
     verdict: Verdict,
     reason: str = "",
-    faults: tuple[Finding, ...] = (),
+    others: tuple[Finding, ...] = (),
 ) -> Result:
-    """Return the result of a check; ``faults`` are wrong accesses of kernels meanwhile."""
+    """Return the result of a check; ``others`` are findings besides leaks: wrong accesses of kernels, and peaks."""
     line = None if item.location[1] is None else item.location[1] + 1
     return Result(
         case=item.nodeid,
@@ -43,7 +48,7 @@ def leak_result(
         reason=clean_line(reason),
         findings=(
             *(_finding(growth, plan, line, _folder(item)) for growth in judgement.growths),
-            *faults,
+            *others,
         ),
         reproduce=pytest_command(item.nodeid),
         rounds=judgement.rounds,
@@ -57,22 +62,22 @@ def left_out_result(item: pytest.Item, reason: str) -> Result:
 
 
 def verdict_of(
-    judgement: Judgement, report: pytest.TestReport, failure: str = "", *, is_faulty: bool = False
+    judgement: Judgement, report: pytest.TestReport, failure: str = "", *, is_accused: bool = False
 ) -> tuple[Verdict, str]:
     """Return the verdict and its reason.
 
     ``report`` is that of the phase that decided how the test itself went, and ``failure`` says how the first round
-    failed that did. ``is_faulty`` says whether a kernel made a wrong access.
+    failed that did. ``is_accused`` says whether there is a finding besides leaks.
     """
     expected = getattr(report, "wasxfail", None)
     if report.skipped:
         if expected is None:
             why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
             return Verdict.UNSUPPORTED, f"the test was skipped: {why}"
-        if judgement.growths or is_faulty:
+        if judgement.growths or is_accused:
             return Verdict.KNOWN_UPSTREAM, f"the test is expected to fail: {expected}"
         return Verdict.UNSUPPORTED, f"the test fails, and is expected to: {expected}"
-    if judgement.growths or is_faulty:
+    if judgement.growths or is_accused:
         return Verdict.FAILED, ""
     if report.failed or judgement.outcome is Outcome.FAILED:
         return Verdict.FAILED, "the test itself fails" + (f"; {judgement.inconclusive}" * bool(judgement.inconclusive))
@@ -107,6 +112,23 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Findi
     )
 
 
+def peak_findings(item: pytest.Item, plan: Plan, peaks: Peaks) -> tuple[Finding, ...]:
+    """Return a finding for each gauge that had more in use at a time than its limit."""
+    line = None if item.location[1] is None else item.location[1] + 1
+    return tuple(
+        Finding(
+            KEEPS_TO_ITS_PEAK,
+            f"{_PEAKS[gauge]} in use rises by at most {bytes_in_words(limit)} during the test",
+            f"{_PEAKS[gauge]} in use rises by {bytes_in_words(used)} during the test",
+            line=line,
+            kind=Kind.LIMIT,
+            grade=Grade.VIOLATION,
+        )
+        for gauge, limit in plan.peaks
+        if (used := peaks.bytes_by_gauge.get(gauge, 0)) > limit
+    )
+
+
 def _rate(quantity: Quantity, readings: RoundReadings) -> str:
     if quantity.unit == "bytes" and quantity.family in _COUNTED_EXACTLY:
         return f"{bytes_in_words(round(readings.per_round))} per round"
@@ -136,7 +158,12 @@ def _below(text: str, folder: str) -> str:
 
 
 def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
-    """Return the text of the failure of a test that leaks, or whose kernels made wrong accesses."""
+    """Return the text of the failure of a test that leaks, or that has another finding."""
     text = _below(failure_text(result), _folder(item))
-    does = "leaks" if judgement.growths else "has a kernel that makes a wrong access"
+    if judgement.growths:
+        does = "leaks"
+    elif any(finding.rule == KEEPS_TO_ITS_PEAK for finding in result.findings):
+        does = "uses more memory than its limit"
+    else:
+        does = "has a kernel that makes a wrong access"
     return f"{clean_line(result.case)} {does}; it was run {judgement.rounds} times\n{text}"

@@ -17,6 +17,7 @@ from quiesce.pytest_plugin.keys import (
     LEAK_FIXTURE,
     LEAK_MARKER,
     LEAK_SETTINGS,
+    MARKER_ERROR,
     NOT_RUN,
     SETTINGS,
     SIMULATED_MARKER,
@@ -51,7 +52,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the settings before anything runs; register the marker, the fixtures and the record of the run."""
     config.addinivalue_line(
-        "markers", f"{LEAK_MARKER}(rounds, seconds, limit_bytes, gauges, skip): fail if repeating the test leaks"
+        "markers", f"{LEAK_MARKER}(rounds, seconds, limit, limit_peak, gauges, skip): fail if repeating the test leaks"
     )
     words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
     config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")
@@ -188,6 +189,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         keep_to_own_device(config)
         register_leak_checks(session, items)
         tell_checked(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have a test with a marker that makes no sense be an error; wrappers of other plugins run as always."""
+    if MARKER_ERROR in item.stash:
+        pytest.fail(item.stash[MARKER_ERROR], pytrace=False)
 
 
 def _check_simulated_devices(session: pytest.Session) -> None:

@@ -12,6 +12,9 @@ from quiesce.program_rules import RULES
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
+KEEPS_TO_ITS_PEAK: Final = "a_test_keeps_to_its_peak"
+"""The rule that a test breaks which uses more memory at a time than its marker allows."""
+
 NAMES_MAX: Final = 50
 """How many tests of each kind are named; the report has all of them."""
 
@@ -23,6 +26,9 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
     """Return ``leaks 8,112 B/round (Python) at mylib/__init__.py:14`` for the first finding that has an amount."""
     found = next((each for each in findings if each.readings is not None), None)
     if found is None or found.readings is None:
+        peak = next((each for each in findings if each.rule == KEEPS_TO_ITS_PEAK), None)
+        if peak is not None:
+            return clean_line(peak.observed)
         return "has a faulty kernel" if findings and all(each.rule in RULES for each in findings) else "leaks"
     per_round, unit = found.readings.per_round, clean_line(found.readings.unit)
     count = f"{per_round:,.0f}" if per_round >= 1 else f"{per_round:.2f}"
@@ -56,6 +62,12 @@ def _is_faulty(result: Result) -> bool:
     return all(finding.rule in RULES for finding in result.findings)
 
 
+def _is_over_limit(result: Result) -> bool:
+    """Whether the findings are about what the test uses at a time, and not about leaks."""
+    rules = {finding.rule for finding in result.findings}
+    return KEEPS_TO_ITS_PEAK in rules and not rules - {KEEPS_TO_ITS_PEAK, *RULES}
+
+
 def shortened(lines: Sequence[str]) -> Iterator[str]:
     """Yield the first lines, and how many more there are."""
     yield from lines[:NAMES_MAX]
@@ -64,14 +76,16 @@ def shortened(lines: Sequence[str]) -> Iterator[str]:
 
 
 def checks_in_short(checks: Sequence[Result]) -> str:
-    """Return ``5 tests checked for leaks: 1 is clean, 4 leak``."""
+    """Return ``5 tests checked for leaks: 1 clean, 4 leak``."""
     checked = sum(each.verdict.executed for each in checks)
     accused = [each for each in checks if each.verdict is Verdict.FAILED and each.findings]
     faulty = sum(map(_is_faulty, accused))
-    leaking = len(accused) - faulty
+    over = sum(map(_is_over_limit, accused))
+    leaking = len(accused) - faulty - over
     counts = (
-        (sum(each.verdict is Verdict.PASSED for each in checks), "is clean", "are clean"),
+        (sum(each.verdict is Verdict.PASSED for each in checks), "clean", "clean"),
         (leaking, "leaks", "leak"),
+        (over, "uses more memory than its limit", "use more memory than their limit"),
         (faulty, "has a faulty kernel", "have a faulty kernel"),
         (sum(each.verdict is Verdict.KNOWN_UPSTREAM for each in checks), "leaks as expected", "leak as expected"),
         (sum(each.verdict.is_failure for each in checks) - len(accused), "fails without a leak", "fail without a leak"),

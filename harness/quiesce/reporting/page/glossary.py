@@ -49,6 +49,7 @@ RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "Programs on the simulated runtime, and reports of native checkers": program_rules.RULES,
     "Leak checks": {
         "a_repeated_test_leaves_nothing_behind": "Repeating a test does not use ever more memory, files or threads.",
+        "a_test_keeps_to_its_peak": "A test uses no more memory at a time than its marker allows.",
     },
 }
 """Every rule whose name a finding can have, by what can break it."""
