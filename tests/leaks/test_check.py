@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from quiesce.leaks import check, tracing
+from quiesce.leaks import endurance, tracing
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
@@ -322,7 +322,7 @@ def test_a_round_that_is_skipped_leaves_no_verdict() -> None:
 
 
 def test_a_ring_that_is_still_filling_leaves_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "FILLING_ROUNDS_MAX", ROUNDS)
+    monkeypatch.setattr(endurance, "FILLING_ROUNDS_MAX", ROUNDS)
     ring: deque[object] = deque(maxlen=100_000)
 
     def state(rounds: int) -> int:

@@ -51,6 +51,9 @@ IN_LEDGER: Final = (
 FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
+MEMORY: Final = (PYTHON, C_HEAP)
+"""What holds memory of the process: a cache of the code's own is counted there, and needs the longest look."""
+
 _MEMORY: Final[Mapping[str, str]] = {
     PYTHON: "Python",
     C_HEAP: "C heap",

@@ -1,0 +1,64 @@
+"""Screening: a few rounds, after which most code is done.
+
+Three rounds, with a reading after the first and the third, or five where other threads ran, or six where something
+moved. Whatever stays the same by then does not leak.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.leaks.memory import AT_HAND_COUNT, HEAP
+from quiesce.leaks.other_threads import OtherThreads
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import C_HEAP
+from quiesce.leaks.readings import Readings
+from quiesce.leaks.rounds import Rounds
+from quiesce.leaks.settling import OldObjects
+
+REST_WINDOW: Final = 2
+"""What is at rest from the first round on runs three times: so what leaks in every other round is seen in any case."""
+
+SCREENING_ROUNDS: Final = 6
+SCREENING_WINDOW: Final = 4
+"""Where something moved, or where other threads ran and may have moved it, a movement may have hidden a leak that it
+went against; so more rounds must be seen in which nothing moves."""
+
+
+class Screening:
+    """Runs the first rounds of one check. ``at_hand`` is for how many a leak may live on what malloc keeps at hand."""
+
+    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan) -> None:
+        self._readings = readings
+        self._rounds = rounds
+        self._old = old
+        self._plan = plan
+        self._other_threads = OtherThreads()
+        self.at_hand = 0
+
+    def moving(self) -> frozenset[str]:
+        """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
+        self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
+        self._old.freeze()
+        self._readings.begin()
+        self._other_threads.remember()
+        self._readings.take()
+        for _ in range(REST_WINDOW):
+            self._rounds.repeat()
+        self._readings.take(REST_WINDOW)
+        window = REST_WINDOW
+        if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
+            window = SCREENING_WINDOW
+            while self._rounds.count <= SCREENING_WINDOW or (
+                self._rounds.count < SCREENING_ROUNDS and self._readings.moving(SCREENING_WINDOW)
+            ):
+                self._rounds.repeat()
+                self._readings.take()
+        # A leak in another thread lives on what malloc keeps at hand for that thread, until it is used up.
+        if not self._readings.absent_family(C_HEAP):
+            self.at_hand = min(AT_HAND_COUNT * self._other_threads.ran(), self._plan.rounds - 1)
+        while window <= self.at_hand and HEAP not in self._readings.moving(window):
+            self._rounds.repeat()
+            self._readings.take()
+            window += 1
+        return frozenset(quantity.family for quantity in self._readings.moving(window))
