@@ -27,6 +27,8 @@ from .conftest import PLUGIN, WITHOUT_NEIGHBOURS
 SUITES: Final = Path(__file__).parent / "leak_suites"
 REPETITIONS: Final = int(os.environ.get("QUIESCE_LEAK_REPETITIONS", "0"))
 ROUNDS: Final = () if REPETITIONS else ("--quiesce-leak-rounds=24",)
+TIME: Final = "--quiesce-leak-seconds=120"
+"""A busy machine may not change a verdict."""
 NEIGHBOURS: Final = ("pytest_asyncio", "pytest_benchmark", "pytest_memray", "pytest_rerunfailures")
 LEAK: Final = re.compile(r"([a-z-]+):(.*)")
 
@@ -62,7 +64,7 @@ def run(folder: Path, source: str, *arguments: str) -> dict[str, list[dict[str, 
     (folder / "test_leak_suite.py").write_text(source, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--quiesce-report=out", *ROUNDS, *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--quiesce-report=out", TIME, *ROUNDS, *arguments]
     done = subprocess.run(
         [*command, *(() if installed else ("-p", PLUGIN)), "test_leak_suite.py"],
         cwd=folder,
