@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.amounts import bytes_from, bytes_in_words, counted
+from quiesce.amounts import bytes_from, bytes_in_words, counted, exact_size
 from quiesce.simulator.ledger import Thing
 from quiesce.traces.thing_names import things_in_words
 
@@ -33,6 +33,14 @@ def test_bytes_are_exact_and_readable(size_bytes: int, words: str) -> None:
     [("0", 0), ("512", 512), ("512 B", 512), ("1 byte", 1), ("2 KiB", 2048), ("1.5GiB", 3 << 29), ("3 TiB", 3 << 40)],
 )
 def test_a_size_is_read_with_its_unit(text: str, size_bytes: int) -> None:
+    assert bytes_from(text) == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(0, "0 B"), (1000, "1000 B"), (1025, "1025 B"), (3 << 11, "6 KiB"), (1 << 62, "4 EiB")]
+)
+def test_a_size_is_written_as_it_is_read(size_bytes: int, text: str) -> None:
+    assert exact_size(size_bytes) == text
     assert bytes_from(text) == size_bytes
 
 

@@ -75,7 +75,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "generation.strategies": VALUES | _rooms("backend generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "recording": VALUES | _rooms("backend backends.command cases generation oracle"),
-    "leaks": VALUES | _rooms("backend cases simulator traces"),
+    "leaks": VALUES | _rooms("backend cases files simulator traces"),
     "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES
     | _rooms("answers backend backends.command cases execution generation lockstep oracle reporting sweep"),

@@ -27,6 +27,12 @@ def bytes_in_words(size_bytes: int) -> str:
     return f"{exact} ({amount} {_UNITS[power - 1]})"
 
 
+def exact_size(size_bytes: int) -> str:
+    """Return a size without loss in the largest unit that it is whole in, as :func:`bytes_from` reads it: ``3 MiB``."""
+    power = next((power for power in range(len(_UNITS), 0, -1) if size_bytes and not size_bytes % (1 << 10 * power)), 0)
+    return f"{size_bytes >> 10 * power} {_UNITS[power - 1] if power else 'B'}"
+
+
 def bytes_from(text: str) -> int:
     """Return the size that a text such as ``512``, ``2 KiB`` or ``1.5GiB`` states, in bytes.
 

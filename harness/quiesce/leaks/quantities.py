@@ -54,6 +54,9 @@ FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, THREADS, DESCRIPTORS
 MEMORY: Final = (PYTHON, C_HEAP)
 """What holds memory of the process: a cache of the code's own is counted there, and needs the longest look."""
 
+COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
+"""Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
+
 _MEMORY: Final[Mapping[str, str]] = {
     PYTHON: "Python",
     C_HEAP: "C heap",

@@ -25,6 +25,7 @@ from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
 from quiesce.leaks.driver_memory import DriverMemoryMeter
 from quiesce.leaks.judgement import Judgement, Outcome
+from quiesce.leaks.known import Applied
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
@@ -45,6 +46,7 @@ from quiesce.pytest_plugin.keys import (
     LEAK_TEST,
     MARKER_ERROR,
 )
+from quiesce.pytest_plugin.leak_baseline import BASELINE, BASELINE_ATTRIBUTE
 from quiesce.pytest_plugin.leak_plans import asks_for_leak_check, plan_of, reason_to_skip
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, peak_findings, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
@@ -96,6 +98,8 @@ class LeakChecks:
         self._kernels = KernelFaults()
         self._others: tuple[Finding, ...] = ()
         self._machine = machine
+        self._baseline = config.stash.get(BASELINE, None)
+        self._known: Applied | None = None
         self._seconds = 0.0
 
     def check(self, item: pytest.Item, plan: Plan) -> None:
@@ -110,12 +114,16 @@ class LeakChecks:
             self._judgement = None
             self._accused = self._differs = False
             self._others = ()
+            self._known = None
             self._kernels.begin()
             started = time.monotonic()
             self._judgement = self._check(item)
             self._seconds = time.monotonic() - started
             if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
                 self._others += self._kernels.findings()
+            if self._baseline is not None:
+                self._known = self._baseline.apply(item.nodeid, self._judgement, item.stash[LEAK_TEST].plan)
+                self._judgement = self._known.left
             if self._first is not None and self._first.is_over:
                 self._first.stand_in()
         return (yield)
@@ -197,7 +205,13 @@ class LeakChecks:
         verdict, reason = verdict_of(judgement, report, self._failure, is_accused=bool(self._others))
         if report.passed and failed_subtests(item):
             verdict, reason = Verdict.FAILED, "subtests fail"
-        result = leak_result(item, test.plan, judgement, verdict, reason, self._others)
+        shown = judgement
+        if self._baseline is not None and self._known is not None:
+            setattr(report, BASELINE_ATTRIBUTE, self._baseline.told(item.nodeid, self._known))
+            if self._known.accepted and verdict is Verdict.PASSED:
+                verdict, reason = Verdict.KNOWN_UPSTREAM, f"the leak is known: {'; '.join(self._known.reasons)}"
+                shown = replace(judgement, growths=self._known.accepted)
+        result = leak_result(item, test.plan, shown, verdict, reason, self._others)
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
         setattr(report, LEAK_SECONDS_ATTRIBUTE, (self._seconds, test.plan.seconds))

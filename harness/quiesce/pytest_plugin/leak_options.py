@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -23,7 +24,12 @@ _KEYS: Final = {
 _ALL: Final = "all"
 _MARKED: Final = "marked"
 
-LEAK_INI_KEYS: Final = ("quiesce_leak", "quiesce_strict", *(f"quiesce_leak_{key}" for key in _KEYS))
+LEAK_INI_KEYS: Final = (
+    "quiesce_leak",
+    "quiesce_leak_baseline",
+    "quiesce_strict",
+    *(f"quiesce_leak_{key}" for key in _KEYS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +37,15 @@ class LeakSettings:
     """What the user asked for.
 
     ``given`` has each value with the name of where it was given. ``checks_all`` says that every test is checked, and
-    ``is_strict`` that a run fails in which a test has no verdict.
+    ``is_strict`` that a run fails in which a test has no verdict. ``baseline`` is the file of known leaks, with the
+    name of where it was given, and ``writes_baseline`` says that it is written anew.
     """
 
     given: tuple[tuple[str, str, str], ...]
     checks_all: bool = False
     is_strict: bool = False
+    baseline: tuple[Path, str] | None = None
+    writes_baseline: bool = False
 
     @property
     def off(self) -> bool:
@@ -71,6 +80,11 @@ def add_leak_options(parser: pytest.Parser) -> None:
     strict = "a run fails in which the leak check of a test comes to no verdict"
     group.addoption("--quiesce-strict", action="store_true", default=None, help=strict)
     parser.addini("quiesce_strict", strict, type="bool", default=None)
+    known = "the file of known leaks: these do not fail their tests"
+    group.addoption("--quiesce-leak-baseline", default=None, metavar="FILE", help=known)
+    parser.addini("quiesce_leak_baseline", known, default=None)
+    write = "accept every leak of this run, and write the file of known leaks anew"
+    group.addoption("--quiesce-leak-write-baseline", action="store_true", default=False, help=write)
     for key, (metavar, meaning, _) in _KEYS.items():
         group.addoption(f"--quiesce-leak-{key.replace('_', '-')}", default=None, metavar=metavar, help=meaning)
         parser.addini(f"quiesce_leak_{key}", meaning, default=None)
@@ -89,10 +103,28 @@ def read_leak_settings(config: pytest.Config) -> LeakSettings:
         if value is not None:
             given.append((key, str(value), f"ini key {ini}"))
     strict = config.getoption("--quiesce-strict") or _ini(config, "quiesce_strict", "true or false")
-    settings = LeakSettings(tuple(given), _checks_all(config), bool(strict))
+    writes = bool(config.getoption("--quiesce-leak-write-baseline"))
+    settings = LeakSettings(tuple(given), _checks_all(config), bool(strict), _baseline(config, writes), writes)
     if given:
         settings.plan()
     return settings
+
+
+def _baseline(config: pytest.Config, writes: bool) -> tuple[Path, str] | None:
+    """Return the file of known leaks: an option's is relative to where pytest was started, an ini file's to its own."""
+    option, ini, example = "--quiesce-leak-baseline", "quiesce_leak_baseline", "known_leaks.toml"
+    given = config.getoption(option)
+    folder, source = config.invocation_params.dir, option
+    if given is None:
+        given = _ini(config, ini, example)
+        folder, source = (config.inipath or config.rootpath / "_").parent, f"ini key {ini}"
+    if given is None:
+        if writes:
+            raise pytest.UsageError(f"--quiesce-leak-write-baseline: which file? Write {option}={example} as well")
+        return None
+    if not given:
+        raise pytest.UsageError(f"{source} names no file; write one, such as {example}")
+    return folder / str(given), source
 
 
 def _checks_all(config: pytest.Config) -> bool:

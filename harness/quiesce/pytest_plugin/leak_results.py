@@ -14,7 +14,7 @@ from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import CUPY, DEVICE, MANAGED, PINNED, PYTHON, REGISTERED, Quantity, kind_of_leak
+from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, Quantity, kind_of_leak
 from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
@@ -24,9 +24,6 @@ LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""
 
 _PEAKS: Final = {PYTHON: "Python's memory", DEVICE: "device memory"}
-
-_COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
-"""Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
 
 def leak_result(
@@ -130,7 +127,7 @@ def peak_findings(item: pytest.Item, plan: Plan, peaks: Peaks) -> tuple[Finding,
 
 
 def _rate(quantity: Quantity, readings: RoundReadings) -> str:
-    if quantity.unit == "bytes" and quantity.family in _COUNTED_EXACTLY:
+    if quantity.unit == "bytes" and quantity.family in COUNTED_EXACTLY:
         return f"{bytes_in_words(round(readings.per_round))} per round"
     return rate(readings)
 

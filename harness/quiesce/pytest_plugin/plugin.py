@@ -65,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "quiesce-fixtures")
     record = RunRecord(config)
     config.pluginmanager.register(record, "quiesce-run-record")
+    _read_baseline(config)
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         _prepare_workers(config, record)
     if EXEC_SETTINGS in os.environ and not hasattr(config, "workerinput"):
@@ -81,6 +82,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from quiesce.pytest_plugin.selection import chosen
 
         chosen(config)
+
+
+def _read_baseline(config: pytest.Config) -> None:
+    """Read the file of known leaks, in a run that has one and checks tests."""
+    leaks = config.stash[LEAK_SETTINGS]
+    if leaks.baseline is not None and not (leaks.off or config.option.collectonly):
+        from quiesce.pytest_plugin.leak_baseline import prepare_baseline
+
+        prepare_baseline(config, *leaks.baseline, writes=leaks.writes_baseline)
 
 
 def _prepare_workers(config: pytest.Config, record: RunRecord) -> None:
