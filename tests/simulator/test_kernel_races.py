@@ -158,6 +158,16 @@ def test_a_free_comes_too_early(streams: Streams) -> None:
     assert "kernel 'work' writes them" in finding.observed
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_allocation_is_a_use_that_a_wait_for_the_device_completes(streams: Streams, waits: bool) -> None:
+    streams.ok("DeviceSynchronize")
+    block = streams.given.client.make("MallocAsync", 256, streams.first)
+    if waits:
+        streams.ok("DeviceSynchronize")
+    streams.given.work(STORE, block, stream=streams.second, block=64)
+    assert streams.given.rules() == ([] if waits else [ORDERED])
+
+
 def test_a_pool_hands_memory_to_another_stream_too_early(streams: Streams) -> None:
     streams.work(LOAD, streams.first)  # an array that is given back to its pool at once
     streams.work(STORE, streams.second)  # by another stream, that got the same memory

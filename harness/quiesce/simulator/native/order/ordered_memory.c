@@ -25,6 +25,7 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     if (stream->capture) return capture_allocation(size_bytes, stream, address);
     stream_keep(stream);  // host functions may run without the lock: another thread may destroy it
     enum status status = memory_allocate_from(pool, size_bytes, &stream->serial, address);
+    if (!status) stream_note_use(stream);
     stream_drop(stream);
     return status;
 }

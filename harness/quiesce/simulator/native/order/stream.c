@@ -62,13 +62,17 @@ static void become_idle(struct stream *stream) {
     stream_drop(stream);
 }
 
+void stream_note_use(const struct stream *stream) {
+    used_since[stream->device] = true;
+}
+
 static enum status push(struct stream *stream, const struct work *work) {
     struct work *made = work_new(work);
     if (!made) return OUT_OF_MEMORY;
     *stream->tail = made;
     stream->tail = &made->next;
     stream->queued++;
-    used_since[stream->device] = true;
+    stream_note_use(stream);
     if (!stream->busy_place) become_busy(stream);
     return OK;
 }

@@ -23,6 +23,9 @@ struct stream *stream_legacy(unsigned device);  // its legacy default stream
 // Puts work on a stream, or into the graph that is being captured there. The work is copied.
 enum status stream_enqueue(struct stream *stream, const struct work *work);
 
+// Notes a use in a stream's order that is no work of its own, so that a wait for the device is one for it too.
+void stream_note_use(const struct stream *stream);
+
 // Whether everything enqueued so far is complete: OK or NOT_READY.
 enum status stream_query(struct stream *stream);
 enum status stream_synchronize(struct stream *stream);
