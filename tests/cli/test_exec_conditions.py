@@ -41,6 +41,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "fail": ["device:1", "pinned:2+"],
         "at-exit": ["all"],
         "no-stacks": [],
+        "no-pools": [],
         "ring": ["99"],
         "static-runtime": ["refuse"],
         "kernels": ["off"],

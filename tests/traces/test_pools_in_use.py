@@ -42,10 +42,11 @@ def _built() -> None:
         pytest.skip(str(error))
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """What a pass of a program does not cover."""
-    assert main(["exec", "--", *words]) == ExitCode.NOTHING_FOUND
-    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("but ")]
+def said(capsys: pytest.CaptureFixture[str], *words: str, options: tuple[str, ...] = ()) -> list[str]:
+    """What a pass of a program does not cover, or under --no-pools whose pools were off."""
+    assert main(["exec", *options, "--", *words]) == ExitCode.NOTHING_FOUND
+    read = capsys.readouterr()
+    return [line for line in (read.out + read.err).splitlines() if line.startswith(("but ", "quiesce: --no-pools: "))]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_pool_is_known_by_its_native_code(
     assert [line.split()[1] for line in lines] == ([owner] if owner else [])
     if owner == "PyTorch":
         off = "PYTORCH_NO_CUDA_MEMORY_CACHING=1"
-        assert f"set {off} and run again" in lines[0]
+        assert "run again with --no-pools" in lines[0]
         assert said(capsys, "env", off, sys.executable, str(program), str(library), function) == []
 
 
@@ -88,3 +89,7 @@ def test_a_pool_is_known_by_its_python_code(
     assert [line.split()[1] for line in said(capsys, *words)] == ["numba"]
     monkeypatch.setenv("NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "0")
     assert said(capsys, *words) == []
+    monkeypatch.delenv("NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT")
+    assert [line.split()[2] for line in said(capsys, *words, options=("--no-pools",))] == ["numba"]
+    (kept,) = said(capsys, "env", "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT=9", *words, options=("--no-pools",))
+    assert "numba frees device memory later although --no-pools was given" in kept

@@ -6,7 +6,6 @@ The program waits for what is imported here; what judges and reports is imported
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from typing import Final
 
@@ -14,7 +13,7 @@ from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
 from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
-from quiesce.cli.exec_conditions import exec_command, simulated_by
+from quiesce.cli.exec_conditions import environment_of, exec_command, simulated_by
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.errors import ConfigurationError
 from quiesce.results import Result
@@ -71,6 +70,13 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         choices=RECYCLING,
         default=RECYCLING[0],
         help=f"when freed addresses are used again (default: {RECYCLING[0]})",
+    )
+    parser.add_argument(
+        "--pools",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="let CuPy, PyTorch, numba and JAX keep freed memory in pools of their own; --no-pools switches these off, "
+        "so that uses of freed memory are found (default: yes)",
     )
     parser.add_argument(
         "--fail",
@@ -154,7 +160,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     redirects = arguments.static_runtime == "redirect"
     settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, kernels)
     tell_of_cache(console)
-    environment = {**os.environ, EXEC_VARIABLE: exec_command(arguments, _defaults())}
+    environment = {**environment_of(arguments), EXEC_VARIABLE: exec_command(arguments, _defaults())}
     environment.pop(_CURRENT_TEST, None)  # a test that runs this command is none of the program's
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
         from quiesce.cli.judging import judge_processes, kernels_were_left_out

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Final
 
 from quiesce import shell
 from quiesce.program_run import Conditions
 from quiesce.simulator.flavours import Simulated, parse_flavour
 from quiesce.simulator.ledger import Ledger
+from quiesce.simulator.package_pools import without_pools
 
 _REPEATED: Final = (
     "flavour",
     "schedule",
     "seed",
     "recycle",
+    "pools",
     "devices",
     "capacity",
     "fail",
@@ -38,6 +41,11 @@ def simulated_by(arguments: argparse.Namespace, ledger: Ledger | None = None) ->
     if arguments.flavour is None and ledger is not None:
         return Simulated(ledger.flavour, ledger.version)
     return parse_flavour(arguments.flavour or _USUAL)
+
+
+def environment_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the environment that the program begins with: the caller's, and what switches pools off if asked."""
+    return dict(os.environ) if arguments.pools else without_pools(os.environ)
 
 
 def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -> Conditions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,21 +11,21 @@ from pathlib import Path
 from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cli.console import Console
-from quiesce.cli.exec_conditions import conditions_of, reproduce_command, simulated_by
+from quiesce.cli.exec_conditions import conditions_of, environment_of, reproduce_command, simulated_by
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.access_log import read_accesses
 from quiesce.simulator.launch import Ended
-from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.ledger import Ledger, open_ledger
 from quiesce.simulator.refusals import read_refusals
-from quiesce.simulator.stacks import open_stacks
+from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.simulator.touched_log import touched_beside
 from quiesce.simulator.uncomputed import read_uncomputed
 from quiesce.traces.armed_failures import met_in, never_happened
-from quiesce.traces.judgement import judge
+from quiesce.traces.judgement import Judgement, judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
-from quiesce.traces.pools_in_use import pools_in_use
+from quiesce.traces.pools_in_use import pools_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
 from quiesce.traces.unchecked import kernels_uncomputed, leaks_unchecked
@@ -91,10 +90,9 @@ def _judged(
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
         judgement = replace(judgement, notes=(*judgement.notes, *beside))
-        if why is None and not judgement.findings:
-            pools = pools_in_use(ledger, stacks, os.environ, arguments.words)
-            notes, not_checked = (*judgement.notes, *pools), (*judgement.not_checked, *pools)
-            judgement = replace(judgement, notes=notes, not_checked=not_checked)
+        passes = why is None and not judgement.findings
+        if passes or not arguments.pools:
+            judgement = _with_pools(judgement, ledger, stacks, arguments, passes=passes)
         console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
         for note in (*judgement.notes, *judgement.held):
             console.complain(f"  {clean_line(note)}")
@@ -115,3 +113,14 @@ def _judged(
             simulated,
             causes_of(use, simulated),
         )
+
+
+def _with_pools(
+    judgement: Judgement, ledger: Ledger, stacks: CallStacks | None, arguments: argparse.Namespace, *, passes: bool
+) -> Judgement:
+    """Add which pools of packages were switched off, and to a pass in which others a use after free is not seen."""
+    pools = pools_of(ledger, stacks, environment_of(arguments), arguments.words, kept=arguments.pools)
+    off = f"--no-pools: {' and '.join(pools.off)} freed each block at once"
+    notes = (*judgement.notes, *((off,) if pools.off and not arguments.pools else ()))
+    hidden = pools.in_use if passes else ()
+    return replace(judgement, notes=(*notes, *hidden), not_checked=(*judgement.not_checked, *hidden))

@@ -52,11 +52,17 @@ class CallStack:
         """
         self._places = places
 
+    def is_in(self, file: re.Pattern[str]) -> bool:
+        """Whether it goes through code of a file that matches, also below the interpreter. No name is looked up."""
+        files = {*(frame.file for frame in self.python), *(name for name, _ in self._whole)}
+        return any(map(file.search, files))
+
     def functions_in(self, file: re.Pattern[str]) -> Iterator[str]:
         """Yield the functions of the files that match, also of those that the interpreter was called by."""
-        for name, offset in self._whole:
-            if file.search(name):
-                yield from (frame.function for frame in self._places.at(name, offset))
+        places = [(name, offset) for name, offset in self._whole if file.search(name)]
+        self._places.find(places)
+        for name, offset in places:
+            yield from (frame.function for frame in self._places.at(name, offset))
 
     @cached_property
     def native(self) -> tuple[Frame, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.simulator.ledger import Ledger, Seen
+from quiesce.simulator.package_pools import POOLS_OFF
 from quiesce.simulator.stacks import CallStack, CallStacks
 
 STACKS_MAX: Final = 64
@@ -20,79 +21,104 @@ STACKS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """``file`` and ``function`` are those of a frame of the pool; ``variable`` switches it off if it has ``off``."""
+    """``file`` and ``function`` are those of a frame of the pool; ``variable`` switches it off, where there is one.
 
+    Where all code of the file is the pool's, there is no ``function``.
+    """
+
+    package: str
     file: re.Pattern[str]
-    function: re.Pattern[str]
+    function: re.Pattern[str] | None
     keeps: str
-    switch: str
     variable: str = ""
-    off: str = ""
 
     def made(self, stack: CallStack) -> bool:
-        """Whether a stack is one of the pool's: by its Python frames, or by the functions of its native code."""
+        """Whether a stack of the package is one of the pool's: by its Python frames, or else by its native code."""
+        if self.function is None:
+            return True
         functions = [frame.function for frame in stack.python if self.file.search(frame.file)]
         return any(map(self.function.search, functions or stack.functions_in(self.file)))
 
     def is_off(self, environment: Mapping[str, str], words: Sequence[str]) -> bool:
         """Whether the environment of the program, or a command such as ``env NAME=0``, switches it off."""
-        return bool(self.variable) and (
-            environment.get(self.variable) == self.off or f"{self.variable}={self.off}" in words
-        )
-
-    def __str__(self) -> str:
-        return f"{self.keeps}, so a use after free in it is not seen; {self.switch} and run again"
+        if not self.variable:
+            return False
+        given = [word for word in words if word.startswith(f"{self.variable}=")]
+        value = given[-1].partition("=")[2] if given else environment.get(self.variable)
+        return value == POOLS_OFF[self.variable]
 
 
 _POOLS: Final = (
     _Pool(
+        "CuPy",
         re.compile(r"/cupy/cuda/memory\.[^/]*so$"),
         re.compile(r"\dMemoryPool_|DeviceMemoryPool_"),
         "CuPy keeps freed device memory in a pool",
-        "call cupy.cuda.set_allocator(None)",
     ),
     _Pool(
+        "numba",
         re.compile(r"/numba(?:_cuda/numba)?/cuda/cudadrv/driver\.py$"),
         re.compile(r"^NumbaCUDAMemoryManager\.memalloc"),
         "numba frees device memory later",
-        "set NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT=0",
         "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT",
-        "0",
     ),
     _Pool(
+        "PyTorch",
         re.compile(r"/libc10_cuda\.so$"),
-        re.compile(r""),
+        None,
         "PyTorch keeps freed device memory in a pool",
-        "set PYTORCH_NO_CUDA_MEMORY_CACHING=1",
         "PYTORCH_NO_CUDA_MEMORY_CACHING",
-        "1",
     ),
     _Pool(
+        "PyTorch",
         re.compile(r"/libc10_hip\.so$"),
-        re.compile(r""),
+        None,
         "PyTorch keeps freed device memory in a pool",
-        "set PYTORCH_NO_HIP_MEMORY_CACHING=1",
         "PYTORCH_NO_HIP_MEMORY_CACHING",
-        "1",
+    ),
+    _Pool(
+        "JAX",
+        re.compile(r"/xla_cuda_plugin\.so$"),
+        None,
+        "JAX keeps freed device memory in a pool",
+        "XLA_PYTHON_CLIENT_ALLOCATOR",
     ),
 )
 _CALLS: Final = frozenset({"cudaMalloc", "hipMalloc", "cuMemAlloc_v2"})
 """The calls by which these pools take device memory; memory of the runtime's own pools is seen."""
+_ASK: Final = ", so a use after free in it is not seen; run again with --no-pools"
+_STAYED: Final = (
+    " although --no-pools was given, so a use after free in it is not seen; the program chooses the pool itself, or "
+    "its Python ignores PYTHONPATH (python -E, -I)"
+)
 
 
-def pools_in_use(
-    ledger: Ledger, stacks: CallStacks | None, environment: Mapping[str, str], words: Sequence[str]
-) -> tuple[str, ...]:
-    """Return what is not seen inside each pool that a process used; nothing where no call stacks were kept.
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """What is not seen inside each pool that a process used, and the packages that took memory without theirs."""
 
-    ``environment`` and ``words`` are what the program was started with.
+    in_use: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+
+
+def pools_of(
+    ledger: Ledger, stacks: CallStacks | None, environment: Mapping[str, str], words: Sequence[str], *, kept: bool
+) -> Pools:
+    """Return the pools of a process; nothing is known of them where no call stacks were kept.
+
+    ``environment`` and ``words`` are what the program was started with; ``kept`` is false under ``--no-pools``.
     """
     if stacks is None:
-        return ()
+        return Pools()
     seen = list(_stacks_of(ledger, stacks))
-    return tuple(
-        str(pool) for pool in _POOLS if not pool.is_off(environment, words) and any(pool.made(each) for each in seen)
-    )
+    in_use, off = [], []
+    for pool in _POOLS:
+        stacks_of_package = [stack for stack in seen if stack.is_in(pool.file)]
+        if not pool.is_off(environment, words) and any(map(pool.made, stacks_of_package)):
+            in_use.append(f"{pool.keeps}{_ASK if kept else _STAYED}")
+        elif stacks_of_package:
+            off.append(pool.package)
+    return Pools(tuple(in_use), tuple(off))
 
 
 def _stacks_of(ledger: Ledger, stacks: CallStacks) -> Iterator[CallStack]:
