@@ -11,6 +11,7 @@ from typing import Any, Final
 
 FOLDER: Final = Path(__file__).resolve().parent
 MARK: Final = "# the fault"
+FIRST_USE: Final = "# the first use"
 _ANY_PYTHON: Final = ((3,), (4,))
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(.*)")
 
@@ -27,6 +28,7 @@ class Row:
     rule: str = ""
     flavour: str = ""
     kernels: str = ""
+    pools: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     alone: bool = False
     """Whether only the requirements are installed: the packages that these ask for are the vendor's, and large."""
@@ -53,10 +55,10 @@ class Row:
         return next((path for path in self.own if bool(marked_lines(path)) == (kind == "faulty")), None)
 
 
-def marked_lines(program: Path) -> list[int]:
-    """Return the lines that a finding has to name; there are none in a correct program."""
+def marked_lines(program: Path, *marks: str) -> list[int]:
+    """Return the lines of the fault, or those with other marks; there are none in a correct program."""
     lines = program.read_text(encoding="utf-8").splitlines()
-    return [number for number, line in enumerate(lines, 1) if line.endswith(MARK)]
+    return [number for number, line in enumerate(lines, 1) if line.endswith(marks or MARK)]
 
 
 def _parts(requirement: str) -> tuple[str, str]:

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.clients.environments import FOLDER, NotInstallable, python_of
-from tests.clients.rows import Row, marked_lines
+from tests.clients.rows import FIRST_USE, MARK, Row, marked_lines
 
 pytestmark = [
     pytest.mark.long,
@@ -31,6 +32,7 @@ def _run(row: Row, program: Path, python: Path, folder: Path) -> tuple[int, str,
     """Run a program in the row's environment, and return the exit code, the output and the report's results."""
     chosen = {"--flavour": row.flavour, "--kernels": row.kernels}
     options = [word for option, value in chosen.items() if value for word in (option, value)]
+    options += ["--no-pools"] if row.pools == "off" else []
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", *options, "--report", str(folder / "report"), "--"]
     done = subprocess.run(
         [*command, str(python), str(program)],
@@ -67,14 +69,24 @@ def test_a_planted_fault_is_found_at_its_line(row: Row, python: Path, tmp_path: 
         pytest.skip(f"it does not run: {row.reason}")
     code, output, results = _run(row, program, python, tmp_path)
     assert code == 1, output
-    places = {
-        (finding["rule"], Path(frame["file"]).name, frame["line"])
-        for result in results
-        for finding in result["findings"]
-        for site in finding["call_sites"]
-        for frame in site["frames"]
-    }
-    rules = {place[0] for place in places}
+    rules = {finding["rule"] for result in results for finding in result["findings"]}
     assert not row.rule or rules == {row.rule}, output
-    missed = [line for line in marked_lines(program) if not places & {(rule, program.name, line) for rule in rules}]
-    assert not missed, output
+    wanted = set(marked_lines(program, MARK, FIRST_USE))
+    found = [_lines_of(finding, program) for result in results for finding in result["findings"]]
+    assert any(wanted <= lines for lines in found), output
+
+
+def _lines_of(finding: Any, program: Path) -> set[int]:
+    """Return the lines of a program that a finding names."""
+    frames = [frame for site in finding["call_sites"] for frame in site["frames"]]
+    return {frame["line"] for frame in frames if Path(frame["file"]).name == program.name}
+
+
+def test_a_pool_hides_the_fault_and_says_so(row: Row, python: Path, tmp_path: Path) -> None:
+    program = row.program("faulty")
+    if program is None or row.pools != "off":
+        pytest.skip("its fault is found with the pools of packages")
+    code, output, results = _run(replace(row, pools=""), program, python, tmp_path)
+    assert code == 0, output
+    assert [result["findings"] for result in results] == [[]]
+    assert "run again with --no-pools" in output

@@ -25,7 +25,7 @@ with first:
     written = first.record()
 second.wait_event(written)
 with second:
-    twice(*GRID, (array, result, SIZE))
+    twice(*GRID, (array, result, SIZE))  # the first use
     used = second.record()
 address = array.data.ptr
 del array  # the pool of the first stream has its memory again

@@ -20,7 +20,7 @@ def double(array, result):
 
 first, second = cuda.stream(), cuda.stream()
 array, result = cuda.device_array(1000, numpy.int32), cuda.device_array(1000, numpy.int32)
-fill[8, 128, first](array)
+fill[8, 128, first](array)  # the first use
 double[8, 128, second](array, result)  # the fault
 cuda.synchronize()
 assert result.copy_to_host()[999] == 1998

@@ -43,7 +43,7 @@ runtime.cudaEventCreate(ctypes.byref(written))
 array, result, found = Array(), Array(), (ctypes.c_int * SIZE)()
 current = first
 triton.runtime.driver.active.get_current_stream = lambda device: current.value
-fill[(1,)](array, SIZE)
+fill[(1,)](array, SIZE)  # the first use
 runtime.cudaEventRecord(written, first)
 current = second
 twice[(1,)](array, result, SIZE)  # the fault

@@ -1,0 +1,34 @@
+"""A kernel finds the address of a tensor in a table."""
+
+import torch
+import triton
+import triton.language as tl
+
+SIZE = 1024
+
+
+@triton.jit
+def fill(array, value, size: tl.constexpr):
+    """Write one number everywhere."""
+    tl.store(array + tl.arange(0, size), value)
+
+
+@triton.jit
+def twice(table, result, size: tl.constexpr):
+    """Write twice the numbers of the array whose address is in a table."""
+    at = tl.arange(0, size)
+    array = tl.load(table).to(tl.pointer_type(tl.int32))
+    tl.store(result + at, 2 * tl.load(array + at))
+
+
+def make():
+    return torch.empty(SIZE, dtype=torch.int32, device="cuda")
+
+
+tensor, result = make(), make()
+fill[(1,)](tensor, 7, SIZE)
+table = torch.tensor([tensor.data_ptr()]).cuda()
+twice[(1,)](table, result, SIZE)
+torch.cuda.synchronize()
+assert result.tolist() == [14] * SIZE
+del tensor
