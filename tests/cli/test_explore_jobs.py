@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -60,6 +61,14 @@ def test_shards_share_the_sequences_and_are_merged(tmp_path: Path) -> None:
     assert document["run"]["merged runs"] == "2"
     names = {result["case"] for result in document["results"]}
     assert names == {f"generated/hostile_sequences_with_seed_0_{k}_of_2" for k in (1, 2)}
+    commands = [shlex.split(result["reproduce"]) for result in document["results"]]
+    performed = [result["operations"] for result in document["results"]]
+    assert [int(each[each.index("--operations") + 1]) for each in commands] == [2 * each for each in performed]
+
+
+def test_the_operations_are_those_of_all_shards_together() -> None:
+    shares = [Search("x", 0, hostile=False, shard=(k, 3)).share_of(100) for k in (1, 2, 3)]
+    assert shares == [34, 34, 34]
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])

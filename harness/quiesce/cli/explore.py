@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--operations",
         type=operation_count,
         metavar="N",
-        help=f"end after so many operations (default: {OPERATIONS_DEFAULT:,}; with --seconds no end)",
+        help=f"end after so many, of all shards together (default: {OPERATIONS_DEFAULT:,}; with --seconds no end)",
     )
     parser.add_argument("--seconds", type=seconds_number, metavar="S", help="begin no sequence after so many seconds")
     parser.add_argument(
@@ -90,6 +90,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     operations = arguments.operations
     if operations is None and arguments.seconds is None:
         operations = OPERATIONS_DEFAULT
+    operations = None if operations is None else search.share_of(operations)
     with contextlib.ExitStack() as stack:
         jobs: Jobs = Here(usable)
         if arguments.jobs > 1:

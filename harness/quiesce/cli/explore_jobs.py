@@ -21,7 +21,7 @@ from quiesce.cli.interruption import interrupted_by_signals
 from quiesce.cli.selection import choose_described
 from quiesce.errors import BackendUnavailable
 
-_AHEAD: Final = 4
+_AHEAD: Final = 8
 """So many results for each worker are kept until those before them are there."""
 _END_SECONDS: Final = 5.0
 

@@ -193,7 +193,11 @@ def _shrinking(progress: Progress | None) -> Callable[[int, int], None] | None:
 def reproduce_command(
     backend: str, seed: int, *, hostile: bool, operations: int, shard: tuple[int, int] = (1, 1)
 ) -> str:
-    """Return the command line that finds the same again, quoted for a POSIX shell."""
+    """Return the command line that finds the same again, quoted for a POSIX shell.
+
+    ``operations`` is how many the shard performed; the command states those of all shards together.
+    """
+    operations *= shard[1]
     words = ["quiesce", "explore", "--backend", backend, "--seed", str(seed), "--operations", str(operations)]
     words += [] if shard == (1, 1) else ["--shard", f"{shard[0]}/{shard[1]}"]
     return shell.join([*words, "--hostile"] if hostile else words)

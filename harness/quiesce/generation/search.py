@@ -45,6 +45,10 @@ class Search:
             yield number
             number += step
 
+    def share_of(self, operations: int) -> int:
+        """Return how many of the operations that all shards perform together are this one's."""
+        return -(-operations // self.shard[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
