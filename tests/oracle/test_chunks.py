@@ -75,7 +75,29 @@ a = allocate 16MiB on s
 stall s
 launch on s writes=a
 """
+ONE_MORE = """\
+repeat 70:
+    a[i] = allocate 1MiB
+"""
+POOL_OF_ONE = """\
+p = create pool
+a = allocate 512 pool=p
+destroy pool p
+free a
+trim
+"""
+MANAGED = """\
+repeat 3:
+    a[i] = allocate 16MiB
+repeat 3:
+    free a[i]
+b = allocate 20MiB managed
+"""
 FOUND = {
+    "TakesTwoChunks": ("requests_take_no_more_than_declared", "memory, capacity, backing-ledger", TINY),
+    "NeverBelowHalfAChunk": ("requests_take_no_more_than_declared", "memory, capacity, backing-ledger", ONE_MORE),
+    "StaysForEver": ("destroyed_pools_own_nothing", "memory, pool, pools, backing-ledger", POOL_OF_ONE),
+    "ManagedAsksItself": ("request_fits_but_out_of_memory", "memory, managed, capacity, backing-ledger", MANAGED),
     "RefusesItsLimit": ("request_fits_but_out_of_memory", "memory, pools, pool-limit, capacity", LIMIT),
     "NeverSplits": ("request_fits_but_out_of_memory", "memory, capacity", TINY),
     "TrimEndsAtTheFirstBusy": (

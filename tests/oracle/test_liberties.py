@@ -242,18 +242,6 @@ def test_nodes_may_have_memory_that_is_live(at_once: bool) -> None:
     assert bool(judged("drop n")) is at_once
 
 
-def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed() -> None:
-    destroyed: tuple[Exchange, ...] = (
-        ("p = create pool", DONE),
-        ("a = allocate 1 pool=p", BLOCK, CHUNK),
-        ("destroy pool p", DONE),
-    )
-    assert findings(*destroyed) == ()
-    assert findings(*destroyed, ("free a", DONE)) == ()
-    assert findings(*destroyed, ("free a", Rejected(INVALID_VALUE))) == ()
-    assert findings(*destroyed[:-1], ("free a", DONE), destroyed[-1])
-
-
 FREED_BESIDE_A_CAPTURE: tuple[Exchange, ...] = (
     ("s = create stream", DONE),
     ("t = create stream", DONE),

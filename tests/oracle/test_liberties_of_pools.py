@@ -10,7 +10,16 @@ import pytest
 from quiesce.backend import Description, Promise
 from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded, Observation
 from quiesce.operations import MemoryKind
-from quiesce.outcomes import BACKING_ERROR, ILLEGAL_STATE, NOT_READY, Allocated, OutOfMemory, Rejected
+from quiesce.outcomes import (
+    BACKING_ERROR,
+    ILLEGAL_STATE,
+    INVALID_VALUE,
+    NOT_READY,
+    Allocated,
+    Outcome,
+    OutOfMemory,
+    Rejected,
+)
 
 from .test_liberties import BLOCK, CHUNK, DESCRIPTION, DONE, OUT_OF_MEMORY, TRIMS, UNTOLD, Exchange, findings
 
@@ -255,3 +264,28 @@ def test_a_device_block_may_lie_in_managed_memory() -> None:
     assert findings(seen, ("b = allocate 1", Allocated(1 << 30), managed)) == ()
     pinned = (BackingAllocated(1 << 30, 1 << 20, MemoryKind.PINNED),)
     assert findings(seen, ("b = allocate 1", Allocated(1 << 30), pinned))
+
+
+@pytest.mark.parametrize("outcome", [DONE, Rejected(INVALID_VALUE)])
+def test_a_destroyed_pool_may_stay_until_its_last_block_is_freed(outcome: Outcome) -> None:
+    destroyed: tuple[Exchange, ...] = (
+        ("p = create pool", DONE),
+        ("s = create stream", DONE),
+        ("a = allocate 1 pool=p", BLOCK, CHUNK),
+        ("b = allocate 1 pool=p", Allocated(BLOCK.address + 512)),
+        ("launch on s writes=b", DONE),
+        ("destroy pool p", DONE),
+        ("trim", DONE),
+        ("free a", outcome),
+        ("trim", DONE),
+    )
+    idle: Exchange = ("synchronize stream s", DONE)
+    released = (BackingFreed(1 << 20, 1 << 20),)
+    assert findings(*destroyed, promises=TRIMS) == ()
+    assert findings(*destroyed, idle, ("free b", outcome, released), promises=TRIMS) == ()
+    assert [each.rule for each in findings(*destroyed, idle, ("free b", outcome), promises=TRIMS)] == [
+        "destroyed_pools_own_nothing"
+    ]
+    assert findings(*destroyed, ("free b", outcome), ("trim", DONE), promises=TRIMS) == ()  # in flight
+    owned = [*destroyed[:-4], ("free a", DONE), idle, ("free b", DONE), destroyed[-4]]
+    assert findings(*owned, promises=TRIMS)

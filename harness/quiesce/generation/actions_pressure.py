@@ -23,6 +23,7 @@ _PARTS: Final = (2, 3, 4, 8)
 _PARTS_OF_ALL: Final = (2, 3, 4, 1)
 """To the last byte, where nothing but what was exhausted can be in the way: limits are off by one there."""
 _IN_FLIGHT: Final = (1, 4, 6)
+_ASKS_MANAGED: Final = 192
 _CHURNS_MAX: Final = 6
 _UNLIMITED_BYTES: Final = 16 << 20
 """What counts as everything where no capacity is honoured."""
@@ -31,7 +32,8 @@ _UNLIMITED_BYTES: Final = 16 << 20
 def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     """Take all there is in blocks of one size, free them or every other one, idle or not, and ask again.
 
-    For another size, or for the same: then what was freed serves, once nobody uses it any more.
+    For another size, or for the same: then what was freed serves, once nobody uses it any more. Or for managed memory,
+    which may have to share the device's.
     """
     mode = c >> 5
     if mode in _FROM_EMPTY:  # whoever runs out then has nobody else to blame
@@ -61,6 +63,8 @@ def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
     again = size if user is not stream and a & 24 else max(1, whole // parts[c >> 2 & 3])  # a limit may be tiny
     aligned = a & 12 == 12 and writer.can(Capability.ALIGNMENT) and not pinned
     alignment = ALIGNMENTS[b % len(ALIGNMENTS)] if aligned else None
+    if kind is MemoryKind.DEVICE and pool is None and a >= _ASKS_MANAGED and writer.can(Capability.MANAGED):
+        kind = MemoryKind.MANAGED
     allocate_block(writer, again, asker, kind=kind, pool=pool, alignment_bytes=alignment)
 
 

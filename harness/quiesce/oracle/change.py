@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from quiesce.gauges import Readings
 from quiesce.observations import BackingAllocated, BackingRefused, CopyEnqueued, EventWaited, Observation
-from quiesce.operations import InjectedError, Operation
+from quiesce.operations import InjectedError, Operation, Slot
 from quiesce.oracle.blocks import BlockState, Kept
 from quiesce.oracle.clocks import Clock, StreamState
 from quiesce.oracle.memory import Returned
@@ -74,6 +74,8 @@ class Change:
     """Memory of graphs that are there, which was handed out or was released."""
     needless: tuple[EventWaited, ...] = ()
     """Waits for events of destroyed streams."""
+    orphan: Slot | None = None
+    """The name of a destroyed pool's memory of which the last block is gone."""
     swallowed: bool = False
     """Whether a request was served although a call below certainly failed with a foreign error."""
     is_first_of_pool: bool = False

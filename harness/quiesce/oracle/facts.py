@@ -104,6 +104,9 @@ class Facts:
         self.empty_blocks: dict[Slot, range] = {}
         """Blocks that may or may not exist, and where: those of no bytes, and those whose free failed below, or whose
         pool was destroyed."""
+        self.orphans: dict[Slot, set[Slot]] = {}
+        """The blocks that pools were destroyed with and that were not freed since, by the name of their memory."""
+        self.orphans_made = 0
         self.freed_beside_captures: list[tuple[BlockState, StreamState]] = []
         """What was freed while a stream was captured, and on which stream: a library may see to it afterwards."""
         self.streams: dict[Slot, StreamState] = {}

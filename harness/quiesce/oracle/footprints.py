@@ -32,7 +32,7 @@ def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_b
     An alignment beyond the backend's own may cost as much again: the allocator may ask for size and alignment.
     """
     rounded = _round(model, size_bytes)
-    if alignment_bytes > max(model.description.alignment_bytes, model.profile.alignment_bytes):
+    if alignment_bytes > model.description.alignment_bytes:
         rounded += _round(model, alignment_bytes)
     exact = model.promises(Promise.EXACT_FOOTPRINT) and kind in ON_THE_DEVICE
     if exact and size_bytes > LARGE_REQUEST_BYTES:
@@ -93,8 +93,8 @@ def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[
     for start, end, held in model.memory.backing:
         if held.kind not in kinds:
             continue
-        own = held.pool == SOME_POOL  # it may be the library's own
-        foreign = own or held.kind is not kind or ((held.pool != pool or held.is_shared) and not shared)
+        own = held.pool == SOME_POOL or held.pool in model.orphans  # it may be the library's own, or stay for a block
+        foreign = own or ((held.kind is not kind or held.pool != pool or held.is_shared) and not shared)
         if foreign or must_stay(model, start, end, held):
             pinned += held.size_bytes
             count += 1

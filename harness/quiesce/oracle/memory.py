@@ -282,6 +282,12 @@ class MemoryModel:
                 held.pool = SOME_POOL
                 self._unclaimed.append(held)
 
+    def bequeath(self, pool: Slot, orphan: Slot) -> None:
+        """Keep the memory of a pool under another name: the pool is destroyed, and may stay for its blocks."""
+        for _, _, held in self.backing:
+            if held.pool == pool:
+                held.pool = orphan
+
     def holding(self, block: BlockState) -> list[BackingRange]:
         """Return the backing memory under a block, in order; nothing after the first byte that has none."""
         reached = block.address

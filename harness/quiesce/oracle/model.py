@@ -114,7 +114,7 @@ class Model(Facts):
             if observations and self.sees_order and isinstance(operation, _PUT_ON_A_STREAM):
                 self._see_behind(operation, change)
         elif isinstance(outcome, Rejected | OutOfMemory):
-            self._refuse(operation)
+            self._refuse(operation, change)
             if isinstance(operation, _MAKES_A_BLOCK):
                 reuse.put_back(self, operation, change)
             elif isinstance(operation, _RUNS) and (armed is not None or isinstance(outcome, OutOfMemory)):
@@ -266,8 +266,7 @@ class Model(Facts):
             graph.memory.is_doubtful = True
         if isinstance(operation, ops.DestroyPool) and slot in self.pools:
             limit = self.pools[slot]
-            reuse.destroy_pool(self, slot)
-            self.memory.disown(slot)
+            reuse.destroy_pool(self, slot, is_certain=False)
             self.pools[slot] = limit
 
     def _doubt(self, operation: Operation) -> None:
@@ -293,8 +292,11 @@ class Model(Facts):
         elif isinstance(operation, _ENDS_CAPTURES) and not self.sees_order and self.can(Capability.STREAMS):
             reuse.doubt_freed_beside_captures(self)
 
-    def _refuse(self, operation: Operation) -> None:
-        """What is refused, or lacks memory, may have made captures invalid."""
+    def _refuse(self, operation: Operation, change: Change) -> None:
+        """What is refused, or lacks memory, may have made captures invalid. A block may have died with its pool."""
+        in_doubt = change.armed is not None or self.captures.any_active
+        if isinstance(operation, ops.Free) and operation.stream is None and not in_doubt:
+            reuse.settle_orphan(self, operation.slot, change)
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
             self.captures.invalidate_all()
             if isinstance(operation, ops.Allocate):  # a place for the graph may have been made

@@ -14,7 +14,7 @@ from quiesce.oracle.change import Change, Conflict
 from quiesce.oracle.clocks import Clock, StreamState, merge
 from quiesce.oracle.evidence import Suspect
 from quiesce.oracle.facts import Facts
-from quiesce.oracle.memory import ON_THE_DEVICE
+from quiesce.oracle.memory import ON_THE_DEVICE, SOME_POOL
 from quiesce.outcomes import Allocated
 
 
@@ -208,6 +208,7 @@ def free(facts: Facts, operation: ops.Free, change: Change) -> None:
         addresses = facts.empty_blocks.pop(operation.slot, range(0))
         behind = facts.order.freed_behind(None, facts.memory.empty_uses)
         facts.memory.remove_empty(addresses, behind, (*facts.streams.values(), *facts.default_streams))
+        settle_orphan(facts, operation.slot, change)
         return
     change.freed = block
     stream = _free_stream(facts, block, operation.stream)
@@ -287,17 +288,38 @@ def _known(clock: Clock, known: Clock) -> Clock:
     return {timeline: number for timeline, number in clock.items() if number <= known.get(timeline, 0)}
 
 
-def destroy_pool(facts: Facts, pool: Slot) -> None:
+def destroy_pool(facts: Facts, pool: Slot, *, is_certain: bool = True) -> None:
     """Take a pool out. The blocks in it may die with it.
 
-    Or it goes once the last of them is freed (CUDA Runtime API, ``cudaMemPoolDestroy``).
+    Or it goes once the last of them is freed (CUDA Runtime API, ``cudaMemPoolDestroy``). Until then its memory is
+    that of an *orphan*. Where it is not certain that the pool went, or where its blocks are, that is anybody's.
     """
     facts.pools.pop(pool, None)
-    for slot in [slot for slot, block in facts.blocks.items() if block.pool == pool]:
-        block = facts.blocks.pop(slot)
-        facts.memory.remove(block, {}, {}, block.stream)
-        facts.empty_blocks[slot] = range(block.address, block.end)
     memory = facts.memory
     doubtful = (memory.backing.overlapping(each.start, each.stop) for each in facts.empty_blocks.values())
-    if any(held.pool == pool for ranges in doubtful for _, _, held in ranges):
+    is_certain = is_certain and not any(held.pool == pool for ranges in doubtful for _, _, held in ranges)
+    orphaned = [slot for slot, block in facts.blocks.items() if block.pool == pool]
+    for slot in orphaned:
+        block = facts.blocks.pop(slot)
+        stream = facts.remaining(block.stream, block.device)
+        memory.remove(block, {}, facts.order.freed_behind(stream, block.uses), stream, facts.order.users(block.uses))
+        facts.empty_blocks[slot] = range(block.address, block.end)
+    if not is_certain:
         memory.disown(pool)
+    elif orphaned:
+        facts.orphans_made += 1
+        orphan = f"{pool}{SOME_POOL}{facts.orphans_made}"
+        memory.bequeath(pool, orphan)
+        facts.orphans[orphan] = set(orphaned)
+
+
+def settle_orphan(facts: Facts, slot: Slot, change: Change) -> None:
+    """Note that a block whose pool was destroyed is gone, and whether it was the last of that pool."""
+    orphan = next((name for name, slots in facts.orphans.items() if slot in slots), None)
+    if orphan is None:
+        return
+    facts.empty_blocks.pop(slot, None)
+    facts.orphans[orphan].discard(slot)
+    if not facts.orphans[orphan]:
+        del facts.orphans[orphan]
+        change.orphan = orphan

@@ -122,6 +122,8 @@ class Refused(Exception):
 class Bench:
     """One opened trial allocator."""
 
+    make_heap: type[Heap] = Heap
+
     def __init__(self, trial: Trial, profile: DeviceProfile) -> None:
         self.trial, self.traits, self.profile = trial, trial.traits, profile
         self.machine = self.make_machine()
@@ -154,7 +156,7 @@ class Bench:
         base = _BASES[kind] + (device << 41)
         log, granularity = self.machine.log, self.profile.granularity_bytes
         placement = self.traits.placement
-        return Heap(base, capacity, granularity, kind, device, log, self.injection, placement)
+        return self.make_heap(base, capacity, granularity, kind, device, log, self.injection, placement)
 
     def make_policy(self, heap: Heap, limit: int | None = None) -> Policy:
         host = heap.kind is MemoryKind.PINNED

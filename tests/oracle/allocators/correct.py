@@ -11,6 +11,7 @@ from .arenas import Buddy, Bump, Coarse, Slab
 from .bench import BOTH, CLAIM, Traits, Trial
 from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
 from .heap import Placement
+from .lifetimes import SharesADevice, StaysForItsBlocks
 from .slabs import Chunks, CountedSlabs
 from .unusual import (
     CostBench,
@@ -127,6 +128,29 @@ CORRECT: Final[tuple[Trial, ...]] = (
         Traits(tracks_uses=False, huge_is_invalid=True),
         promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRIMS_TO_ZERO}),
         order_ledger=False,
+    ),
+    Trial(
+        "coarse chunks, declared by the smallest",
+        Coarse,
+        promises=_TRACKED | {Promise.RETRIES_SMALLER},
+        gauges=_EVERY,
+        chunk_bytes=1 << 20,
+    ),
+    Trial(
+        "slabs that stay for their blocks",
+        CountedSlabs,
+        promises=_TRACKED,
+        gauges=_EVERY,
+        chunk_bytes=2 << 20,
+        context=StaysForItsBlocks,
+    ),
+    Trial(
+        "slabs that share a device",
+        CountedSlabs,
+        promises=_TRACKED | {Promise.SHARES_BACKING},
+        gauges=_EVERY,
+        chunk_bytes=2 << 20,
+        context=SharesADevice,
     ),
     Trial("doubling chunks", Doubling, promises=_TRACKED, gauges=_EVERY, chunk_bytes=66 << 20),
     Trial(

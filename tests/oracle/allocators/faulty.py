@@ -13,6 +13,7 @@ from . import faulty_counting as counting
 from . import faulty_ordering as ordering
 from . import faulty_placing as placing
 from . import faulty_returning as returning
+from . import lifetimes
 from .bench import Bench, Trial
 from .correct import CORRECT
 
@@ -32,6 +33,7 @@ POOLS: Final = "destroyed_pools_own_nothing"
 FITS: Final = "request_fits_but_out_of_memory"
 SMALLER: Final = "pool_falls_back_to_a_smaller_chunk"
 GROWTH: Final = "growth_starts_over_after_squeeze"
+DECLARED: Final = "requests_take_no_more_than_declared"
 LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
 LIVE: Final = "live_bytes_return_to_where_they_were"
@@ -146,6 +148,14 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("counted slabs", chunks.CountsInEightBits, "wrong counter", OWNED),
     _policy("counted slabs", chunks.OneSlabOfASize, "memory not released", TRIM),
     _bench("powers of two", chunks.ClosesInFlight, "memory not released", LEFT),
+    _policy("chunks of 8 MiB", chunks.TakesTwoChunks, "larger than declared", DECLARED),
+    _policy("coarse chunks, declared by the smallest", chunks.NeverBelowHalfAChunk, "larger than declared", DECLARED),
+    _bench(
+        "slabs that stay for their blocks", lifetimes.StaysForEver, "memory not released", POOLS, TRIM, hostile=True
+    ),
+    _bench("slabs that share a device", lifetimes.ManagedAsksItself, "missing retry", FITS),
+    _policy("counted slabs", ordering.GuardsItsUsesAlone, "race", REUSE, IN_FLIGHT),
+    _policy("counted slabs", ordering.OneRecordBetweenRequests, "race", REUSE, IN_FLIGHT),
 )
 
 _SEEDS: Final = {
@@ -153,11 +163,14 @@ _SEEDS: Final = {
     "CachedCountsAgainstTheLimit": 2,
     "CountsInEightBits": 0,
     "DefaultStreamWaitsForAll": 4,
+    "GuardsItsUsesAlone": 0,
     "LastEventDecides": 2,
+    "ManagedAsksItself": 0,
     "ManagedIsNobodys": 2,
     "NeverSqueezes": 3,
     "ReleasesAtOnce": 2,
     "SqueezesSmallFirst": 3,
+    "StaysForEver": 2,
     "SqueezesTheIdleOnly": 3,
     "SqueezesTheLargeOnly": 5,
     "SwallowsForeignErrors": 2,

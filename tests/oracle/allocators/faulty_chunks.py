@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from quiesce.backend import Closing
 
+from .arenas import Coarse
 from .bench import Bench
 from .caching import PowersOfTwo
 from .heap import NoMemory
 from .machine import Stream
-from .policy import Area, Policy
+from .policy import Area, Policy, round_up
 from .slabs import Chunks, CountedSlabs, Slab
 
 
@@ -60,6 +61,29 @@ class OneSlabOfASize(CountedSlabs):
 
     def empty_slabs(self) -> list[Slab]:
         return list({slab.cell: slab for slab in super().empty_slabs()}.values())
+
+
+class TakesTwoChunks(Chunks):
+    """A chunk for small requests is twice as large as is declared."""
+
+    def obtain(self, size: int, align: int = 1) -> int:
+        return super().obtain(2 * size if size == self.chunk else size, align)
+
+
+class NeverBelowHalfAChunk(Coarse):
+    """What has no room for a chunk tries half a chunk, and no less."""
+
+    def grow(self, size: int) -> None:
+        least = round_up(size, self.chunk // 2)
+        for chunk in (max(self.chunk, least), least):
+            try:
+                address = self.obtain(chunk, self.alignment)
+            except NoMemory:
+                self.squeeze()
+                continue
+            self.ranges.append(Area(address, self.chunks[address], address))
+            return
+        raise NoMemory
 
 
 class ClosesInFlight(Bench):

@@ -9,6 +9,7 @@ from .bench import Bench
 from .caching import Polling, PowersOfTwo
 from .machine import Event, Stream
 from .policy import Area, Use
+from .slabs import CountedSlabs
 
 
 class TwoDependencies(Coarse):
@@ -159,3 +160,38 @@ class BuffersAreReadAtOnce(Bench):
 
     def uses_of_buffer(self, copied: Use) -> list[Use]:
         return []
+
+
+class GuardsItsUsesAlone(CountedSlabs):
+    """A freed block waits for its own uses, and no longer for those of an owner before."""
+
+    def guard(self, area: Area, uses: list[Use]) -> list[Event]:
+        for event in area.guards:
+            self.drop(event)
+        area.guards = []
+        return super().guard(area, uses)
+
+
+class OneRecordBetweenRequests(CountedSlabs):
+    """A stream has one event for all that is freed between two requests: it may be older than the work."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)
+        self.recorded: dict[Stream, Event] = {}
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        self.recorded.clear()
+        return super().allocate(size, align, stream)
+
+    def guard(self, area: Area, uses: list[Use]) -> list[Event]:
+        if any(not use.stream.alive for use in uses):
+            return super().guard(area, uses)
+        events = list(area.guards)
+        for use in uses:
+            event = self.recorded.get(use.stream)
+            if event is None or not event.alive:
+                event = self.recorded[use.stream] = self.machine.own_event(use.stream)
+            else:
+                self.keep([event])
+            events.append(event)
+        return events

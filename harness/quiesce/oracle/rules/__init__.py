@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.oracle.rule import Rule
-from quiesce.oracle.rules import accounting, answers, closing, memory, order, policy, runtime
+from quiesce.oracle.rules import accounting, answers, closing, growth, memory, order, policy, runtime
 
 BEFORE_THE_ANSWER: Final[tuple[Rule, ...]] = (
     *memory.RULES,
     *order.RULES,
     *policy.RULES,
+    *growth.RULES,
     *answers.RULES,
 )
 """What an answer broke, whatever was permitted: it explains a wrong answer better than the answer itself."""

@@ -11,10 +11,10 @@ from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, best_reading
 from quiesce.kinds import Kind
-from quiesce.observations import BackingRefused, CopyEnqueued
-from quiesce.operations import MemoryKind, Slot
+from quiesce.observations import CopyEnqueued
+from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
-from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
+from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use
 from quiesce.oracle.memory import SOME_POOL, BackingRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -69,7 +69,7 @@ def _is_trimmed(model: Model, operation: ops.Trim, held: BackingRange) -> bool:
     # The host's memory is often said to be of the first device, whichever is current.
     elsewhere = held.device != model.device and (held.kind is MemoryKind.DEVICE or held.device > 0)
     # What was in flight when its pool was destroyed is nobody's any more.
-    orphaned = held.pool not in (None, SOME_POOL) and held.pool not in model.pools
+    orphaned = held.pool not in (None, SOME_POOL) and held.pool not in model.pools | model.orphans.keys()
     return held.kind is operation.kind and (held.pool is None or orphaned) and not elsewhere
 
 
@@ -88,35 +88,6 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     return not (others or owned or model.empty_blocks or is_anything_in_flight(model))
 
 
-def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
-    """When nothing is held any more, a pool asks for no more backing memory than it did for such a request at first."""
-    operation = change.operation
-    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
-        return
-    size = max(operation.size_bytes, operation.alignment_bytes or 1)
-    size_class = (size - 1).bit_length()
-    # An aligned request may have a backing allocation to itself, and the next of its class a place in a chunk.
-    key = (operation.pool, operation.kind, size_class, operation.alignment_bytes or 0)
-    for ask in change.asks:
-        seen = ask.observation
-        if seen.kind is not operation.kind or ask.held_bytes:
-            continue  # what others hold may make the first chunk a small one
-        if ask is change.asks[0] and change.armed is None:  # nor is one the usual that comes after a failure
-            model.first_chunks.setdefault(key, (seen.size_bytes, size))
-        if key not in model.first_chunks:
-            continue
-        first, smallest = model.first_chunks[key]
-        # The first request may have been the smallest of the class and this the largest: a chunk of n blocks doubles.
-        most = (first if size <= smallest else 2 * first) + (2 << size_class)
-        if seen.size_bytes > most:
-            yield found(
-                "growth_starts_over_after_squeeze",
-                f"a chunk of at most {bytes_in_words(most)}, as for the first such request",
-                f"a request to the backing allocator for {bytes_in_words(seen.size_bytes)}, with nothing held",
-            )
-            return
-
-
 def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Finding]:
     """A backend that reuses blocks is not out of memory for a request for which it has a block."""
     operation = change.operation
@@ -131,47 +102,6 @@ def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Findin
             f"allocated: '{freed.slot}' had as much memory on that stream, and its place is free",
             "out of memory",
         )
-
-
-def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
-    """A pool that cannot get its usual chunk asks for a smaller one before it gives up.
-
-    It is known to have a smaller one where it asked for one before, and where the usual one is about the largest that
-    it declares: with one size of chunk, nobody promises to try another. How much smaller is its own business.
-    """
-    operation = change.operation
-    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.RETRIES_SMALLER):
-        return
-    key = (operation.pool, operation.kind)
-    sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
-    if not sizes:
-        return
-    known = model.smallest_chunk_bytes.get(key, max(sizes))
-    model.smallest_chunk_bytes[key] = min(known, *sizes)
-    if change.made is not None or change.armed is not None:
-        return
-    if not all(isinstance(ask.observation, BackingRefused) for ask in change.asks):
-        return
-    if min(sizes) < max(sizes) or _is_short_of_a_chunk(model, operation.pool):
-        return
-    least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
-    largest = max(least, min(known, model.description.chunk_bytes // 2))
-    if min(sizes) > largest:
-        yield found(
-            "pool_falls_back_to_a_smaller_chunk",
-            f"a last attempt with at most {bytes_in_words(largest)}",
-            f"it gave up after it asked for {bytes_in_words(min(sizes))}",
-        )
-
-
-def _is_short_of_a_chunk(model: Model, pool: Slot | None) -> bool:
-    """Whether a pool's limit leaves less than its largest chunk: what it asks for may be the smaller one already."""
-    limit = model.pools.get(pool) if pool is not None else None
-    if limit is None:
-        return False
-    of_pool = (each for _, _, each in model.memory.backing if each.pool in (pool, SOME_POOL) or each.is_shared)
-    held_bytes = sum(held.size_bytes for held in of_pool)
-    return limit - held_bytes < model.description.chunk_bytes
 
 
 def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[Finding]:
@@ -213,15 +143,19 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
 def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Finding]:
     """Once a pool is destroyed, everything that it took from the backing allocator is back, but for what is in flight.
 
-    With blocks out, it may stay whole until the last of them is freed.
+    With blocks out, it may stay whole until the last of them is freed, or is refused as one that died with it.
     """
     operation = change.operation
-    if not isinstance(operation, ops.DestroyPool) or not isinstance(change.outcome, Done):
+    if isinstance(operation, ops.DestroyPool):
+        pool = operation.slot if isinstance(change.outcome, Done) else None
+    else:
+        pool = change.orphan if change.armed is None else None
+    if pool is None:
         return
     held = sum(
         held.size_bytes
         for start, end, held in model.memory.backing
-        if held.pool == operation.slot and not held.is_shared and not is_in_use(model, start, end, held)
+        if held.pool == pool and not held.is_shared and not is_in_use(model, start, end, held)
     )
     if held:
         yield found(
@@ -235,7 +169,7 @@ RULES: Final = (
         "A destroyed pool holds nothing.",
         Kind.MEMORY_LEAK,
         destroyed_pools_own_nothing,
-        (ops.DestroyPool,),
+        (ops.DestroyPool, ops.Free),
     ),
     Rule(
         "freed_block_serves_its_size",
@@ -243,22 +177,6 @@ RULES: Final = (
         Kind.NOT_REUSED,
         freed_block_serves_its_size,
         (ops.Allocate,),
-    ),
-    Rule(
-        "growth_starts_over_after_squeeze",
-        "After everything was released, a pool grows from its first chunk size again.",
-        Kind.NOT_REUSED,
-        growth_starts_over_after_squeeze,
-        (ops.Allocate,),
-        "asks",
-    ),
-    Rule(
-        "pool_falls_back_to_a_smaller_chunk",
-        "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
-        Kind.MISSING_RETRY,
-        pool_falls_back_to_a_smaller_chunk,
-        (ops.Allocate,),
-        "asks",
     ),
     Rule(
         "trim_returns_what_nobody_uses",
