@@ -48,6 +48,14 @@ def _short(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def not_on_github() -> Iterator[None]:
+    """Keep what tests run from telling GitHub Actions about leaks that are meant."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_ACTIONS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def usual_signals() -> Iterator[None]:
     """Let signals end the programs of tests, also where they are ignored around them, as under ``nohup``."""
     ignored = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_IGN]

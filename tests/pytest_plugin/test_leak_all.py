@@ -74,12 +74,30 @@ def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Proj
             "* LeakCheckWarning: no leak verdict: round 2 failed, *",
             "test_it.py::test_keeps leaks * B/round (Python) at test_it.py:6",
             NO_VERDICT,
+            "test_it.py::test_left_out is not checked: it fills a cache",
             "6 tests checked for leaks: 1 clean, 1 leaks, 3 fail without a leak, 1 has no verdict; 2 not *",
             "FAILED test_it.py::test_keeps - leaks * B/round (Python) at test_it.py:6",
         ]
     )
     assert str(result.stdout).count("shown once") == 2, "in the source and in what was printed"
     assert "not all runs of this one ended alike" not in str(result.stdout)
+
+
+@pytest.mark.parametrize("on_github", [True, False])
+def test_github_is_told_where_a_leak_is(project: Project, monkeypatch: pytest.MonkeyPatch, on_github: bool) -> None:
+    project.write("test_it.py", "KEPT = []\ndef test_keeps():\n    KEPT.append(bytes(8000))\n")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
+    if on_github:
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    result = project.run("test_it.py", "--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-report=out")
+    annotation = "::error file=test_it.py,line=3,title=test_it.py%3A%3Atest_keeps::leaks 8,* B/round (Python) at *"
+    told = [line for line in result.outlines if line.startswith("::")]
+    assert len(told) == on_github
+    pytest.LineMatcher(told).fnmatch_lines([annotation] * on_github)
+    assert (project.path / "summary.md").is_file() == on_github
+    (run,) = json.loads((project.path / "out/leaks.sarif").read_text(encoding="utf-8"))["runs"]
+    assert len(run["results"]) == 1
 
 
 ONCE = "RUNS = []\ndef test_runs_once():\n    RUNS.append(1)\n    assert len(RUNS) == 1\n"

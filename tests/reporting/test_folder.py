@@ -43,7 +43,7 @@ def test_a_complete_run_leaves_its_files(
         monkeypatch.setattr("quiesce.reporting.folder.why_unavailable", lambda: "Plotly is missing")
     run(tmp_path / "deep" / "out", report)
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
-    assert names == ["junit.xml", *(["report.html"] if page else []), "report.json", "results.jsonl"]
+    assert names == ["junit.xml", "leaks.sarif", *(["report.html"] if page else []), "report.json", "results.jsonl"]
     assert written(tmp_path / "deep" / "out")["run"]["ended"] == "completed"
 
 

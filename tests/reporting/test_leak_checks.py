@@ -28,6 +28,14 @@ def finding(kind: str, unit: str, per_round: float, origin: str) -> Finding:
         (finding("memory leak (C heap)", "bytes", 0.5, "native code"), "leaks 0.50 B/round (C heap)"),
         (finding("thread leak", "threads", 1, "thread 'one' in a b.py:3"), "leaks 1 thread/round at a b.py:3"),
         (finding("leak (own)", "rows", 2, ""), "leaks 2 rows/round"),
+        (
+            replace(finding("thread leak", "threads", 1, "b.py:3"), kept="lib._CACHE (dict, 350 entries)\nlib._TWO"),
+            "leaks 1 thread/round at b.py:3, kept by lib._CACHE",
+        ),
+        (
+            replace(finding("thread leak", "threads", 1, ""), kept="no Python object keeps it: native memory"),
+            "leaks 1 thread/round",
+        ),
         (Finding("rule", "it lives", "it died"), "leaks"),
     ],
 )
@@ -47,6 +55,25 @@ def test_what_keeps_a_leak_has_a_line_of_its_own() -> None:
 
 def check(number: int) -> Result:
     return Result(f"t::{number}", "", "t", LEAK_CHECK, Verdict.INCONCLUSIVE, reason="round 2 failed")
+
+
+def test_the_largest_leak_comes_first_and_what_is_left_out_last() -> None:
+    results = [
+        replace(check(1), verdict=Verdict.UNSUPPORTED, reason="its marker says so: it fills a cache"),
+        replace(check(2), verdict=Verdict.UNSUPPORTED, reason="the test was skipped: no device"),
+        check(3),
+        *(
+            replace(check(number), verdict=Verdict.FAILED, findings=(finding("", "bytes", number, ""),))
+            for number in (10, 30, 20)
+        ),
+    ]
+    assert leak_check_lines(results) == [
+        "t::30 leaks 30 B/round",
+        "t::20 leaks 20 B/round",
+        "t::10 leaks 10 B/round",
+        "t::3 has no verdict: round 2 failed",
+        "t::1 is not checked: it fills a cache",
+    ]
 
 
 def test_tests_without_a_verdict_are_named_with_the_reason() -> None:

@@ -15,7 +15,7 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, Quantity, kind_of_leak
-from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK
+from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, MARKER_SAYS
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
@@ -55,7 +55,7 @@ def leak_result(
 def left_out_result(item: pytest.Item, reason: str) -> Result:
     """Return the result of a test whose marker says that it is not to be checked."""
     judgement = Judgement(Outcome.OVER, 1)
-    return leak_result(item, Plan(), judgement, Verdict.UNSUPPORTED, f"its marker says so: {reason}")
+    return leak_result(item, Plan(), judgement, Verdict.UNSUPPORTED, f"{MARKER_SAYS}{reason}")
 
 
 def verdict_of(

@@ -6,6 +6,7 @@ It is there in every run of every project, so it imports when it must.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -263,6 +264,10 @@ class RunRecord:
         for line in (*leak_check_lines(checks), *shortened(self._slow_checks)):
             terminalreporter.line(line)
         terminalreporter.line(f"{checks_in_short(checks)}; {self._leak_seconds:.1f} s")
+        if "GITHUB_ACTIONS" in os.environ:
+            from quiesce.pytest_plugin.github_actions import tell_github
+
+            tell_github(terminalreporter, checks)
         if self._open_checks():
             terminalreporter.line("the run fails: tests without a verdict, and --quiesce-strict", red=True, bold=True)
 

@@ -14,13 +14,15 @@ from quiesce.reporting.journal import Journal, read_journal
 from quiesce.reporting.json_report import write_json
 from quiesce.reporting.junit import write_junit
 from quiesce.reporting.run_keys import ENDED
+from quiesce.reporting.sarif import has_leak_checks, write_sarif
 from quiesce.results import Report, Result
 
 JSON_NAME: Final = "report.json"
 JUNIT_NAME: Final = "junit.xml"
 HTML_NAME: Final = "report.html"
+SARIF_NAME: Final = "leaks.sarif"
 JOURNAL_NAME: Final = "results.jsonl"
-FILE_NAMES: Final = (JSON_NAME, JUNIT_NAME, HTML_NAME, JOURNAL_NAME)
+FILE_NAMES: Final = (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME, JOURNAL_NAME)
 
 
 class ReportFolder:
@@ -40,7 +42,7 @@ class ReportFolder:
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
-        for name in (JSON_NAME, JUNIT_NAME, HTML_NAME):
+        for name in (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME):
             (self._directory / name).unlink(missing_ok=True)
         self._journal = Journal(self._directory / JOURNAL_NAME, seed=self._seed, run=self._run)
         return self
@@ -80,10 +82,13 @@ def _how_it_ended(kind: type[BaseException] | None) -> str:
 def write_reports(report: Report, directory: Path) -> None:
     """Write ``report.json``, ``junit.xml`` and, where its libraries are there, ``report.html`` into an existing folder.
 
+    A report with leak checks of tests is written as ``leaks.sarif``, too.
     :func:`quiesce.reporting.html.why_unavailable` says why the last one was not written. Raises :class:`OSError`.
     """
     write_json(report, directory / JSON_NAME)
     write_junit(report, directory / JUNIT_NAME)
+    if has_leak_checks(report):
+        write_sarif(report, directory / SARIF_NAME)
     if not why_unavailable():
         write_html(report, directory / HTML_NAME)
 

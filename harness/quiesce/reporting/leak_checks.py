@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from quiesce.amounts import counted
@@ -21,9 +22,20 @@ NAMES_MAX: Final = 50
 _GAUGE: Final = re.compile(r"\((.+)\)")
 """Whose memory it is, in a kind such as ``memory leak (Python)``."""
 
+_KEEPER: Final = re.compile(r"([^\s(]+)(?: \(|$)")
+"""The name of what keeps a leak, as ``mylib._CACHE`` of ``mylib._CACHE (dict, 350 entries, +1 a round)``."""
+
+_PLACE: Final = re.compile(r"(.+):(\d+)")
+
+MARKER_SAYS: Final = "its marker says so: "
+"""What the reason begins with of a test that its marker leaves out."""
+
 
 def leak_in_short(findings: Sequence[Finding]) -> str:
-    """Return ``leaks 8,112 B/round (Python) at mylib/__init__.py:14`` for the first finding that has an amount."""
+    """Return what leaks, for the first finding that has an amount.
+
+    It reads ``leaks 8,112 B/round (Python) at mylib/__init__.py:14, kept by mylib._CACHE``.
+    """
     found = next((each for each in findings if each.readings is not None), None)
     if found is None or found.readings is None:
         peak = next((each for each in findings if each.rule == KEEPS_TO_ITS_PEAK), None)
@@ -38,19 +50,52 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
     else:
         unit, memory = unit.removesuffix("s") if count == "1" else unit, ""
     place = clean_line(found.allocated)
-    return f"leaks {count} {unit}/round{memory}{f' at {place}' if place else ''}"
+    kept = _KEEPER.match(clean_line(found.kept.partition("\n")[0]))
+    where = (f" at {place}" if place else "") + (f", kept by {kept[1]}" if kept else "")
+    return f"leaks {count} {unit}/round{memory}{where}"
 
 
 def leak_check_lines(results: Iterable[Result]) -> list[str]:
-    """Return a line for each test that leaks, and one with its reason for each that has no verdict."""
-    kept = [each for each in results if each.is_leak_check]
+    """Return a line for each test that leaks, the largest leak first, and one for each without a verdict.
+
+    Tests that their marker leaves out are named last.
+    """
+    kept = accused_first(each for each in results if each.is_leak_check)
     leaking = [f"{clean_line(each.case)} {leak_in_short(each.findings)}" for each in kept if _leaks(each)]
     open_ = [
         f"{clean_line(each.case)} has no verdict: {clean_line(each.reason)}"
         for each in kept
         if each.verdict is Verdict.INCONCLUSIVE
     ]
-    return [*shortened(leaking), *shortened(open_)]
+    left_out = [
+        f"{clean_line(each.case)} is not checked: {clean_line(each.reason.removeprefix(MARKER_SAYS))}"
+        for each in kept
+        if each.reason.startswith(MARKER_SAYS)
+    ]
+    return [*shortened(leaking), *shortened(open_), *shortened(left_out)]
+
+
+def leaked_bytes(result: Result) -> float:
+    """Return by how many bytes per round the largest finding of a result grows; 0 for what is no memory."""
+    readings = [finding.readings for finding in result.findings if finding.readings is not None]
+    return max((each.per_round for each in readings if each.unit == "bytes"), default=0.0)
+
+
+def accused_first(results: Iterable[Result]) -> list[Result]:
+    """Return results with the largest leak first; what leaks no bytes keeps the order of names."""
+    return sorted(results, key=lambda result: (not result.findings, -leaked_bytes(result), result.case))
+
+
+def place_of(result: Result, finding: Finding | None = None) -> tuple[str, int]:
+    """Return the file and the line that a reader has to look at: where it was allocated, or else the test.
+
+    A file that is not below the folder of the run is somebody else's, and the test is named.
+    """
+    found = finding or next(iter(result.findings), None)
+    match = _PLACE.fullmatch(clean_line(found.allocated)) if found is not None else None
+    if match is not None and not PurePath(match[1]).is_absolute():
+        return match[1], int(match[2])
+    return clean_line(result.path), (found.line or 0) if found is not None else 0
 
 
 def _leaks(result: Result) -> bool:

@@ -11,12 +11,14 @@ from typing import Any, Final
 from quiesce.findings import Finding
 from quiesce.kinds import SENTENCES
 from quiesce.reporting.attempts import attempt_note
+from quiesce.reporting.leak_checks import leaked_bytes
 from quiesce.reporting.names import split_case
 from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
 from quiesce.reporting.page.glossary import sentence_of
 from quiesce.reporting.page.growth import growth_words, make_growth_plot
 from quiesce.reporting.page.matrix import SEVERITY
 from quiesce.reporting.page.packing import pack
+from quiesce.reporting.page.source_lines import SourceLine, source_lines
 from quiesce.reporting.page.timeline import make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
 from quiesce.reporting.text import clean_line, place, unsaid_evidence
@@ -47,6 +49,7 @@ class FindingText:
     allocated_by: str
     kept: str
     evidence: str
+    source: tuple[SourceLine, ...]
     growth: str
     plot: str
 
@@ -90,10 +93,15 @@ def needs_card(result: Result) -> bool:
 
 
 def anchors(results: Sequence[Result]) -> dict[int, str]:
-    """Return the anchor of each card by the position of its result, in the order of the cards: worst first."""
+    """Return the anchor of each card by the position of its result, in the order of the cards."""
     wanted = [position for position, result in enumerate(results) if needs_card(result)]
-    wanted.sort(key=lambda position: SEVERITY[results[position].verdict])
+    wanted.sort(key=lambda position: _urgency(results[position]))
     return {position: f"finding-{number}" for number, position in enumerate(wanted, 1)}
+
+
+def _urgency(result: Result) -> tuple[int, bool, float]:
+    """Return what cards are sorted by: the worst verdict first, and of leaking tests the largest leak."""
+    return SEVERITY[result.verdict], result.is_leak_check, -leaked_bytes(result)
 
 
 def make_cards(results: Sequence[Result]) -> Iterator[Card]:
@@ -178,6 +186,7 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         allocated_by=clean_line(finding.allocated_by),
         kept="; ".join(map(clean_line, finding.kept.splitlines())),
         evidence=evidence,
+        source=source_lines(finding),
         growth="" if readings is None else growth_words(readings),
         plot="" if readings is None or not is_plotted else _packed(make_growth_plot(readings).as_json()),
     )

@@ -50,7 +50,7 @@ OF_CHECKS: Final = Vocabulary(
         Verdict.BROKEN_CASE: VERDICTS[Verdict.BROKEN_CASE],
         Verdict.UNSUPPORTED: "The test was not checked: it was skipped, is expected to fail, or is marked so.",
         Verdict.NOT_PROMISED: VERDICTS[Verdict.NOT_PROMISED],
-        Verdict.KNOWN_UPSTREAM: "The test leaks, and it is marked as one that is expected to fail.",
+        Verdict.KNOWN_UPSTREAM: "The test leaks as expected: it is marked xfail, or its leak is known.",
         Verdict.INCONCLUSIVE: "The leak check came to no verdict; the reason says why.",
     },
     of_cases=False,

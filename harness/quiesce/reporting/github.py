@@ -1,0 +1,72 @@
+"""What GitHub Actions shows of leak checks: annotations of lines in a pull request, and a table in the run's summary.
+
+Source: "Workflow commands for GitHub Actions" (docs.github.com/actions/reference/workflow-commands-for-github-actions),
+for ``::error``, its escapes and ``GITHUB_STEP_SUMMARY``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Final
+
+from quiesce.reporting.leak_checks import NAMES_MAX, accused_first, checks_in_short, leak_in_short, place_of
+from quiesce.reporting.text import clean_line
+from quiesce.results import Result, Verdict
+
+SUMMARY_BYTES_MAX: Final = 1 << 20
+"""How much GitHub takes of one step's summary; it refuses a longer one."""
+
+
+def annotation_lines(checks: Iterable[Result], folders: Sequence[Path], workspace: Path) -> Iterator[str]:
+    """Yield a line for each test that leaks, and a warning for each without a verdict, at most :data:`NAMES_MAX` each.
+
+    Paths in results are relative to one of ``folders``; ``workspace`` is that of the checkout.
+    """
+    kept = accused_first(checks)
+    accused = [each for each in kept if each.verdict is Verdict.FAILED and each.findings]
+    open_ = [each for each in kept if each.verdict is Verdict.INCONCLUSIVE]
+    for result in accused[:NAMES_MAX]:
+        yield _command("error", result, leak_in_short(result.findings), folders, workspace)
+    for result in open_[:NAMES_MAX]:
+        yield _command("warning", result, f"no leak verdict: {clean_line(result.reason)}", folders, workspace)
+
+
+def _command(kind: str, result: Result, message: str, folders: Sequence[Path], workspace: Path) -> str:
+    path, line = place_of(result)
+    absolute = next((folder / path for folder in folders if (folder / path).is_file()), folders[0] / path)
+    shown = absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else PurePath(path)
+    fields = {"file": shown.as_posix(), "line": str(line or 1), "title": clean_line(result.case)}
+    said = ",".join(f"{name}={_escaped(value, is_field=True)}" for name, value in fields.items())
+    return f"::{kind} {said}::{_escaped(message)}"
+
+
+def _escaped(text: str, *, is_field: bool = False) -> str:
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped.replace(":", "%3A").replace(",", "%2C") if is_field else escaped
+
+
+def summary(checks: Iterable[Result]) -> str:
+    """Return the table of leaks as Markdown, the largest first, below how many tests were checked."""
+    kept = accused_first(checks)
+    lines = ["### Leak checks", "", f"{checks_in_short(kept)}", ""]
+    rows = [
+        each for each in kept if each.verdict is Verdict.INCONCLUSIVE or (each.verdict.is_failure and each.findings)
+    ]
+    if rows:
+        lines += ["| test | what | where |", "|---|---|---|"]
+    for result in rows[:NAMES_MAX]:
+        path, line = place_of(result)
+        is_open = result.verdict is Verdict.INCONCLUSIVE
+        said = f"no verdict: {clean_line(result.reason)}" if is_open else leak_in_short(result.findings)
+        lines.append(f"| {_cell(result.case)} | {_cell(said)} | {_cell(f'{path}:{line}' if line else path)} |")
+    if len(rows) > NAMES_MAX:
+        lines.append(f"\nand {len(rows) - NAMES_MAX:,} more")
+    return "\n".join(lines) + "\n\n"
+
+
+def _cell(text: str) -> str:
+    line = clean_line(text).replace("\\", "\\\\").replace("|", "\\|")
+    for mark in "`*_<>[]":
+        line = line.replace(mark, f"\\{mark}")
+    return line
