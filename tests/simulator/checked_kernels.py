@@ -26,20 +26,20 @@ class Checked(Device):
         self,
         body: str,
         *arguments: int,
-        block: int = 1,
+        block: int | tuple[int, int] = 1,
         grid: int = 1,
         before: str = "",
         stream: int = 0,
         answer: int = 0,
     ) -> None:
-        """Run a kernel with addresses in ``%rd1``, ``%rd2`` … and the number of the thread in ``%r1``."""
+        """Run a kernel with addresses in ``%rd1``, ``%rd2`` … and the index of the thread on x in ``%r1``."""
         names = [f"a{number}" for number in range(1, len(arguments) + 1)]
         loads = "".join(f"ld.param.u64 %rd{number}, [{name}];\n" for number, name in enumerate(names, start=1))
         text = entry("work", ", ".join(f".param .u64 {name}" for name in names), f"mov.u32 %r1, %tid.x;\n{loads}{body}")
         function = self.kernel(before + text, "work")
         passed = [ctypes.c_uint64(argument) for argument in arguments]
         pointers: Any = (ctypes.c_void_p * max(1, len(passed)))(*map(ctypes.addressof, passed))
-        sizes = (grid, 1, 1, block, 1, 1)
+        sizes = (grid, 1, 1, *(block if isinstance(block, tuple) else (block, 1)), 1)
         assert self.driver.cuLaunchKernel(function, *sizes, 0, ctypes.c_void_p(stream), pointers, None) == answer
 
     def findings(self) -> tuple[Finding, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
 import pytest
 from tests.simulator.checked_kernels import Checked
 
+from quiesce.kernels.service import ALWAYS_TUNED_VARIABLE
 from quiesce.program_rules import BARRIERS_END, THREADS_ORDERED
 from quiesce.simulator.kernel_compiler import kernels_can_run
 
@@ -66,3 +70,104 @@ def test_threads_that_wait_for_each_other_for_ever(checked: MakeDevice) -> None:
     (finding,) = given.findings()
     assert finding.rule == BARRIERS_END
     assert "kernel 'work', block (0, 0, 0): its threads wait for each other for ever" in finding.observed
+
+
+TILE: Final = (
+    "mov.u32 %r2, %tid.y;\nmov.u32 %r3, numbers;\nmul.lo.u32 %r4, %r2, PITCH;\nadd.u32 %r4, %r4, %r1;\n"
+    "mad.lo.u32 %r4, %r4, 4, %r3;\nmul.lo.u32 %r5, %r1, PITCH;\nadd.u32 %r5, %r5, %r2;\n"
+    "mad.lo.u32 %r5, %r5, 4, %r3;\nmad.lo.u32 %r6, %r2, 16, %r1;\nsetp.lt.u32 %p1, %r1, 2;\n"
+)
+"""The address of a thread's own cell in a tile with rows of PITCH numbers, and that of the cell on the other side."""
+OWN_CELL, OTHER_SIDE = "st.shared.u32 [%r4], %r6;\n", "ld.shared.u32 %r7, [%r5];\n"
+EDGE: Final = "@!%p1 bra inside;\nst.shared.u32 [%r4+64], %r6;\ninside:\n"
+
+
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize(
+    ("pitch", "body", "races"),
+    [
+        (16, OWN_CELL + BARRIER + OTHER_SIDE, False),
+        (17, OWN_CELL + BARRIER + OTHER_SIDE, False),
+        (17, OWN_CELL + OTHER_SIDE, True),
+        (15, OWN_CELL, True),
+        (17, OWN_CELL + "ld.shared.u32 %r7, [%r4];\n", False),
+        (18, OWN_CELL + EDGE, False),
+        (17, OWN_CELL + EDGE, True),
+        (17, OWN_CELL + "atom.shared.add.u32 %r7, [numbers], 1;\n", False),
+    ],
+)
+def test_tiles(
+    checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, pitch: int, body: str, races: bool, is_tuned: bool
+) -> None:
+    if is_tuned:
+        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    given = checked()
+    text = (TILE + "bar.sync 1;\n" + body).replace("PITCH", str(pitch))
+    given.work(text, block=(16, 16), grid=2, before=SHARED)
+    assert set(given.rules()) == ({THREADS_ORDERED} if races else set())
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What threads of a block do in one instruction: those before a bound on each axis use a cell each."""
+
+    first: int
+    steps: tuple[int, int]
+    counts: tuple[int, int]
+    bytes: int
+    writes: bool
+
+    def threads_by_byte(self) -> dict[int, set[tuple[int, int]]]:
+        """Return which threads use each byte."""
+        found: dict[int, set[tuple[int, int]]] = {}
+        for x in range(self.counts[0]):
+            for y in range(self.counts[1]):
+                start = self.first + x * self.steps[0] + y * self.steps[1]
+                for byte in range(start, start + self.bytes):
+                    found.setdefault(byte, set()).add((x, y))
+        return found
+
+    def text(self, number: int) -> str:
+        """Return it as PTX, with registers of its own."""
+        a, b, c = (f"%r{3 + 3 * number + each}" for each in range(3))
+        word = "u32" if self.bytes == 4 else "u64"
+        access = f"st.shared.{word} [{a}], %rd9" if self.writes else f"ld.shared.{word} %rd8, [{a}]"
+        return (
+            f"mul.lo.s32 {a}, %r1, {self.steps[0]};\nmul.lo.s32 {b}, %r2, {self.steps[1]};\nadd.s32 {a}, {a}, {b};\n"
+            f"mov.u32 {c}, numbers;\nadd.s32 {c}, {c}, {self.first};\nadd.s32 {a}, {a}, {c};\n"
+            f"setp.ge.s32 %p1, %r1, {self.counts[0]};\n@%p1 bra over{number};\n"
+            f"setp.ge.s32 %p2, %r2, {self.counts[1]};\n@%p2 bra over{number};\n{access};\nover{number}:\n"
+        )
+
+
+def any_use(generator: random.Random) -> Use:
+    """Return a use in the middle of the shared memory."""
+    bytes_ = generator.choice((4, 4, 4, 8))
+    steps = [bytes_ * generator.choice((0, 1, 1, 1, 2, 3, 4, 5, 8, -1, -4)) for _ in range(2)]
+    counts = [generator.choice((1, 2, 3, 4)) for _ in range(2)]
+    first = 2048 + 8 * generator.randrange(-8, 8)
+    return Use(first, (steps[0], steps[1]), (counts[0], counts[1]), bytes_, generator.random() < 0.5)
+
+
+def race(uses: list[Use]) -> bool:
+    """Say whether two threads use a byte, one of which writes it."""
+    found = [(each.writes, each.threads_by_byte()) for each in uses]
+    for writes, one in found:
+        for also_writes, other in found:
+            for byte in one.keys() & other.keys() if writes or also_writes else ():
+                if len(one[byte] | other[byte]) > 1:
+                    return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_uses_are_found_to_race_if_they_do(checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Accesses that are judged as ranges race if those of single threads do, and only then."""
+    monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    generator, given, seen = random.Random(seed), checked(), 0
+    own = "mov.u32 %r2, %tid.y;\nmad.lo.u32 %r12, %r2, 16, %r1;\ncvt.u64.u32 %rd9, %r12;\nbar.sync 1;\n"
+    for _ in range(12):
+        uses = [any_use(generator) for _ in range(generator.choice((1, 2, 2)))]
+        given.work(own + "".join(each.text(n) for n, each in enumerate(uses)), block=(4, 4), before=SHARED)
+        before, seen = seen, sum(each.seen for each in given.findings())
+        assert (seen > before) == race(uses), uses

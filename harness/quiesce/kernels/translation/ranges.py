@@ -40,7 +40,7 @@ from quiesce.kernels.translation.shapes import SHARED_BASE, LoopShape
 RANGE_BYTES: Final = 64
 OTHERS_READ: Final = 1 << 16
 """Added to the number of ranges: the loop has accesses too that are judged one by one."""
-_RANGES_MAX: Final = 32
+_RANGES_MAX: Final = 128
 _BLOCKS_MAX: Final = 200
 _MEMORY: Final = frozenset({"call", "tex", "tld4", "suld", "sust", "sured"})
 
@@ -182,11 +182,6 @@ class Ranges:
             address = number if number.bits == 64 else exact(e, number, False, node.box)
         start = e.define(f"add i64 {address.start}, {place.offset}")
         if space == "shared":
-            step = address.steps[0]
-            if address.steps[1:] != (0, 0) or step not in (
-                (0, access.bytes) if access.kind == "load" else (access.bytes,)
-            ):
-                return None
             base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
             start = e.define(f"add i64 {start}, {base}")
         conditions = address.conditions | node.conditions

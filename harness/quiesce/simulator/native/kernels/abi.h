@@ -13,7 +13,7 @@ struct kernel_context {
     uint64_t shared_base;  // the address of the block's shared memory
     uint64_t parameters;   // in the order of the kernel's, each aligned as PTX has it
     uint32_t shared_bytes;
-    uint32_t reserved;
+    uint32_t block_turn;  // another number for each block that runs
     void *checks;
     struct run *runtime;
     uint64_t grid_workspace;  // of a cooperative launch: words by which device code waits for other blocks; or 0

@@ -8,6 +8,7 @@
 #include "kernels/checks.h"
 #include "kernels/explore.h"
 #include "kernels/grid.h"
+#include "kernels/ranges.h"
 #include "kernels/shared_checks.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
@@ -135,6 +136,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                                           .stream = call->launcher.stream,
                                           .number = number,
                                           .test = call->launcher.test});
+    ranges_begin();
     struct grid_end end = settings.orders ? explore(kernel, &grid) : run(&grid);
     if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
     checks_end(end.how == ENDED_BY_USER);

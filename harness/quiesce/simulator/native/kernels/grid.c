@@ -37,11 +37,13 @@ static uint32_t exchange_rounding(uint32_t word) {
     return before;
 }
 
-static void place(uint64_t begun, uint32_t index[3]) {
+static void place(uint64_t begun, struct kernel_context *block) {
+    static uint32_t turns;
     uint64_t number = permuted(&running.order.blocks, begun);
-    index[0] = (uint32_t)(number % running.first.grid[0]);
-    index[1] = (uint32_t)(number / running.first.grid[0] % running.first.grid[1]);
-    index[2] = (uint32_t)(number / running.first.grid[0] / running.first.grid[1]);
+    block->block_turn = ++turns;
+    block->block_index[0] = (uint32_t)(number % running.first.grid[0]);
+    block->block_index[1] = (uint32_t)(number / running.first.grid[0] % running.first.grid[1]);
+    block->block_index[2] = (uint32_t)(number / running.first.grid[0] / running.first.grid[1]);
 }
 
 // -- blocks whose threads never wait ---------------------------------------------------------------------------------
@@ -52,7 +54,7 @@ static int run_blocks(void) {
     context.frames = running.rooms[0]->memory;
     watch_block(&context);
     for (; running.begun < running.count; running.begun++) {
-        place(running.begun, context.block_index);
+        place(running.begun, &context);
         int end = running.object->block(&context);
         if (end) return end;
     }
@@ -87,7 +89,7 @@ static bool begin_block(void) {
     struct block *block = block_in(room);
     block->context = running.first;
     block->context.shared_base = (uint64_t)room->shared;
-    place(running.begun++, block->context.block_index);
+    place(running.begun++, &block->context);
     block_open(block, running.object, &running.order, room->memory + head_bytes());
     return true;
 }

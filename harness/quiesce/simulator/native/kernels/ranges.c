@@ -8,7 +8,16 @@
 #include "kernels/touched.h"
 #include "memory/shadow.h"
 
-enum { RANGES_MAX = 32, OTHERS_READ = 1 << 16 };
+enum { RANGES_MAX = 128, OTHERS_READ = 1 << 16 };
+enum { KNOWN_MAX = 64, AHEAD_BYTES_MAX = 1 << 20 };
+#define STEP_MAX (1ll << 44)  // of which so many as a block has threads do not leave the address space
+
+// Bytes of which every use of some instruction's kind is right, as of the launch that runs. Of these none goes away
+// before the launch ends, so that the blocks that follow need not look at them again.
+static struct known {
+    uint64_t start, end;
+    uint32_t site;
+} known[KNOWN_MAX];
 
 // The accesses of threads that are next to each other: `step` bytes from one to the next.
 struct row {
@@ -31,7 +40,60 @@ static struct row row_of(const struct kernel_range *range, uint32_t y, uint32_t 
     return row;
 }
 
+void ranges_begin(void) { memset(known, 0, sizeof known); }
+
 // -- whether accesses are right --------------------------------------------------------------------------------------
+
+// The bytes from the first one that the threads use to the last one, if they are addressed as is right.
+static bool hull_of(const struct kernel_range *range, uint64_t *start, uint64_t *end) {
+    uint64_t each = bytes_of(range), odd = range->address, last = range->address;
+    *start = range->address;
+    for (unsigned axis = 0; axis < 3; axis++) {
+        if (range->steps[axis] > STEP_MAX || range->steps[axis] < -STEP_MAX) return false;
+        int64_t way = range->steps[axis] * (int64_t)(range->counts[axis] - 1);
+        odd |= (uint64_t)range->steps[axis];
+        if (way > 0)
+            last += (uint64_t)way;
+        else
+            *start += (uint64_t)way;
+    }
+    *end = last + each;
+    return !(odd & (each - 1)) && *start < *end;
+}
+
+// Looks further than the threads of this block do if the ones before it came up to here: more will follow.
+static bool know_more(const struct kernel_context *context, const struct kernel_range *range, struct known *before,
+                      uint64_t start, uint64_t end) {
+    bool goes_on = before->site == range->site && start >= before->start && start <= before->end;
+    uint64_t from = goes_on ? before->end : start;
+    if (kind_of(range) != LOADS && (is_constant(start) || is_constant(end - 1))) return false;
+    if (end - from > AHEAD_BYTES_MAX || !shadow_is_whole(context->checks, from, end - from)) return false;
+    uint64_t ahead = goes_on ? end - before->start : 0, most = AHEAD_BYTES_MAX;
+    if (kind_of(range) != LOADS && is_constant(end + most)) ahead = 0;
+    uint64_t until = ahead ? shadow_whole_until(context->checks, end, ahead < most ? ahead : most) : end;
+    *before = (struct known){goes_on ? before->start : start, until, range->site};
+    return true;
+}
+
+// Whether threads of one row use bytes that follow each other.
+static bool is_flat(const struct kernel_range *range) {
+    return range->counts[1] == 1 && range->counts[2] == 1 && range->steps[0] == (int64_t)bytes_of(range);
+}
+
+static bool is_known_flat(const struct kernel_range *range) {
+    const struct known *before = &known[range->site % KNOWN_MAX];
+    uint64_t each = bytes_of(range), start = range->address;
+    if (before->site != range->site || start < before->start || start & (each - 1)) return false;
+    return start + each * range->counts[0] <= before->end && range->counts[0];
+}
+
+static bool is_known(const struct kernel_context *context, const struct kernel_range *range) {
+    struct known *before = &known[range->site % KNOWN_MAX];
+    uint64_t start, end;
+    if (!hull_of(range, &start, &end)) return false;
+    if (before->site == range->site && start >= before->start && end <= before->end) return true;
+    return know_more(context, range, before, start, end);
+}
 
 static bool is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
                      uint64_t bytes) {
@@ -65,7 +127,7 @@ static bool row_is_right(const struct kernel_context *context, const struct kern
 }
 
 static bool range_is_right(const struct kernel_context *context, const struct kernel_range *range, bool *any_new) {
-    if (!range->counts[0]) return true;
+    if (!range->counts[0] || !range->counts[1] || !range->counts[2] || is_known(context, range)) return true;
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++)
             if (!row_is_right(context, range, row_of(range, y, z), any_new)) return false;
@@ -92,12 +154,16 @@ static void write_range(const struct kernel_range *range) {
 static void touch_range(const struct kernel_range *range) {
     enum touch touch = kind_of(range) == STORES ? TOUCH_WRITE : TOUCH_READ;
     uint64_t each = bytes_of(range);
+    if (is_flat(range)) {
+        touched_range(range->address, each * range->counts[0], touch, range->site, 0);
+        return;
+    }
     if (!range->counts[0]) return;
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++) {
             struct row row = row_of(range, y, z);
             if (row.step == (int64_t)each || row.count < 2)
-                touched_range(row.address, each * row.count, touch, range->site);
+                touched_range(row.address, each * row.count, touch, range->site, y + z * range->counts[1]);
             else
                 for (uint32_t i = 0; i < row.count; i++)
                     touched_use(row.address + (uint64_t)(row.step * i), each, touch, range->site);
@@ -108,6 +174,7 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
     uint32_t count = word & (OTHERS_READ - 1);
     bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
     for (uint32_t i = 0; i < count; i++) {
+        if (!is_shared(&ranges[i]) && is_flat(&ranges[i]) && is_known_flat(&ranges[i])) continue;
         if (is_shared(&ranges[i]) && !any_shared) shared_checks_begin_ranges(context);
         any_shared |= is_shared(&ranges[i]);
         bool right = is_shared(&ranges[i]) ? shared_checks_add_range(context, &ranges[i])

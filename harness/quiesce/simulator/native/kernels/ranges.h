@@ -4,6 +4,8 @@
 
 #include "kernels/abi.h"
 
+void ranges_begin(void);  // a launch begins: what is known of memory may no longer be so
+
 // Called by kernels. Returns whether every access of all these ranges is right: then the loop runs, and what it writes
 // counts as written. If not, nothing has happened, and the threads run with each access judged by itself. The first
 // number has how many there are, and whether the loop has other accesses too.

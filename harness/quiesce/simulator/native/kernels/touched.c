@@ -12,7 +12,7 @@
 
 #define MAGIC 0x31454843554f5451ull  // "QTOUCHE1", little-endian
 
-enum { CELL_BYTES = TOUCHED_CELL / 8, CELL_WORDS = CELL_BYTES / 8, RUNS_MAX = 2, LAST = 64 };
+enum { CELL_BYTES = TOUCHED_CELL / 8, CELL_WORDS = CELL_BYTES / 8, RUNS_MAX = 2, OPEN_MAX = 512 };
 enum { PIECES_MAX = 4096, MASKS_MAX = 16 << 20 };  // of a set that is kept
 enum { CLEARED_MAX = 1 << 19 };  // so many cells are cleared before the memory of their bits is given back
 
@@ -41,7 +41,8 @@ struct list {
 };
 
 static struct list noted, ranges, pieces, masks;
-static size_t last[LAST];  // of some instructions, one more than the place of the range that they touched last
+static struct range open[OPEN_MAX];  // of instructions and rows, which the next block may go on with; no end: none
+static bool any_open;
 static size_t cleared;
 static bool is_incomplete;
 static struct record_log records;
@@ -109,24 +110,35 @@ void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t si
     set_bits(touch, start, start + bytes);
 }
 
-void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
+static void close_range(const struct range *range) {
+    uint64_t bytes = range->end - range->start;
+    struct range *made = bytes < TOUCHED_CELL ? NULL : add(&ranges, 1, sizeof *made);
+    if (made)
+        *made = *range;
+    else if (range->end)
+        touched_use(SHADOW_BASE + range->start, bytes, range->touch, range->site);
+}
+
+static void close_ranges(void) {
+    for (unsigned i = 0; any_open && i < OPEN_MAX; i++) {
+        close_range(&open[i]);
+        open[i].end = 0;
+    }
+    any_open = false;
+}
+
+void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site, uint32_t row) {
     uint64_t start = address - SHADOW_BASE, end = start + bytes;
+    struct range *before = &open[(site * 8 + touch + row * 37) % OPEN_MAX];
     if (!is_covered(start, bytes)) return;
-    size_t *place = &last[(site * TOUCHES + touch) % LAST];
-    struct range *before = *place ? (struct range *)ranges.first + *place - 1 : NULL;
-    if (before && before->site == site && before->touch == touch && start >= before->start &&
-        start <= before->end) {
+    bool goes_on = before->site == site && before->touch == touch && start >= before->start && start <= before->end;
+    if (goes_on && before->end) {
         if (end > before->end) before->end = end;
         return;
     }
-    if (bytes < TOUCHED_CELL) {
-        touched_use(address, bytes, touch, site);
-        return;
-    }
-    struct range *made = add(&ranges, 1, sizeof *made);
-    if (!made) return;
-    *made = (struct range){start, end, site, touch};
-    *place = ranges.count;
+    close_range(before);
+    *before = (struct range){start, end, site, touch};
+    any_open = true;
 }
 
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds) {
@@ -242,6 +254,7 @@ static void join_pieces(void) {
 }
 
 static void collect(void) {
+    close_ranges();
     struct noted *cells = noted.first;
     if (noted.count) qsort(cells, noted.count, sizeof *cells, by_cell);
     for (size_t i = 0; i < noted.count; i++) {
@@ -328,7 +341,6 @@ static void write_launch(const struct checked_launch *launch) {
 static void start_over(bool by_user) {
     if (by_user || is_incomplete || cleared > CLEARED_MAX) give_back_bits();
     noted.count = ranges.count = pieces.count = masks.count = 0;
-    memset(last, 0, sizeof last);
     is_incomplete = false;
 }
 

@@ -47,9 +47,10 @@ void touched_close(void);
 // The first use of some kinds (a bit for each) in the cells of an access.
 void touched_note(uint64_t address, uint32_t kinds, uint32_t site);
 
-// The same for bytes whose bits nobody has set: some of one access, or all of a range, which may be large.
+// The same for bytes whose bits nobody has set: some of one access, or all of a range, which may be large. Ranges of
+// one instruction that follow each other become one; `row`: which of those that it goes on with at the same time.
 void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site);
-void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site);
+void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site, uint32_t row);
 
 // An access did not take place.
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds);

@@ -169,6 +169,21 @@ bool shadow_is_whole(const void *bits, uint64_t address, uint64_t size_bytes) {
     return !~all;
 }
 
+uint64_t shadow_whole_until(const void *bits, uint64_t address, uint64_t size_bytes) {
+    const unsigned char *shadow = bits;
+    uint64_t first = address - SHADOW_BASE, from = (first + 7) / 8;
+    if (!shadow || first >= SHADOW_COVERS || size_bytes < 8 || size_bytes > SHADOW_COVERS - first) return address;
+    if (first % 8 && (unsigned char)~shadow[first / 8] >> first % 8) return address;
+    uint64_t to = (first + size_bytes) / 8;
+    for (uint64_t some[8]; from + sizeof some <= to; from += sizeof some) {
+        memcpy(some, shadow + from, sizeof some);
+        for (unsigned i = 1; i < 8; i++) some[0] &= some[i];
+        if (~some[0]) break;
+    }
+    while (from < to && shadow[from] == 0xff) from++;
+    return SHADOW_BASE + 8 * from;
+}
+
 void shadow_leave(uint64_t address, uint64_t size_bytes) {
     struct leaving *made = shadows_are_kept ? malloc(sizeof *made) : NULL;
     if (!made) return;

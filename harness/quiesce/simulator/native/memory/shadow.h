@@ -42,6 +42,9 @@ unsigned shadow_count(unsigned device, uint64_t address, unsigned size_bytes);
 // Whether all bytes of a range have their bit in bits that `shadow_of` returned.
 bool shadow_is_whole(const void *bits, uint64_t address, uint64_t size_bytes);
 
+// Up to where bytes after an address have their bit: at most so many, or fewer than 8 less than there are.
+uint64_t shadow_whole_until(const void *bits, uint64_t address, uint64_t size_bytes);
+
 // A range whose free was asked for stays memory until the stream has come to the free.
 void shadow_leave(uint64_t address, uint64_t size_bytes);
 bool shadow_is_leaving(uint64_t address, uint64_t *start, uint64_t *size_bytes);
