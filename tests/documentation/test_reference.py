@@ -73,7 +73,8 @@ def test_the_page_of_pytest_has_each_option_and_ini_key(pytester: pytest.Pyteste
 
 
 def test_the_page_of_pytest_has_each_marker(pytestconfig: pytest.Config) -> None:
-    lines = [line for line in pytestconfig.getini("markers") if line.startswith(("leak", "simulated_device"))]
+    ours = ("leak", "simulated_device", "device_memory")
+    lines = [line for line in pytestconfig.getini("markers") if line.startswith(ours)]
     assert _named("Markers", r"`@pytest\.mark\.(\w+)`") == {line.partition("(")[0] for line in lines}
 
 

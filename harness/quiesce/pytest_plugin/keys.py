@@ -44,6 +44,9 @@ LEAK_MARKER: Final = "leak"
 SIMULATED_MARKER: Final = "simulated_device"
 """The marker that says which simulated GPU a test gets."""
 
+MEMORY_MARKER: Final = "device_memory"
+"""The marker that says how much device memory a test needs."""
+
 DEVICE_FIXTURE: Final = "simulated_device"
 """The fixture that gives a simulated GPU, and judges what the test did with it."""
 

@@ -18,6 +18,7 @@ from quiesce.pytest_plugin.keys import (
     LEAK_MARKER,
     LEAK_SETTINGS,
     MARKER_ERROR,
+    MEMORY_MARKER,
     NOT_RUN,
     SETTINGS,
     SIMULATED_MARKER,
@@ -56,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     words = "flavour, schedule, seed, capacity, pinned, devices, recycle, fail, stacks, left"
     config.addinivalue_line("markers", f"simulated_device({words}): what the fixture simulated_device gives")
+    needs = "wait until the device has so much memory left by other tests, such as '4 GiB'"
+    config.addinivalue_line("markers", f"{MEMORY_MARKER}(size): {needs}")
     reject_unknown_keys(config)
     config.stash[SETTINGS] = settings = read_settings(config)
     config.stash[LEAK_SETTINGS] = read_leak_settings(config)
@@ -183,6 +186,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if config.option.collectonly or config.option.setuponly:
         return
     _check_simulated_devices(session)
+    _hold_memory_apart(session)
     _tell_collected(config, session.items)
     if config.stash[LEAK_SETTINGS].off:
         return
@@ -206,6 +210,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Have a test with a marker that makes no sense be an error; wrappers of other plugins run as always."""
     if MARKER_ERROR in item.stash:
         pytest.fail(item.stash[MARKER_ERROR], pytrace=False)
+
+
+def _hold_memory_apart(session: pytest.Session) -> None:
+    """Have tests wait for the device memory that they need, where there are such tests."""
+    items = [item for item in getattr(session, "items", ()) if item.get_closest_marker(MEMORY_MARKER) is not None]
+    if items and sys.platform != "win32":
+        from quiesce.pytest_plugin.device_memory import register_device_memory
+        from quiesce.pytest_plugin.worker_devices import keep_to_own_device
+
+        keep_to_own_device(session.config)
+        register_device_memory(session.config, items)
 
 
 def _check_simulated_devices(session: pytest.Session) -> None:
