@@ -33,6 +33,8 @@ class Row:
     alone: bool = False
     """Whether only the requirements are installed: the packages that these ask for are the vendor's, and large."""
     large: bool = False
+    finds: str = ""
+    """The rule that the package itself breaks, also below a correct program."""
     fails: str = ""
     reason: str = ""
     own: tuple[Path, ...] = ()
