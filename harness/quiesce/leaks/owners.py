@@ -46,7 +46,7 @@ class Owners:
         """
         installed = None
         for frame in frames:
-            kind = self._kinds.get(frame[0]) or self._kind(frame[0])
+            kind = self._kinds.get(frame[0]) or self.kind(frame[0])
             if kind == TESTED:
                 return frame
             if kind == RUNNER:
@@ -57,9 +57,10 @@ class Owners:
 
     def is_tested(self, filename: str) -> bool:
         """Whether a file belongs to the code under test."""
-        return self._kind(filename) == TESTED
+        return self.kind(filename) == TESTED
 
-    def _kind(self, filename: str) -> str:
+    def kind(self, filename: str) -> str:
+        """Return whose code a file holds."""
         if filename not in self._kinds:
             self._kinds[filename] = self._find_kind(filename)
         return self._kinds[filename]

@@ -1,0 +1,89 @@
+"""How much each container holds: what holds more and more is what keeps a leak.
+
+Sizes are put down by identity, so that no container lives on because it is looked at. The garbage collector does not
+track a dictionary of numbers, nor a ``bytearray``; such are found as what tracked objects refer to.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import gc
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import Any, Final, TypeAlias
+
+Sizes: TypeAlias = dict[int, int]
+"""How many entries, or bytes, the object with each identity holds."""
+
+_ENTRIES: Final[Mapping[type, Callable[[Any], int]]] = {
+    dict: dict.__len__,
+    list: list.__len__,
+    set: set.__len__,
+    deque: deque.__len__,
+    functools._lru_cache_wrapper: lambda cache: int(cache.cache_info().currsize),
+}
+_BYTES: Final[Mapping[type, Callable[[Any], int]]] = {
+    bytearray: bytearray.__len__,
+    array.array: lambda numbers: len(numbers) * numbers.itemsize,
+    io.BytesIO: sys.getsizeof,
+    io.StringIO: sys.getsizeof,
+}
+_NUMBERS_ONLY: Final = frozenset({dict, bytearray, array.array})
+"""What the garbage collector may leave alone, as nothing in it can refer back."""
+
+_COUNTS: Final[dict[type, Callable[[Any], int] | None]] = {**_ENTRIES, **_BYTES}
+
+
+def unit_of(kind: type) -> str:
+    """Return what the sizes of this type of container count."""
+    return "bytes" if _count_of(kind) in _BYTES.values() else "entries"
+
+
+def kind_in_words(kind: type) -> str:
+    """Return the name of a type of container, as programs write it."""
+    return "functools.lru_cache" if kind is functools._lru_cache_wrapper else kind.__name__
+
+
+def containers(objects: Sequence[Any]) -> Iterator[Any]:
+    """Yield each container among these objects, and each that is not tracked and that one of these refers to."""
+    yield from compress(objects, map(_is_container, map(type, objects)))
+    seen: set[int] = set()
+    for each in untracked(objects, _NUMBERS_ONLY):
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            if type(each) is dict:  # which may hold buffers, and is not tracked itself
+                yield from (value for value in list(each.values()) if type(value) in (bytearray, array.array))
+
+
+def untracked(objects: Sequence[Any], kinds: frozenset[type]) -> Iterator[Any]:
+    """Yield what these objects refer to that is of these types and not tracked; some more than once."""
+    referents = gc.get_referents(*objects)
+    found = compress(referents, map(kinds.__contains__, map(type, referents)))
+    return (each for each in found if not gc.is_tracked(each))
+
+
+def sizes(found: Iterable[Any]) -> Sizes:
+    """Return what each of these containers holds."""
+    return {id(each): size_of(each) for each in found}
+
+
+def size_of(container: Any) -> int:
+    """Return how many entries, or bytes, a container holds."""
+    count = _count_of(type(container))
+    return 0 if count is None else count(container)
+
+
+def _is_container(kind: type) -> bool:
+    return _count_of(kind) is not None
+
+
+def _count_of(kind: type) -> Callable[[Any], int] | None:
+    if kind not in _COUNTS:
+        bases = (base for base in type.__dict__["__mro__"].__get__(kind) if base in _ENTRIES or base in _BYTES)
+        _COUNTS[kind] = next((_COUNTS[base] for base in bases), None)
+    return _COUNTS[kind]

@@ -1,0 +1,122 @@
+"""Who keeps what leaks: containers that hold more after each of a few rounds, and what refers to what is new."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quiesce.leaks.contents import Sizes, containers, size_of, sizes, unit_of, kind_in_words
+from quiesce.leaks.owners import DEPENDENCY, RUNNER, TESTED, Frame, Owners
+from quiesce.leaks.paths import Path, Paths
+from quiesce.leaks.settling import collect_garbage
+from quiesce.leaks.tracing import FRAMES
+
+ROUNDS: Final = 8
+"""How many rounds are watched, in two halves: what keeps a leak holds more after each half."""
+
+SHOWN_MAX: Final = 3
+LOOKED_AT_MAX: Final = 40
+"""How many containers are looked at that hold more, those first that grow most."""
+
+HEAP_TYPE: Final = 1 << 9
+"""The flag of a class that was made at run time (Py_TPFLAGS_HEAPTYPE)."""
+
+NOBODY: Final = "no Python object: lost references or native memory"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """A container that holds more. ``holds_new`` says that what it refers to is among what leaks."""
+
+    container: Any
+    per_round: float
+    holds_new: bool
+
+
+class Keepers:
+    """Looks for what keeps what a test leaves. ``frames`` are the lines that asked for it, if they are known."""
+
+    def __init__(self, owners: Owners, frames: Sequence[Frame], name_of: Callable[[object], str]) -> None:
+        self._owners = owners
+        self._frames = frozenset(frames)
+        self._paths = Paths(owners, name_of)
+
+    def watch(self, run_round: Callable[[], None]) -> str:
+        """Run rounds, with nothing left out of collections; return what keeps more and more, a line each."""
+        is_traced = bool(self._frames) and not tracemalloc.is_tracing()
+        if is_traced:
+            tracemalloc.start(FRAMES)
+        try:
+            collect_garbage()
+            before = sizes(containers(gc.get_objects()))
+            self._run_half(run_round)
+            halfway = sizes(containers(gc.get_objects()))
+            known = frozenset(map(id, gc.get_objects()))
+            self._run_half(run_round)
+            new = [each for each in gc.get_objects() if id(each) not in known]
+            leaking = [each for each in new if self._is_of_frames(each)]
+            return self._text(self._grown(before, halfway, new, leaking), leaking)
+        finally:
+            if is_traced:
+                tracemalloc.stop()
+
+    def _run_half(self, run_round: Callable[[], None]) -> None:
+        for _ in range(ROUNDS // 2):
+            run_round()
+        collect_garbage()
+
+    def _is_of_frames(self, each: object) -> bool:
+        """Whether a line that leaks asked for an object.
+
+        CPython 3.11 finds no trace of an instance with attributes; of those the class says whose they are.
+        """
+        if not self._frames:
+            return False
+        trace = tracemalloc.get_object_traceback(each)
+        if trace is None:
+            module = type(each).__module__
+            return type(each).__flags__ & HEAP_TYPE != 0 and self._paths.owner_of(str(module)) in (TESTED, DEPENDENCY)
+        frames = [(frame.filename, frame.lineno) for frame in reversed(trace)]
+        return self._owners.owner(frames) in self._frames
+
+    def _grown(self, before: Sizes, halfway: Sizes, new: Sequence[Any], leaking: Sequence[Any]) -> list[_Grown]:
+        """Return the older containers that hold more after each half, those first that hold what leaks."""
+        is_new, leaks = frozenset(map(id, new)), frozenset(map(id, leaking))
+        found = []
+        for each in containers(gc.get_objects()):
+            key = id(each)
+            if key in before and key not in is_new and before[key] < halfway.get(key, 0) < (now := size_of(each)):
+                holds_new = not leaks.isdisjoint(map(id, gc.get_referents(each)))
+                found.append(_Grown(each, (now - before[key]) / ROUNDS, holds_new))
+        return sorted(found, key=lambda grown: (not grown.holds_new, -grown.per_round))
+
+    def _text(self, grown: Sequence[_Grown], leaking: Sequence[Any]) -> str:
+        """Name what grows; where nothing does, the way to what is new."""
+        named: dict[str, tuple[bool, str]] = {}
+        for each in grown[:LOOKED_AT_MAX]:
+            way = self._paths.find([each.container])
+            if way is not None and way.owner != RUNNER and way.text not in named:
+                named[way.text] = way.is_weak, f"{way.text} ({_contents(each, way)})"
+        strong = [text for is_weak, text in named.values() if not is_weak]
+        lines = strong or [text for _, text in named.values()]
+        if lines:
+            more = len(lines) - SHOWN_MAX
+            return "\n".join([*lines[:SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])])
+        return self._text_of_new(leaking)
+
+    def _text_of_new(self, leaking: Sequence[Any]) -> str:
+        if not leaking:
+            return NOBODY
+        (kind, _), *_ = Counter(map(type, leaking)).most_common(1)
+        way = self._paths.find(leaking[-LOOKED_AT_MAX:])
+        objects = f"{len(leaking) / ROUNDS * 2:,.4g} new objects a round, mostly of type {kind.__name__}"
+        return NOBODY if way is None or way.owner == RUNNER else f"{way.text} ({objects})"
+
+
+def _contents(grown: _Grown, way: Path) -> str:
+    kind, size = type(grown.container), size_of(grown.container)
+    return f"{way.kind or kind_in_words(kind)}, {size:,} {unit_of(kind)}, +{grown.per_round:,.4g} a round"
