@@ -11,6 +11,7 @@ import pytest
 from quiesce.findings import CallSite, Frame
 from quiesce.leaks.causes import Causes
 from quiesce.leaks.ledger_places import NOWHERE, Located, Place
+from quiesce.leaks.openers import Opened
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CUPY, DEVICE, FREE_MEMORY, MODULES, STREAMS, Quantity
@@ -67,7 +68,7 @@ def test_each_cause_is_told_once(case: Case) -> None:
     }
     sites = [Site(line, 100.0, 1.0) for line in case.sites]
     located = Located(places, case.is_held) if places else NOWHERE
-    causes = Causes(readings, Tracing(Owners([])), list(quantities.values()), sites, located)
+    causes = Causes(readings, Tracing(Owners([])), list(quantities.values()), sites, located, Opened(), Owners([]))
     growths = causes.growths(endured=ROUNDS, untraced=ROUNDS)
     assert tuple(growth.quantity.family for growth in growths) == case.told
     first = growths[0]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from quiesce.leaks.line_watch import ROUNDS
 from quiesce.leaks.lists import IN_LISTS, REFERENCE_BYTES, ListMeter, Lists
-from quiesce.leaks.longer_lists import ROUNDS, LongerLists
+from quiesce.leaks.longer_lists import longer_lists
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.settling import OldObjects
 
@@ -120,18 +121,18 @@ def up_and_down(held: list[Any]) -> None:
 
 
 def test_the_line_that_makes_a_list_longer_is_named() -> None:
-    (site,) = LongerLists(HERE, [OLD]).watch(lambda: longer(OLD))
+    (site,) = longer_lists(HERE, [OLD], lambda: longer(OLD))
     assert site.frame[0] == __file__
     assert Path(__file__).read_text(encoding="utf-8").splitlines()[site.frame[1] - 1].endswith("# here")
     assert site.bytes_per_round == REFERENCE_BYTES
 
 
 def test_a_list_that_is_as_long_as_before_names_no_line() -> None:
-    assert LongerLists(HERE, [OLD, OLD_DEQUE]).watch(lambda: up_and_down(OLD)) == []
+    assert longer_lists(HERE, [OLD, OLD_DEQUE], lambda: up_and_down(OLD)) == []
 
 
 def test_what_runs_the_tests_keeps_its_own_lists() -> None:
-    assert LongerLists(Owners([str(Path(__file__).parent)]), [OLD]).watch(lambda: longer(OLD)) == []
+    assert longer_lists(Owners([str(Path(__file__).parent)]), [OLD], lambda: longer(OLD)) == []
 
 
 def test_a_tracer_that_is_there_comes_back() -> None:
@@ -142,7 +143,7 @@ def test_a_tracer_that_is_there_comes_back() -> None:
     sys.settrace(tracer)
     try:
         with pytest.raises(ZeroDivisionError):
-            LongerLists(HERE, [OLD]).watch(fail)
+            longer_lists(HERE, [OLD], fail)
         found = sys.gettrace()
     finally:
         sys.settrace(before)
@@ -151,5 +152,5 @@ def test_a_tracer_that_is_there_comes_back() -> None:
 
 def test_each_round_is_watched() -> None:
     rounds: deque[int] = deque(maxlen=2 * ROUNDS)
-    LongerLists(HERE, [OLD]).watch(lambda: rounds.append(1))
+    longer_lists(HERE, [OLD], lambda: rounds.append(1))
     assert len(rounds) == ROUNDS

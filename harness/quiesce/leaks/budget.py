@@ -25,7 +25,12 @@ class Budget:
 
     def is_used_up(self, share: float = ALL) -> bool:
         """Whether this share of the time is over."""
-        return self._clock() - self._begun > share * self.seconds
+        return self.elapsed_seconds > share * self.seconds
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """How long the check has taken so far."""
+        return self._clock() - self._begun
 
     def over(self, rounds: int) -> str:
         """Say that the time was over before a verdict, after so many rounds."""

@@ -12,10 +12,13 @@ from typing import Final
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.ledger_places import Located
 from quiesce.leaks.lists import IN_LISTS
+from quiesce.leaks.openers import OPENED, Opened
+from quiesce.leaks.owners import LIBRARY, Owners, frame_text
 from quiesce.leaks.quantities import (
     C_HEAP,
     CONTEXTS,
     CUPY,
+    DESCRIPTORS,
     DEVICE,
     FREE_MEMORY,
     IN_LEDGER,
@@ -23,11 +26,18 @@ from quiesce.leaks.quantities import (
     MODULES,
     PINNED,
     PYTHON,
+    THREADS,
     Quantity,
     leading,
 )
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.tracing import Site, Tracing, sites_text
+
+THREAD_BYTES: Final = 16 << 10
+"""What a thread takes of the C heap at most, in glibc and in CPython: both take some kilobytes."""
+
+NOISE_BYTES: Final = 512
+"""What a descriptor may take besides, as the name of a file."""
 
 PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
@@ -42,14 +52,18 @@ class Causes:
         left: Sequence[Quantity],
         sites: Sequence[Site],
         located: Located,
+        opened: Opened,
+        owners: Owners,
     ) -> None:
         self._readings = readings
         self._tracing = tracing
         self._left = left
         self._sites = sites
         self._located = located
+        self._opened = opened
+        self._owners = owners
         self._counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
-        self._holds = [quantity for quantity in left if quantity.family in (CUPY, *IN_LEDGER)]
+        self._holds = [quantity for quantity in left if quantity.family in (CUPY, *IN_LEDGER, *OPENED)]
         self._pooled = [quantity for quantity in self._counted if self._is_pooled(quantity.family)]
         self._with_it = self._sites_with_it()
         self._alone = [site for site in sites if site not in self._with_it]
@@ -67,9 +81,25 @@ class Causes:
             return quantity not in self._pooled and not self._is_of_modules(quantity)
         if quantity.family == FREE_MEMORY:
             return not any(each.family in (CONTEXTS, CUPY) for each in self._left)
+        if quantity.family == DESCRIPTORS:
+            return not self._comes_with_threads(quantity)
         if quantity.family == PYTHON:
             return not self._with_it or bool(self._alone)
-        return quantity.family != C_HEAP or not self._holds
+        return quantity.family != C_HEAP or not self._holds or self._is_more_than_threads_take(quantity)
+
+    def _is_more_than_threads_take(self, heap: Quantity) -> bool:
+        """Whether the C heap grows by more than what is opened takes of it, where nothing else holds any."""
+        if any(quantity.family not in OPENED for quantity in self._holds):
+            return False
+        opened = sum(self._readings.growth(quantity) for quantity in self._holds if quantity.family == THREADS)
+        known = sum(site.on_c_heap_per_round for site in self._with_it)
+        return self._readings.growth(heap) > 2 * known + opened * THREAD_BYTES + NOISE_BYTES
+
+    def _comes_with_threads(self, descriptors: Quantity) -> bool:
+        """Whether the line that opens descriptors starts threads as well, which an event loop or a server does."""
+        opener = self._opened.origin(descriptors)
+        threads = (quantity for quantity in self._left if quantity.family == THREADS)
+        return opener is not None and any(self._opened.origin(each) == opener for each in threads)
 
     def _is_of_modules(self, quantity: Quantity) -> bool:
         """Whether variables of modules are what grows: they go with these, and nobody asked for them."""
@@ -90,10 +120,13 @@ class Causes:
 
     def _sites_with_it(self) -> list[Site]:
         """Return the lines whose objects hold what grows of devices, as far as can be known: CuPy's arrays do."""
-        if self._located.is_held or len(self._holds) > len(self._counted):
+        if self._located.is_held or any(quantity.family == CUPY for quantity in self._holds):
             return list(self._sites)
         lines = self._located.lines()
-        return [site for site in self._sites if site.frame in lines]
+        return [site for site in self._sites if site.frame in lines or self._comes_with_what_was_opened(site)]
+
+    def _comes_with_what_was_opened(self, site: Site) -> bool:
+        return self._opened.comes_with(site.frame, is_library=self._owners.kind(site.frame[0]) == LIBRARY)
 
     def _traced_growth(self, untraced: int) -> Growth:
         sites = self._alone
@@ -121,7 +154,10 @@ class Causes:
         """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""
         if quantity.family in IN_LEDGER:
             return self._located.origin(quantity)
-        if self._sites and quantity.family not in (CONTEXTS, C_HEAP):
+        opener = self._opened.origin(quantity)
+        if opener is not None:
+            return frame_text(opener)
+        if self._sites and quantity.family not in (CONTEXTS, C_HEAP, *OPENED):
             return str(self._sites[0])
         behind = map(self._located.origin, self._behind(quantity))
         return self._readings.meter(quantity.family).origin(quantity) or next(filter(None, behind), "")
@@ -132,16 +168,31 @@ class Causes:
         if quantity not in self._holds:
             return self._readings.meter(quantity.family).evidence(quantity)
         behind = map(self._located.evidence, self._behind(quantity))
-        return "\n".join(filter(None, [*behind, *self._also_grown()]))
+        opened = self._readings.meter(quantity.family).evidence(quantity) if quantity.family in OPENED else ""
+        return "\n".join(filter(None, [opened, *behind, *self._also_grown(self._origin(quantity))]))
 
-    def _also_grown(self) -> list[str]:
+    def _rate(self, quantity: Quantity) -> str:
+        growth = self._readings.growth(quantity)
+        return f"{growth:,.0f} {quantity.unit}" if growth >= 1 else f"{growth:.2f} {quantity.unit}"
+
+    def _also_grown(self, origin: str) -> list[str]:
+        """Return lines that say what grows with a thing that was made at ``origin``."""
         said = []
         if self._with_it:
             per_round = sum(site.bytes_per_round for site in self._with_it)
-            introduction = f"at the same time, Python's memory grows by {per_round:,.0f} bytes per round:"
-            said = [introduction, sites_text(self._with_it)]
-        heaps = [quantity for quantity in self._left if quantity.family == C_HEAP]
-        return said + [
-            f"at the same time, {quantity.name} grows by {self._readings.growth(quantity):,.0f} bytes per round"
-            for quantity in heaps
+            lines = [line for line in sites_text(self._with_it).splitlines() if line != origin]
+            introduction = f"at the same time, Python's memory grows by {per_round:,.0f} bytes per round"
+            said = [f"{introduction}:" if lines else introduction, *lines]
+        also = [
+            quantity
+            for quantity in self._left
+            if quantity.family in (C_HEAP, DESCRIPTORS) and not self._is_told(quantity)
         ]
+        return said + [
+            f"at the same time, {quantity.name} {_grows(quantity)} by {self._rate(quantity)} per round"
+            for quantity in also
+        ]
+
+
+def _grows(quantity: Quantity) -> str:
+    return "grow" if quantity.unit in quantity.name.split() else "grows"

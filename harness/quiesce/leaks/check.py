@@ -15,13 +15,16 @@ from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.letting_go import LettingGo
 from quiesce.leaks.lists import IN_LISTS, ListMeter
-from quiesce.leaks.longer_lists import LongerLists
+from quiesce.leaks.longer_lists import longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
+from quiesce.leaks.openers import Opened, who_opened
 from quiesce.leaks.owners import Owners
+from quiesce.leaks.paths import Roots, no_roots
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, IN_LEDGER, MEMORY, PYTHON, Meter, Quantity
 from quiesce.leaks.readings import Readings
@@ -44,6 +47,7 @@ class LeakCheck:
         owners: Owners,
         clock: Callable[[], float] = time.monotonic,
         rooms: dict[Quantity, Series] | None = None,
+        roots: Roots = no_roots,
     ) -> None:
         self._plan = plan
         self._owners = owners
@@ -58,7 +62,9 @@ class LeakCheck:
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
+        self._keepers = KeeperSearch(owners, roots, rounds, self._budget)
         self._located = NOWHERE
+        self._opened = Opened()
 
     def judge(self) -> Judgement:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
@@ -143,7 +149,7 @@ class LeakCheck:
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
         if IN_LISTS in left:
-            lines = () if sites else LongerLists(self._owners, longer).watch(self._rounds.repeat)
+            lines = () if sites else longer_lists(self._owners, longer, self._rounds.repeat)
             if not lines:  # other growth says it already, or what runs the tests keeps its own
                 left.remove(IN_LISTS)
             sites = sites or lines
@@ -151,17 +157,20 @@ class LeakCheck:
             left, sites = self._confirmation.lasting(suspects, left, sites)
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
-        return self._causes(left, sites)
+        growths = self._causes(left, sites)
+        self._end()
+        return self._keepers.named(growths, sites, is_large=endurance.is_large)
 
     def _locate(self, left: Sequence[Quantity]) -> None:
-        """Find out where that was asked for which the ledger counts."""
+        """Find out where that was asked for which the ledger counts, and which lines opened what stays open."""
         counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
         meters = [meter for meter in self._readings.meters if isinstance(meter, LedgerMeter)]
         if counted:
             self._located = LedgerPlaces(meters, counted).watch(self._rounds.repeat, self._readings.now)
+        self._opened = who_opened(self._owners, self._readings.meters, left, self._rounds.repeat)
 
     def _causes(self, left: Sequence[Quantity], sites: Sequence[Site] = ()) -> tuple[Growth, ...]:
-        causes = Causes(self._readings, self._tracing, left, sites, self._located)
+        causes = Causes(self._readings, self._tracing, left, sites, self._located, self._opened, self._owners)
         return causes.growths(self._endurance.ended, self._traced.untraced)
 
     def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:

@@ -12,8 +12,9 @@ import gc
 import io
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, filterfalse
+from operator import not_
 from typing import Any, Final, TypeAlias
 
 Sizes: TypeAlias = dict[int, int]
@@ -35,6 +36,10 @@ _BYTES: Final[Mapping[type, Callable[[Any], int]]] = {
 _NUMBERS_ONLY: Final = frozenset({dict, bytearray, array.array})
 """What the garbage collector may leave alone, as nothing in it can refer back."""
 
+_BUFFERS: Final = (bytearray, array.array)
+_PLAIN: Final = frozenset({dict, list, set, deque})
+"""Of these the built-in length is what is asked for, and quicker."""
+
 _COUNTS: Final[dict[type, Callable[[Any], int] | None]] = {**_ENTRIES, **_BYTES}
 
 
@@ -48,38 +53,35 @@ def kind_in_words(kind: type) -> str:
     return "functools.lru_cache" if kind is functools._lru_cache_wrapper else kind.__name__
 
 
-def containers(objects: Sequence[Any]) -> Iterator[Any]:
-    """Yield each container among these objects, and each that is not tracked and that one of these refers to."""
-    yield from compress(objects, map(_is_container, map(type, objects)))
-    seen: set[int] = set()
-    for each in untracked(objects, _NUMBERS_ONLY):
-        if id(each) not in seen:
-            seen.add(id(each))
-            yield each
-            if type(each) is dict:  # which may hold buffers, and is not tracked itself
-                yield from (value for value in list(each.values()) if type(value) in (bytearray, array.array))
+def containers(objects: Sequence[Any]) -> Sequence[Any]:
+    """Return the containers among these objects, and those that are not tracked and that one of these refers to."""
+    kinds = frozenset(filter(_count_of, set(map(type, objects))))
+    found = list(compress(objects, map(kinds.__contains__, map(type, objects))))
+    others = {id(each): each for each in untracked(objects, _NUMBERS_ONLY)}
+    for each in tuple(others.values()):
+        if type(each) is dict:  # which may hold buffers, and is not tracked itself
+            others.update((id(value), value) for value in each.values() if type(value) in _BUFFERS)
+    found.extend(others.values())
+    return found
 
 
 def untracked(objects: Sequence[Any], kinds: frozenset[type]) -> Iterator[Any]:
     """Yield what these objects refer to that is of these types and not tracked; some more than once."""
     referents = gc.get_referents(*objects)
-    found = compress(referents, map(kinds.__contains__, map(type, referents)))
-    return (each for each in found if not gc.is_tracked(each))
+    return filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
 
 
-def sizes(found: Iterable[Any]) -> Sizes:
+def sizes(found: Sequence[Any]) -> Sizes:
     """Return what each of these containers holds."""
-    return {id(each): size_of(each) for each in found}
+    plain = list(compress(found, map(_PLAIN.__contains__, map(type, found))))
+    others = compress(found, map(not_, map(_PLAIN.__contains__, map(type, found))))
+    return {**dict(zip(map(id, plain), map(len, plain), strict=True)), **{id(each): size_of(each) for each in others}}
 
 
 def size_of(container: Any) -> int:
     """Return how many entries, or bytes, a container holds."""
     count = _count_of(type(container))
     return 0 if count is None else count(container)
-
-
-def _is_container(kind: type) -> bool:
-    return _count_of(kind) is not None
 
 
 def _count_of(kind: type) -> Callable[[Any], int] | None:

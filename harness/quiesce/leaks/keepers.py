@@ -5,18 +5,23 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from quiesce.leaks.contents import Sizes, containers, size_of, sizes, unit_of, kind_in_words
+from quiesce.leaks.budget import Budget
+from quiesce.leaks.contents import Sizes, containers, kind_in_words, size_of, sizes, unit_of
+from quiesce.leaks.judgement import Growth
+from quiesce.leaks.openers import OPENED
 from quiesce.leaks.owners import DEPENDENCY, RUNNER, TESTED, Frame, Owners
-from quiesce.leaks.paths import Path, Paths
+from quiesce.leaks.paths import Path, Paths, Roots
+from quiesce.leaks.quantities import C_HEAP, CUPY, PYTHON
+from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import collect_garbage
-from quiesce.leaks.tracing import FRAMES
+from quiesce.leaks.tracing import FRAMES, Site
 
-ROUNDS: Final = 8
-"""How many rounds are watched, in two halves: what keeps a leak holds more after each half."""
+HALF_ROUNDS: Final = 4
+"""How many rounds are watched, twice: what keeps a leak holds more after each half."""
 
 SHOWN_MAX: Final = 3
 LOOKED_AT_MAX: Final = 40
@@ -26,6 +31,38 @@ HEAP_TYPE: Final = 1 << 9
 """The flag of a class that was made at run time (Py_TPFLAGS_HEAPTYPE)."""
 
 NOBODY: Final = "no Python object: lost references or native memory"
+
+SECONDS_MAX: Final = 1.0
+"""What takes longer in so many rounds is watched for one and another only."""
+
+NAMED: Final = (PYTHON, CUPY, *OPENED, C_HEAP)
+"""Families of what an object may keep; the C heap comes last, as it holds what Python keeps as well."""
+
+
+class KeeperSearch:
+    """Names what keeps the leaks of one check, once these are known. ``roots`` has what lives long besides modules."""
+
+    def __init__(self, owners: Owners, roots: Roots, rounds: Rounds, budget: Budget) -> None:
+        self._owners = owners
+        self._roots = roots
+        self._rounds = rounds
+        self._budget = budget
+
+    def named(self, growths: Sequence[Growth], sites: Sequence[Site], *, is_large: bool) -> tuple[Growth, ...]:
+        """Return the growths, of which one says what keeps it. It takes a few rounds, fewer where they take long."""
+        found = [growth for family in NAMED for growth in growths if growth.quantity.family == family]
+        if not found:
+            return tuple(growths)
+        round_seconds = self._budget.elapsed_seconds / self._rounds.count
+        half_rounds = 1 if is_large or 2 * HALF_ROUNDS * round_seconds > SECONDS_MAX else HALF_ROUNDS
+        try:
+            keepers = Keepers(self._owners, [site.frame for site in sites], self._roots, half_rounds)
+            kept = keepers.watch(self._rounds.repeat)
+        except Stopped:  # the verdict stands: it was found before
+            return tuple(growths)
+        if kept == NOBODY and found[0].quantity.family in OPENED:
+            return tuple(growths)
+        return tuple(replace(growth, kept=kept) if growth is found[0] else growth for growth in growths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +77,11 @@ class _Grown:
 class Keepers:
     """Looks for what keeps what a test leaves. ``frames`` are the lines that asked for it, if they are known."""
 
-    def __init__(self, owners: Owners, frames: Sequence[Frame], name_of: Callable[[object], str]) -> None:
+    def __init__(self, owners: Owners, frames: Iterable[Frame], roots: Roots, half_rounds: int = HALF_ROUNDS) -> None:
         self._owners = owners
         self._frames = frozenset(frames)
-        self._paths = Paths(owners, name_of)
+        self._paths = Paths(owners, roots)
+        self._half_rounds = half_rounds
 
     def watch(self, run_round: Callable[[], None]) -> str:
         """Run rounds, with nothing left out of collections; return what keeps more and more, a line each."""
@@ -65,7 +103,7 @@ class Keepers:
                 tracemalloc.stop()
 
     def _run_half(self, run_round: Callable[[], None]) -> None:
-        for _ in range(ROUNDS // 2):
+        for _ in range(self._half_rounds):
             run_round()
         collect_garbage()
 
@@ -86,13 +124,18 @@ class Keepers:
     def _grown(self, before: Sizes, halfway: Sizes, new: Sequence[Any], leaking: Sequence[Any]) -> list[_Grown]:
         """Return the older containers that hold more after each half, those first that hold what leaks."""
         is_new, leaks = frozenset(map(id, new)), frozenset(map(id, leaking))
-        found = []
-        for each in containers(gc.get_objects()):
-            key = id(each)
-            if key in before and key not in is_new and before[key] < halfway.get(key, 0) < (now := size_of(each)):
-                holds_new = not leaks.isdisjoint(map(id, gc.get_referents(each)))
-                found.append(_Grown(each, (now - before[key]) / ROUNDS, holds_new))
-        return sorted(found, key=lambda grown: (not grown.holds_new, -grown.per_round))
+        found = containers(gc.get_objects())
+        now = sizes(found)
+        keys = {key for key, size in now.items() if before.get(key, size) < halfway.get(key, 0) < size}
+        grown = [
+            _Grown(each, (now[id(each)] - before[id(each)]) / (2 * self._half_rounds), self._holds(each, leaks))
+            for each in found
+            if id(each) in keys and id(each) not in is_new
+        ]
+        return sorted(grown, key=lambda grown: (not grown.holds_new, -grown.per_round))
+
+    def _holds(self, container: Any, leaks: frozenset[int]) -> bool:
+        return not leaks.isdisjoint(map(id, gc.get_referents(container)))
 
     def _text(self, grown: Sequence[_Grown], leaking: Sequence[Any]) -> str:
         """Name what grows; where nothing does, the way to what is new."""
@@ -113,10 +156,14 @@ class Keepers:
             return NOBODY
         (kind, _), *_ = Counter(map(type, leaking)).most_common(1)
         way = self._paths.find(leaking[-LOOKED_AT_MAX:])
-        objects = f"{len(leaking) / ROUNDS * 2:,.4g} new objects a round, mostly of type {kind.__name__}"
+        objects = f"{_number(len(leaking) / self._half_rounds)} new objects a round, mostly of type {kind.__name__}"
         return NOBODY if way is None or way.owner == RUNNER else f"{way.text} ({objects})"
 
 
 def _contents(grown: _Grown, way: Path) -> str:
     kind, size = type(grown.container), size_of(grown.container)
-    return f"{way.kind or kind_in_words(kind)}, {size:,} {unit_of(kind)}, +{grown.per_round:,.4g} a round"
+    return f"{way.kind or kind_in_words(kind)}, {size:,} {unit_of(kind)}, +{_number(grown.per_round)} a round"
+
+
+def _number(count: float) -> str:
+    return f"{count:,.0f}" if count == round(count) else f"{count:,.2f}"

@@ -23,7 +23,7 @@ LINES_MAX: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ChangedBy:
-    """A line of tested code and what it changed in all rounds. ``function`` is the first and the last line around it."""
+    """A line of tested code and what it changed in all rounds. ``function`` has the first and last line around it."""
 
     frame: Frame
     change: int
@@ -78,7 +78,7 @@ class LineWatch:
         while frame is not None and len(frames) < FRAMES:
             place = (frame.f_code.co_filename, line)
             frames.append(place)
-            functions.setdefault(place, _extent(frame))
+            functions.setdefault(place, extent(frame))
             frame = frame.f_back
             line = frame.f_lineno if frame is not None else 0
         owner = self._owners.owner(frames) if frames else None
@@ -94,6 +94,7 @@ class LineWatch:
         return sorted(changed, key=lambda each: (-each.change, each.frame))
 
 
-def _extent(frame: FrameType) -> tuple[int, int]:
+def extent(frame: FrameType) -> tuple[int, int]:
+    """Return the first and the last line of the function that a frame is of."""
     lines = [line for _, _, line in frame.f_code.co_lines() if line is not None]
     return min(lines, default=0), max(lines, default=0)

@@ -10,7 +10,7 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.contents import untracked
 from quiesce.leaks.links import is_namespace_of, variables_of_threads, with_link
@@ -27,7 +27,16 @@ _RANKS: Final = {TESTED: 0, DEPENDENCY: 1, LIBRARY: 2, RUNNER: 3}
 _NAMED: Final = (type, types.FunctionType, functools._lru_cache_wrapper)
 """What knows in which module it is, and under which name."""
 
+Roots: TypeAlias = Callable[[object], tuple[str, object]]
+"""Names what else lives for long, such as a fixture of pytest, and returns with it what the name stands for. For all
+that is none the name is empty."""
+
 WEAK: Final = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
+
+
+def no_roots(_: object) -> tuple[str, object]:
+    """Know nothing else that lives for long."""
+    return "", None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +89,19 @@ class _Search:
             text = with_link(text, holder, held, owner)
             kind = next((type(each).__name__ for each in (holder, owner) if type(each) in WEAK), "")
             owner, holder = holder, held
+        if type(holder) is dict and isinstance(owner, functools._lru_cache_wrapper):
+            return text, "functools.lru_cache"
         if kind:
             return text.removesuffix(".data"), kind
         return text, "attributes" if is_namespace_of(holder, owner) else ""
 
 
 class Paths:
-    """Finds them, from what the garbage collector knows. Nothing may be left out of collections meanwhile.
+    """Finds them, from what the garbage collector knows. Nothing may be left out of collections meanwhile."""
 
-    ``name_of`` names further roots, such as the fixtures of pytest, and returns an empty text for what is none.
-    """
-
-    def __init__(self, owners: Owners, name_of: Callable[[object], str]) -> None:
+    def __init__(self, owners: Owners, roots: Roots) -> None:
         self._owners = owners
-        self._name_of = name_of
+        self._roots = roots
 
     def find(self, held: Sequence[Any]) -> Path | None:
         """Return the shortest way to any of these objects, or None if no Python object refers to one for good."""
@@ -101,9 +109,9 @@ class Paths:
         for _ in range(DEPTH_MAX):
             found = None
             for each in search.level:
-                root = self._root(each)
+                root, start = self._root(each)
                 if root is not None and (found is None or _RANKS[root.owner] < _RANKS[found[0].owner]):
-                    found = root, each
+                    found = root, start if id(start) in search.met else each
             if found is not None:
                 text, kind = search.text_from(found[0].text, found[1])
                 return Path(text, found[0].owner, kind)
@@ -112,18 +120,18 @@ class Paths:
                 break
         return self._of_a_thread(search)
 
-    def _root(self, each: Any) -> Path | None:
-        """Return the name of what lives as long as the program; None for all else."""
+    def _root(self, each: Any) -> tuple[Path | None, Any]:
+        """Return the name of what lives as long as the program and what it stands for; None for all else."""
         kind = type(each)
         if issubclass(kind, types.ModuleType):
             name = str(each.__name__)
-            return Path(name, self.owner_of(name)) if sys.modules.get(name) is each else None
+            return (Path(name, self.owner_of(name)) if sys.modules.get(name) is each else None), each
         if issubclass(kind, _NAMED):
-            return self._named(each)
+            return self._named(each), each
         if issubclass(kind, threading.Thread):
-            return Path(f"running thread '{each.name}'") if each.is_alive() else None
-        name = self._name_of(each)
-        return Path(name) if name else None
+            return (Path(f"running thread '{each.name}'") if each.is_alive() else None), each
+        name, value = self._roots(each)
+        return (Path(name) if name else None), value
 
     def _named(self, each: Any) -> Path | None:
         module, name = getattr(each, "__module__", None), getattr(each, "__qualname__", None)

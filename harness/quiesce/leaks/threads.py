@@ -69,7 +69,7 @@ class ThreadMeter:
             if thread.ident in self._known:
                 continue
             frame = frames.get(thread.ident or 0)
-            while frame is not None and frame.f_back is not None and frame.f_back.f_code.co_filename != _THREADING:
+            while frame is not None and frame.f_code.co_filename == _THREADING:
                 frame = frame.f_back
             where = f" in {frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
             lines.append(f"thread '{thread.name}'{where}")

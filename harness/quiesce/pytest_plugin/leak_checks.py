@@ -134,7 +134,9 @@ class LeakChecks:
         self._first = rounds.first
         self._in_round = True
         try:
-            judgement = LeakCheck(rounds.run, test.meters, test.plan, self._owners, rooms=self._rooms).judge()
+            judgement = LeakCheck(
+                rounds.run, test.meters, test.plan, self._owners, rooms=self._rooms, roots=fixture_value
+            ).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()
             if test.plan.peaks and judgement.outcome is Outcome.PASSED and not judgement.inconclusive:
@@ -273,6 +275,13 @@ def _release_last_error() -> None:
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)
+
+
+def fixture_value(value: object) -> tuple[str, object]:
+    """Return the name of a fixture that pytest keeps, and its value; an empty name for all else."""
+    if not isinstance(value, pytest.FixtureDef) or value.cached_result is None:
+        return "", None
+    return f"fixture '{value.argname}'", value.cached_result[0]
 
 
 def runner_places(config: pytest.Config) -> Iterator[str]:

@@ -1,0 +1,73 @@
+"""Who opened what stays open: the lines of tested code after which there are more descriptors, or more threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from quiesce.leaks.line_watch import ChangedBy, LineWatch, extent
+from quiesce.leaks.owners import Frame, Owners
+from quiesce.leaks.quantities import DESCRIPTORS, THREADS, Meter, Quantity
+
+OPENED: Final = (DESCRIPTORS, THREADS)
+"""Families of what somebody opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The lines that opened more of each quantity, and the functions that threads are in which were started."""
+
+    lines: Mapping[Quantity, Sequence[ChangedBy]] = field(default_factory=dict)
+    running: Sequence[tuple[str, int, int]] = ()
+
+    def origin(self, quantity: Quantity) -> Frame | None:
+        """Return the line that opened most of a quantity."""
+        return next((each.frame for each in self.lines.get(quantity, ())), None)
+
+    def comes_with(self, frame: Frame, *, is_library: bool) -> bool:
+        """Whether memory that a line asked for belongs to what was opened.
+
+        That of a descriptor comes from the line that opened it. A thread is made and started on several lines of a
+        function, the standard library keeps what it needs for it, and its own functions have variables.
+        """
+        filename, line = frame
+        for quantity, lines in self.lines.items():
+            for each in lines:
+                first, last = each.function if quantity.family == THREADS else (each.frame[1], each.frame[1])
+                if filename == each.frame[0] and first <= line <= last:
+                    return True
+            if quantity.family == THREADS and is_library:
+                return True
+        return any(filename == file and first <= line <= last for file, first, last in self.running)
+
+
+def who_opened(
+    owners: Owners, meters: Sequence[Meter], left: Sequence[Quantity], run_round: Callable[[], None]
+) -> Opened:
+    """Run a few rounds for each quantity that is left and can be opened; return the lines that did."""
+    before = frozenset(thread.ident for thread in threading.enumerate())
+    lines = {}
+    for quantity in left:
+        for meter in meters:
+            if quantity.family in OPENED and meter.family == quantity.family:
+                lines[quantity] = LineWatch(owners, _reader(meter)).watch(run_round)
+    has_threads = any(quantity.family == THREADS for quantity in lines)
+    return Opened(lines, tuple(_running(owners, before)) if has_threads else ())
+
+
+def _reader(meter: Meter) -> Callable[[], Sequence[int]]:
+    return lambda: tuple(meter.read().values())
+
+
+def _running(owners: Owners, before: frozenset[int | None]) -> Iterator[tuple[str, int, int]]:
+    """Yield the file, the first and the last line of each function of tested code that a newer thread is in."""
+    frames = sys._current_frames()
+    for thread in threading.enumerate():
+        frame = None if thread.ident in before else frames.get(thread.ident or 0)
+        while frame is not None:
+            if owners.is_tested(frame.f_code.co_filename):
+                yield frame.f_code.co_filename, *extent(frame)
+            frame = frame.f_back
