@@ -13,7 +13,7 @@ from quiesce.leaks.budget import Budget
 from quiesce.leaks.contents import Sizes, containers, kind_in_words, size_of, sizes, unit_of
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.openers import OPENED
-from quiesce.leaks.owners import DEPENDENCY, RUNNER, TESTED, Frame, Owners
+from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Frame, Owners
 from quiesce.leaks.paths import Path, Paths, Roots
 from quiesce.leaks.quantities import C_HEAP, CUPY, PYTHON
 from quiesce.leaks.rounds import Rounds, Stopped
@@ -29,6 +29,9 @@ LOOKED_AT_MAX: Final = 40
 
 HEAP_TYPE: Final = 1 << 9
 """The flag of a class that was made at run time (Py_TPFLAGS_HEAPTYPE)."""
+
+OF_THREADS: Final = "threading._"
+"""How the names begin of what the standard library knows of each thread that runs."""
 
 NOBODY: Final = "no Python object: lost references or native memory"
 
@@ -139,13 +142,15 @@ class Keepers:
 
     def _text(self, grown: Sequence[_Grown], leaking: Sequence[Any]) -> str:
         """Name what grows; where nothing does, the way to what is new."""
-        named: dict[str, tuple[bool, str]] = {}
+        named: dict[str, tuple[tuple[bool, bool], str]] = {}
         for each in grown[:LOOKED_AT_MAX]:
             way = self._paths.find([each.container])
-            if way is not None and way.owner != RUNNER and way.text not in named:
-                named[way.text] = way.is_weak, f"{way.text} ({_contents(each, way)})"
-        strong = [text for is_weak, text in named.values() if not is_weak]
-        lines = strong or [text for _, text in named.values()]
+            if way is None or way.owner == RUNNER or way.text.startswith(OF_THREADS) or way.text in named:
+                continue
+            rank = way.is_weak, way.owner == LIBRARY
+            named[way.text] = rank, f"{way.text} ({_contents(each, way)})"
+        best = min((rank for rank, _ in named.values()), default=None)
+        lines = [text for rank, text in named.values() if rank == best]
         if lines:
             more = len(lines) - SHOWN_MAX
             return "\n".join([*lines[:SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])])

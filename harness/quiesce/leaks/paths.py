@@ -110,8 +110,10 @@ class Paths:
             found = None
             for each in search.level:
                 root, start = self._root(each)
-                if root is not None and (found is None or _RANKS[root.owner] < _RANKS[found[0].owner]):
-                    found = root, start if id(start) in search.met else each
+                if root is None or id(start) not in search.met:
+                    continue
+                if found is None or _RANKS[root.owner] < _RANKS[found[0].owner]:
+                    found = root, start
             if found is not None:
                 text, kind = search.text_from(found[0].text, found[1])
                 return Path(text, found[0].owner, kind)

@@ -1,0 +1,58 @@
+"""What pytest says of who keeps a leak, and of who opened what stays open: one finding for one cause."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from .conftest import Project
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests read descriptors where Linux lists them")
+
+SUITE = """
+import os, pytest, threading
+
+FILES, DONE = [], threading.Event()
+
+@pytest.fixture(scope="module")
+def database():
+    yield {"rows": []}
+    DONE.set()
+
+@pytest.mark.leak(rounds=12, seconds=120)
+def test_fixture(database): database["rows"].append(bytes(100))
+
+@pytest.mark.leak(rounds=12, seconds=120)
+def test_opens():
+    FILES.append(open("/dev/null"))
+
+@pytest.mark.leak(rounds=12, seconds=120)
+def test_starts():
+    thread = threading.Thread(target=DONE.wait)
+    thread.start()
+"""
+
+
+def test_a_leak_names_what_keeps_it_and_who_opened_it(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    result = project.run("test_it.py", "--tb=short")
+    result.assert_outcomes(failed=3)
+    text = result.stdout.str()
+    assert text.count("  rule:") == 3
+    result.stdout.fnmatch_lines(
+        [
+            '  allocated: test_it.py:12: def test_fixture(database): database["rows"].append(bytes(100))',
+            "  kept by:   fixture 'database'?'rows'? (list, * entries, +1 a round)",
+            "  expected:  open file descriptors do not grow",
+            '  allocated: test_it.py:16: FILES.append(open("/dev/null"))',
+            "  kept by:   test_it.FILES (list, * entries, +1 a round)",
+            "    descriptor * on /dev/null",
+            "    at the same time, Python's memory grows by * bytes per round",
+            "  expected:  threads do not grow",
+            "  allocated: test_it.py:21: thread.start()",
+            "    thread 'Thread-* (wait)'*",
+            "    at the same time, Python's memory grows by * bytes per round:",
+            "    test_it.py:20: thread = threading.Thread(target=DONE.wait)",
+        ]
+    )
