@@ -167,7 +167,7 @@ def test_what_a_wide_fixture_replaces_the_check_has_still(project: Project) -> N
     project.write("test_it.py", REPLACED.format(names=SYSTEMS, refusal="raise AssertionError('no system here')"))
     result = project.run("test_it.py")
     result.assert_outcomes(failed=1, passed=2)
-    result.stdout.fnmatch_lines(["  allocated: descriptor * on /dev/null"])
+    result.stdout.fnmatch_lines(["  allocated: test_it.py:17: def test_keeps*", "    descriptor * on /dev/null"])
 
 
 @pytest.mark.parametrize("refusal", ["raise AssertionError('never')", "pytest.fail('never')", "pytest.skip('never')"])

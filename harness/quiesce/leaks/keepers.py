@@ -15,7 +15,7 @@ from quiesce.leaks.judgement import Growth
 from quiesce.leaks.openers import OPENED
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Frame, Owners
 from quiesce.leaks.paths import Path, Paths, Roots
-from quiesce.leaks.quantities import C_HEAP, CUPY, PYTHON
+from quiesce.leaks.quantities import C_HEAP, CUPY, IN_LEDGER, PYTHON
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import collect_garbage
 from quiesce.leaks.tracing import FRAMES, Site
@@ -53,7 +53,8 @@ class KeeperSearch:
 
     def named(self, growths: Sequence[Growth], sites: Sequence[Site], *, is_large: bool) -> tuple[Growth, ...]:
         """Return the growths, of which one says what keeps it. It takes a few rounds, fewer where they take long."""
-        found = [growth for family in NAMED for growth in growths if growth.quantity.family == family]
+        families = (*NAMED, *IN_LEDGER) if sites else NAMED
+        found = [growth for family in families for growth in growths if growth.quantity.family == family]
         if not found:
             return tuple(growths)
         round_seconds = self._budget.elapsed_seconds / self._rounds.count
