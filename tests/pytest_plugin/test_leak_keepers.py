@@ -19,6 +19,8 @@ FILES, DONE = [], threading.Event()
 def database():
     yield {"rows": []}
     DONE.set()
+    for file in FILES:
+        file.close()
 
 @pytest.mark.leak(rounds=12, seconds=120)
 def test_fixture(database): database["rows"].append(bytes(100))
@@ -42,17 +44,17 @@ def test_a_leak_names_what_keeps_it_and_who_opened_it(project: Project) -> None:
     assert text.count("  rule:") == 3
     result.stdout.fnmatch_lines(
         [
-            '  allocated: test_it.py:12: def test_fixture(database): database["rows"].append(bytes(100))',
+            '  allocated: test_it.py:14: def test_fixture(database): database["rows"].append(bytes(100))',
             "  kept by:   fixture 'database'?'rows'? (list, * entries, +1 a round)",
             "  expected:  open file descriptors do not grow",
-            '  allocated: test_it.py:16: FILES.append(open("/dev/null"))',
+            '  allocated: test_it.py:18: FILES.append(open("/dev/null"))',
             "  kept by:   test_it.FILES (list, * entries, +1 a round)",
             "    descriptor * on /dev/null",
             "    at the same time, Python's memory grows by * bytes per round",
             "  expected:  threads do not grow",
-            "  allocated: test_it.py:21: thread.start()",
+            "  allocated: test_it.py:23: thread.start()",
             "    thread 'Thread-* (wait)'*",
             "    at the same time, Python's memory grows by * bytes per round:",
-            "    test_it.py:20: thread = threading.Thread(target=DONE.wait)",
+            "    test_it.py:22: thread = threading.Thread(target=DONE.wait)",
         ]
     )
