@@ -135,10 +135,38 @@ def test_no_correct_allocator_is_accused(backend: Backend) -> None:
 def test_what_another_new_pool_took_is_told() -> None:
     (finding,) = findings(BY_NAME["RefusesItsLimit"].backend, "RefusesItsLimit")
     assert finding.expected == (
-        "allocated: another new pool took 16,777,216 bytes (16 MiB), and 16,777,216 bytes (16 MiB) are certainly free"
+        "allocated: another new pool took 16,777,216 bytes (16 MiB), "
+        "and 16,777,216 bytes (16 MiB) of the 67,108,864 bytes (64 MiB) as given in open are certainly free"
     )
 
 
 def test_one_chunk_that_is_released_too_early_is_one_finding() -> None:
     (finding,) = findings(BY_NAME["CountsInEightBits"].backend, "CountsInEightBits")
     assert finding.observed.endswith("with it were released to the backing allocator, and with 255 other blocks")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "observed"),
+    [
+        (
+            "StaysForEver",
+            "no memory held: pool 'p' is destroyed, and its last block is gone",
+            "still held: 2,097,152 bytes (2 MiB) in one backing allocation, in which 'a' was last",
+        ),
+        (
+            "OneSlabOfASize",
+            "no memory that nobody owns and no work uses",
+            "still held: 6,291,456 bytes (6 MiB) in 3 backing allocations, in which 'a[31]' and 'a[63]' and 1 other "
+            "block were last",
+        ),
+        (
+            "TakesTwoChunks",
+            "at most 8,389,632 bytes (8.0 MiB) of backing memory for 512 bytes, "
+            "as chunk_bytes and footprint_factor say",
+            "16,777,216 bytes (16 MiB) were taken",
+        ),
+    ],
+)
+def test_a_finding_says_what_is_held_and_whose_it_was(name: str, expected: str, observed: str) -> None:
+    (finding,) = findings(BY_NAME[name].backend, name)
+    assert (finding.expected, finding.observed) == (expected, observed)

@@ -63,6 +63,8 @@ class CaptureModel:
 
     def __init__(self) -> None:
         self._by_member: dict[Timeline, CaptureState] = {}
+        self.spoiled_by = ""
+        """The last request during the captures that was refused, which may have made them invalid."""
 
     def of(self, stream: StreamState) -> CaptureState | None:
         """Return the capture that a stream takes part in."""
@@ -95,6 +97,8 @@ class CaptureModel:
 
     def begin(self, stream: StreamState, mode: CaptureMode) -> None:
         """Note the begin of a capture."""
+        if not self._by_member:
+            self.spoiled_by = ""
         self._by_member[stream.timeline] = CaptureState(stream, mode, {stream.timeline: stream})
 
     def join(self, stream: StreamState, capture: CaptureState, clock: Clock) -> None:
@@ -116,8 +120,9 @@ class CaptureModel:
         """Whether a stream of ``device`` is being captured."""
         return any(capture.device_takes_part(device) for capture in self._by_member.values())
 
-    def invalidate_all(self) -> None:
-        """Note that a forbidden call made every strict capture invalid."""
+    def invalidate_all(self, refused: str) -> None:
+        """Note that a request which was refused made every strict capture invalid."""
+        self.spoiled_by = refused
         for capture in self._by_member.values():
             capture.invalidate()
 

@@ -39,6 +39,8 @@ class BackingRange:
     """What was freed in it may be kept for these, or was taken for them."""
     is_shared: bool = False
     """Whether blocks of several pools or kinds were in it: whose cache it belongs to, nobody knows any more."""
+    last_block: Slot = ""
+    """The block that was freed in it last."""
     launches_before: int = 0
     """How many launches there were when it was taken, or while a block filled it: those had no scratch memory in it."""
 
@@ -137,6 +139,7 @@ class MemoryModel:
             held.freed_on.update(streams)
             held.used_on |= used_on
             held.graphs += block.graphs
+            held.last_block = block.slot
             merge(held.freed_behind, behind)
             if held.launches_before == block.launches_before and self._fills(block, held):
                 held.launches_before = self.scratch.launches

@@ -22,6 +22,7 @@ from quiesce.oracle.failures import rose
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.queries import judge_query
 from quiesce.outcomes import BACKING_ERROR, Allocated, Done, Outcome, OutOfMemory, Rejected
+from quiesce.request_format import format_request
 
 _WAITS_FOR_NOBODY: Final = (
     ops.CreateStream,
@@ -231,6 +232,7 @@ class Model(Facts):
             if not isinstance(outcome, Done):
                 self._lose_graph(capture.memory)
         elif capture is not None and not isinstance(outcome, Done):
+            self.captures.spoiled_by = format_request(operation)
             capture.invalidate()  # to end it where it was joined is refused, and what is refused may spoil it
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
@@ -298,6 +300,6 @@ class Model(Facts):
         if isinstance(operation, ops.Free) and operation.stream is None and not in_doubt:
             reuse.settle_orphan(self, operation.slot, change)
         if self.captures.any_active and not isinstance(operation, ops.EndCapture):
-            self.captures.invalidate_all()
+            self.captures.invalidate_all(format_request(operation))
             if isinstance(operation, ops.Allocate):  # a place for the graph may have been made
                 self.memory.graphs += self.captures.memories

@@ -68,7 +68,7 @@ class Oracle:
         ):
             return findings
         if not permitted.permits(reply.outcome):
-            return tuple(judge_answer(operation, reply.outcome, permitted))
+            return tuple(judge_answer(operation, reply.outcome, permitted, self.model.captures.spoiled_by))
         return self._first_broken(_AFTER[kind], change)
 
     def _first_broken(self, rules: _Rules, change: Change) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from quiesce.oracle.footprints import certain_room, shared_chunks, worst_footpri
 from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import Permitted
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, describe
+from quiesce.outcomes import CAPTURE_INVALIDATED, Allocated, Done, Outcome, OutOfMemory, Rejected, describe
 
 FITS: Final = "request_fits_but_out_of_memory"
 SERVED: Final = "valid_requests_are_served"
@@ -26,17 +26,27 @@ ENFORCED: Final = "capacity_is_enforced"
 EXPECTATION_NAMES: Final = (FITS, SERVED, REFUSED, DOCUMENTED, ENFORCED)
 
 
-def judge_answer(operation: Operation, outcome: Outcome, permitted: Permitted) -> Iterator[Finding]:
-    """Name the rule that an outcome breaks which is not in the permitted set, taken before the operation ran."""
+def judge_answer(
+    operation: Operation, outcome: Outcome, permitted: Permitted, spoiled_by: str = ""
+) -> Iterator[Finding]:
+    """Name the rule that an outcome breaks which is not in the permitted set, taken before the operation ran.
+
+    ``spoiled_by`` is the request whose refusal may have made a capture invalid.
+    """
     observed = describe(outcome)
+    expected = str(permitted)
+    if CAPTURE_INVALIDATED in permitted.codes and spoiled_by:
+        expected += f", because '{spoiled_by}' was refused during the capture"
+    elif isinstance(outcome, Rejected) and outcome.code == CAPTURE_INVALIDATED:
+        expected += ": no request was refused since the capture began"
     match outcome:
         case Allocated() | Done():
-            yield found(REFUSED, str(permitted), observed)
+            yield found(REFUSED, expected, observed)
         case OutOfMemory():
-            yield found(SERVED, str(permitted), observed)
+            yield found(SERVED, expected, observed)
         case Rejected():
             name = DOCUMENTED if permitted.codes else SERVED
-            yield found(name, str(permitted), observed)
+            yield found(name, expected, observed)
         case _:
             pass
 
@@ -68,12 +78,13 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
         return
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
+    free = _free_in_words(model, operation.kind, room)
     taken = model.first_requests.taken_bytes(operation) if change.is_first_of_pool else None
     why = ""
     if need <= room:
-        why = f": it takes at most {bytes_in_words(need)}, and {bytes_in_words(room)} are certainly free"
+        why = f": it takes at most {bytes_in_words(need)}, and {free} are certainly free"
     elif taken is not None and taken <= room:
-        why = f": another new pool took {bytes_in_words(taken)}, and {bytes_in_words(room)} are certainly free"
+        why = f": another new pool took {bytes_in_words(taken)}, and {free} are certainly free"
     elif chunks := shared_chunks(model, operation):
         chunk = bytes_in_words(max(held.size_bytes for held in chunks))
         why = (
@@ -81,6 +92,14 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
         )
     if why:
         yield found(FITS, f"allocated{why}", "out of memory")
+
+
+def _free_in_words(model: Model, kind: MemoryKind, room_bytes: int) -> str:
+    """Return what is free, next to the capacity that the context was opened with, unless it is all of that."""
+    profile = model.profile
+    capacity = profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else profile.capacity_bytes
+    whole = "" if room_bytes == capacity else f" of the {bytes_in_words(capacity)} as given in open"
+    return f"{bytes_in_words(room_bytes)}{whole}"
 
 
 def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
@@ -92,7 +111,9 @@ def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
     if model.promises(Promise.CAPACITY_LIMIT) and model.memory.live_bytes > capacity:
         live = sum(block.size_bytes for block in model.blocks.values() if block.kind is MemoryKind.DEVICE)
         if live > capacity:
-            yield found(ENFORCED, f"at most {bytes_in_words(capacity)} handed out", bytes_in_words(live))
+            yield found(
+                ENFORCED, f"at most {bytes_in_words(capacity)} handed out, as given in open", bytes_in_words(live)
+            )
     limit = model.pools.get(made.pool) if made.pool is not None else None
     if limit is not None:
         live = sum(block.size_bytes for block in model.blocks.values() if block.pool == made.pool)

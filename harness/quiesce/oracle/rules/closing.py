@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.oracle.held import held_in_words
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import found
 
@@ -40,7 +40,7 @@ def judge_closing(model: Model, readings: Readings, *, in_flight: bool) -> Itera
         yield found(
             NOTHING_LEFT,
             "every backing allocation released",
-            f"{bytes_in_words(left_backing)} were not",
+            f"not released: {held_in_words([held for _, _, held in model.memory.backing])}",
             grade=Grade.LIVE_LEAK,
         )
 

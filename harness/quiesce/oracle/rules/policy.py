@@ -15,6 +15,7 @@ from quiesce.observations import CopyEnqueued
 from quiesce.operations import MemoryKind
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import intact_block, is_anything_in_flight, is_in_use
+from quiesce.oracle.held import held_in_words
 from quiesce.oracle.memory import SOME_POOL, BackingRange
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -39,20 +40,22 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     if operation.kind is MemoryKind.PINNED and _may_be_staging(model):
         return
     if model.memory.is_backing_seen(operation.kind):
-        observed = sum(
-            held.size_bytes
+        ranges = [
+            held
             for start, end, held in model.memory.backing
             if _is_trimmed(model, operation, held) and not is_in_use(model, start, end, held)
-        )
+        ]
+        observed = held_in_words(ranges) if ranges else ""
     elif _is_alone(model, operation):
-        observed = best_reading(change.after, _KINDS[operation.kind]) or 0
+        size_bytes = best_reading(change.after, _KINDS[operation.kind]) or 0
+        observed = bytes_in_words(size_bytes) if size_bytes else ""
     else:
         return
     if observed:
         yield found(
             "trim_returns_what_nobody_uses",
             "no memory that nobody owns and no work uses",
-            f"{bytes_in_words(observed)} still held",
+            f"still held: {observed}",
             grade=Grade.CACHED,
         )
 
@@ -152,14 +155,18 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
         pool = change.orphan if change.armed is None else None
     if pool is None:
         return
-    held = sum(
-        held.size_bytes
+    ranges = [
+        held
         for start, end, held in model.memory.backing
         if held.pool == pool and not held.is_shared and not is_in_use(model, start, end, held)
-    )
-    if held:
+    ]
+    if ranges:
+        last = ", and its last block is gone" if change.orphan else ""
         yield found(
-            "destroyed_pools_own_nothing", "no memory held", f"{bytes_in_words(held)} held", grade=Grade.LIVE_LEAK
+            "destroyed_pools_own_nothing",
+            f"no memory held: pool '{pool.partition(SOME_POOL)[0]}' is destroyed{last}",
+            f"still held: {held_in_words(ranges)}",
+            grade=Grade.LIVE_LEAK,
         )
 
 
