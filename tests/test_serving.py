@@ -160,7 +160,7 @@ def test_served_again_each_context_is_a_child_as_fresh_as_the_first() -> None:
     driver.finish()
     assert first == second
     assert first[-1] == {"outcome": "done"}
-    processes = driver._errors.text(60).split()[2:]
+    processes = driver._pipes.errors(60).split()[2:]
     assert len({*processes, str(driver._process.pid)}) == 3
 
 

@@ -20,6 +20,7 @@ from quiesce.backend import (
     Context,
     Description,
     DeviceProfile,
+    Foreseeing,
     Promise,
     Reply,
 )
@@ -77,6 +78,18 @@ class AnsweringContext:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._keys: tuple[object, ...] = ()
+        self._foreseeing = context if isinstance(context, Foreseeing) and context.foresees is True else None
+
+    @property
+    def foresees(self) -> bool:
+        """Whether the context has a use for :meth:`foresee`."""
+        return self._foreseeing is not None
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        """Tell the context what is performed next."""
+        foreseeing = self._foreseeing
+        if foreseeing is not None:
+            _ask(lambda: foreseeing.foresee(operations), "foresee()")
 
     def perform(self, operation: Operation) -> Reply:
         """Perform one operation."""

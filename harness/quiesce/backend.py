@@ -8,7 +8,7 @@ group ``quiesce.backends``.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -205,6 +205,21 @@ class Context(Protocol):
         """Release everything; idempotent. The readings are taken after the release.
 
         A closed context refuses what it is asked for: ``Rejected(ILLEGAL_STATE)``.
+        """
+
+
+@runtime_checkable
+class Foreseeing(Context, Protocol):
+    """A context that can be told what it is asked next, so that it can ask for several answers at once."""
+
+    @property
+    def foresees(self) -> bool:
+        """Whether it has any use for that."""
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        """Take operations that are performed next in this order, whatever comes of them, each followed by readings.
+
+        Only :meth:`close` may come sooner. Those that were taken and not yet performed are told again, first.
         """
 
 

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 
 from quiesce import operations as ops
 from quiesce.answers import describe_backend, open_context
-from quiesce.backend import Backend, BackendFault, Capability, Closing, DeviceProfile
+from quiesce.backend import Backend, BackendFault, Closing, DeviceProfile
 from quiesce.cases.case import Comparison, ExpectedKind, ExpectedOutcome
 from quiesce.cases.effects import slots_made, slots_used
 from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, PerformStep, Step
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
-from quiesce.operations import MemoryKind, Operation, Slot
+from quiesce.giving_back import giving_back, synchronizing
+from quiesce.operations import Operation, Slot
 from quiesce.oracle.growth import grows_as_expected, slope
-from quiesce.oracle.model import Model
 from quiesce.oracle.oracle import Oracle
 from quiesce.oracle.rule import found
 from quiesce.oracle.rules.answers import judge_expectation
@@ -32,6 +32,8 @@ from quiesce.request_format import format_request
 from quiesce.results import Sample
 
 TIMELINE_SAMPLES_MAX: Final = 4096
+FORESEEN_MAX: Final = 64
+"""How many steps a context is told ahead at most."""
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _OPENED: Final = ops.Mark("opened")
@@ -118,7 +120,7 @@ class Lockstep:
     def run(self, steps: Iterable[Step]) -> Trial:
         """Perform the steps, quiesce, close, and return what was found."""
         try:
-            for step in steps:
+            for step in self._told_ahead(steps):
                 if not self.step(step):
                     break
         except BaseException as ending:
@@ -127,6 +129,33 @@ class Lockstep:
             self._close()
             raise
         return self.finish()
+
+    def _told_ahead(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps. A context that has a use for it is told what comes next, before each of them."""
+        if not self._context.foresees:
+            yield from steps
+            return
+        left = iter(steps)
+        while chunk := list(itertools.islice(left, FORESEEN_MAX)):
+            for position, step in enumerate(chunk):
+                if isinstance(step, PerformStep) and self._readings is not None:  # those of the beginning come first
+                    self._context.foresee(self._performed_next(itertools.islice(chunk, position, None)))
+                yield step
+
+    def _performed_next(self, steps: Iterable[Step]) -> Iterator[Operation]:
+        """Yield what these steps perform, up to the first of which nobody knows whether it is performed."""
+        never_made, made = set(self._progress.never_made), set[Slot]()
+        for step in steps:
+            if not isinstance(step, PerformStep):
+                continue
+            used, makes = slots_used(step.operation), slots_made(step.operation)
+            if not made.isdisjoint(used):
+                return
+            if not never_made.isdisjoint(used):
+                never_made.update(makes)
+                continue
+            made.update(makes)
+            yield step.operation
 
     def step(self, step: Step) -> bool:
         """Perform one step; return whether the trial goes on."""
@@ -282,7 +311,7 @@ class Lockstep:
         again = Lockstep(self._backend, self._profile, timeline=False)
         for operation in self._progress.performed:
             again._perform(operation, None)
-        for operation in _synchronizing(again._oracle.model, self._description.capabilities):
+        for operation in synchronizing(again._oracle.model, self._description.capabilities):
             again._perform(operation, None)
         closing = again._close()
         if closing is None:
@@ -295,65 +324,11 @@ class Lockstep:
         self._progress.line = None
         last = self._progress.operation
         trimmed = last.kind if isinstance(last, ops.Trim) and last.pool is None else None
-        for operation in _giving_back(self._oracle, self._description.capabilities, trimmed):
+        for operation in giving_back(self._oracle, self._description.capabilities, trimmed):
             self._perform(operation, None)
             if self._progress.findings:
                 return
             self._progress.unsupported = ""  # what cannot be given back one by one goes when the context closes
-
-
-def _giving_back(
-    oracle: Oracle, capabilities: frozenset[Capability], trimmed: MemoryKind | None
-) -> Iterator[Operation]:
-    """Yield what gives everything back. What a sequence trimmed itself at its very end is not trimmed again.
-
-    Then the blocks that it still owned are cached, and the closing has something to give back.
-    """
-    model = oracle.model
-    for slot, state in list(model.streams.items()):
-        capture = model.captures.of(state)
-        if capture is not None and capture.origin is state:
-            yield ops.EndCapture(f"_graph_of_{slot.strip(']').replace('[', '_')}", slot)
-    for slot, state in list(model.streams.items()):
-        if state.stalled_from is not None:
-            yield ops.Release(slot)
-    yield from _synchronizing(model, capabilities)
-    for slot in list(model.graphs):
-        yield ops.DestroyGraph(slot)
-    freed = [*model.blocks, *model.empty_blocks]
-    for slot in freed:
-        yield ops.Free(slot)
-    for slot in list(model.instances):
-        yield ops.DestroyInstance(slot)
-    for slot in list(model.events):
-        yield ops.DestroyEvent(slot)
-    for slot in list(model.streams):
-        yield ops.DestroyStream(slot)
-    for slot in list(model.pools):
-        yield ops.DestroyPool(slot)
-    for slot, node in list(model.tape.held.items()):
-        for _ in range(node.holds):
-            yield ops.Drop(slot)
-    if Capability.TAPE in capabilities:
-        yield ops.Collect()
-    if model.initialized:
-        yield ops.Finalize()
-    if Capability.POOL in capabilities:
-        if freed:  # behind events that the library recorded meanwhile
-            yield from _synchronizing(model, capabilities)
-        if trimmed is not MemoryKind.DEVICE:
-            yield ops.Trim()
-        if Capability.PINNED in capabilities and trimmed is not MemoryKind.PINNED:
-            yield ops.Trim(MemoryKind.PINNED)
-
-
-def _synchronizing(model: Model, capabilities: frozenset[Capability]) -> Iterator[Operation]:
-    if Capability.STREAMS not in capabilities:
-        return
-    for device in range(model.profile.devices if Capability.DEVICES in capabilities else 1):
-        if Capability.DEVICES in capabilities:
-            yield ops.SelectDevice(device)
-        yield ops.SynchronizeDevice()
 
 
 _COMPARE: Final = {

@@ -1,12 +1,11 @@
 """The example driver in C: it builds without a warning, keeps the promises it makes, and speaks the protocol."""
 
 import random
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.backends.example_pools import build
 
 from quiesce.backend import Capability, DeviceProfile, Promise
 from quiesce.backends.command import CommandBackend
@@ -16,20 +15,13 @@ from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused,
 from quiesce.operations import Allocate, Free, SelectDevice, Trim
 from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
 
-SOURCE = Path(__file__).parents[2] / "fixtures" / "command" / "example_pool" / "example_pool.c"
 KIB = 1 << 10
 PROFILE = DeviceProfile(capacity_bytes=128 * KIB, alignment_bytes=256, granularity_bytes=512)
 
 
 @pytest.fixture(scope="session")
 def example_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler (cc) here to build the example driver with")
-    program = tmp_path_factory.mktemp("example_pool") / "example_pool"
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"]
-    subprocess.run([compiler, *flags, "-o", str(program), str(SOURCE)], check=True)
-    return program
+    return build(tmp_path_factory.mktemp("example_pool"), "example_pool")
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_hello_describes_the_driver_with_the_contract_s_defaults() -> None:
         promises=frozenset({Promise.TRIMS_TO_ZERO}),
         gauges={Gauge.RESERVED: frozenset(Source), Gauge.LIVE: frozenset({Source.CLAIM})},
     )
-    assert wire.read_hello(line(HELLO), "command:pool") == wire.Hello(expected, again=False)
+    assert wire.read_hello(line(HELLO), "command:pool") == wire.Hello(expected, again=False, batch=False)
 
 
 def test_hello_may_state_alignment_chunk_and_footprint() -> None:

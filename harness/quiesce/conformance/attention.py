@@ -6,6 +6,7 @@ says. It changes no answer and ends no trial: what it notices goes into a notebo
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from quiesce import operations as ops
@@ -97,6 +98,15 @@ class AttentiveContext:
         self._operation: Operation | None = None
         self._failed = False
 
+    @property
+    def foresees(self) -> bool:
+        """Whether the context has a use for :meth:`foresee`."""
+        return self._context.foresees
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        """Tell the context what is performed next. What that makes may be seen by the time somebody closes instead."""
+        self._context.foresee(self._named(operations))
+
     def perform(self, operation: Operation) -> Reply:
         """Pass an operation on, and look at the reply."""
         self._operation = operation
@@ -128,6 +138,11 @@ class AttentiveContext:
         if not self._failed:  # a dead subject has no gauges any more
             self._read(closing.readings)
         return closing
+
+    def _named(self, operations: Iterable[Operation]) -> Iterator[Operation]:
+        for operation in operations:
+            self._book.make(tuple(making.slot for making in makes_of(operation)))
+            yield operation
 
     def _look(self, operation: Operation, outcome: Outcome) -> None:
         notebook, makes = self._notebook, isinstance(operation, _MAKES_A_BLOCK)

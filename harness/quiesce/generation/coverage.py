@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, get_args
 
 from quiesce import operations as ops
 from quiesce.amounts import counted
-from quiesce.backend import Backend, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.backend import Backend, Closing, Context, Description, DeviceProfile, Foreseeing, Reply
 from quiesce.gauges import Readings
 from quiesce.generation.state import State
 from quiesce.generation.things import Clock, Stream
@@ -96,6 +96,15 @@ class _WatchedContext:
         self._watch = watch
         self._pairs = coverage.pairs
         self._context = context
+        self._foreseeing = context if isinstance(context, Foreseeing) else None
+
+    @property
+    def foresees(self) -> bool:
+        return self._foreseeing is not None and self._foreseeing.foresees
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        if self._foreseeing is not None:
+            self._foreseeing.foresee(operations)
 
     def perform(self, operation: Operation) -> Reply:
         action = type(operation).__name__

@@ -1,7 +1,8 @@
 """The ``command`` backend: any program that speaks the wire protocol (``docs/reference/wire_protocol.md``).
 
-Bottom-up: ``objects`` reads strict JSON, ``observations`` and ``wire`` say what the protocol means, ``pipes`` holds
-the threads at a driver's pipes, ``program`` its process and watchdog, ``context`` and ``backend`` meet the contract.
+Bottom-up: ``objects`` reads strict JSON, ``observations`` and ``wire`` say what the protocol means, ``pipes`` how the
+pipes of a driver are used (``pipe_polling``; on Windows ``pipe_threads``), ``program`` holds its process and watchdog,
+``context`` and ``backend`` meet the contract.
 """
 
 from quiesce.backends.command.backend import CommandBackend, parse_specification, serve

@@ -107,7 +107,7 @@ class CommandBackend:
         is_fresh = not self._kept
         program = self._start() if is_fresh else self._kept.pop()
         keep = self._kept.append if introduced.again else None
-        context = CommandContext(program, introduced.description, keep, profile.devices)
+        context = CommandContext(program, introduced.description, keep, profile.devices, foresees=introduced.batch)
         refusal = ""
         try:
             if is_fresh and self._ask_hello(program) != introduced:

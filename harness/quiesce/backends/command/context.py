@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from quiesce.backend import Closing, Description, Reply
@@ -33,11 +34,16 @@ class CommandContext:
         description: Description,
         keep: Callable[[Program], None] | None = None,
         devices: int = 1,
+        *,
+        foresees: bool = False,
     ) -> None:
         self._program = program
         self._description = description
         self._keep = keep
         self._devices = devices
+        self._foresees = foresees
+        self._batch: deque[tuple[Operation, str]] = deque()
+        self._in_batch = False
         self._closing: Closing | None = None
         self._seen_at_open: tuple[Observation, ...] = ()
 
@@ -53,6 +59,26 @@ class CommandContext:
         self._expect_done(request, reply)
         return ""
 
+    @property
+    def foresees(self) -> bool:
+        """Whether the driver takes several requests at once."""
+        return self._foresees
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        """Send a batch, unless one is still being answered."""
+        if self._batch or self._closing is not None:
+            return
+        batch: list[tuple[Operation, str]] = []
+        for operation in operations:
+            if isinstance(operation, Mark):
+                break
+            try:
+                batch.append((operation, wire.operation_request(operation)))
+            except wire.UnsendableRequest:
+                break
+        if len(batch) > 1 and self._program.send_ahead([request for _, request in batch]):
+            self._batch.extend(batch)
+
     def perform(self, operation: Operation) -> Reply:
         """Send one operation and read its reply. A mark is the harness's own: it is not sent.
 
@@ -62,6 +88,11 @@ class CommandContext:
             return self._telling(Reply(Done()))
         if self._closing is not None:
             return Reply(Rejected(ILLEGAL_STATE))
+        if self._batch:
+            foreseen, request = self._batch.popleft()
+            if operation != foreseen:
+                raise ValueError(f"{operation} is performed, and {foreseen} was foreseen")
+            return self._telling(self._ask(request, in_batch=True))
         try:
             request = wire.operation_request(operation)
         except wire.UnsendableRequest as error:
@@ -72,7 +103,9 @@ class CommandContext:
         """Read every gauge that the driver declared. Raises :class:`~quiesce.backend.BackendFault`."""
         if not self._description.gauges:
             return {}
-        return self._exchange(wire.GAUGES, lambda line: wire.read_gauges(line, self._description))
+        readings = self._exchange(wire.GAUGES, lambda line: wire.read_gauges(line, self._description))
+        self._in_batch = False
+        return readings
 
     def close(self) -> Closing:
         """Close the driver, read its gauges, and let it quit; idempotent.
@@ -96,6 +129,15 @@ class CommandContext:
 
         Raises :class:`~quiesce.backend.BackendFault`.
         """
+        return self._ask(request, in_batch=False)
+
+    @property
+    def program(self) -> Program:
+        """The driver's process."""
+        return self._program
+
+    def _ask(self, request: str, *, in_batch: bool) -> Reply:
+        self._in_batch = in_batch
         answer = self._exchange(request, wire.read_answer)
         seen = answer.seen
         observations = list(seen.observations)
@@ -111,16 +153,15 @@ class CommandContext:
         if beyond:
             observed = f"in reply to '{shorten(request)}': device {beyond[0]}, where 'open' gave {self._devices}"
             raise self._program.fault(IN_PROTOCOL, observed)
+        if not self._description.gauges:
+            self._in_batch = False
         return Reply(answer.outcome, tuple(observations))
-
-    @property
-    def program(self) -> Program:
-        """The driver's process."""
-        return self._program
 
     def _close(self) -> bool:
         """Close; say whether somebody keeps the program."""
+        unasked = self._rest_of_batch()
         reply = self._telling(self.ask(wire.CLOSE))
+        reply = Reply(reply.outcome, (*unasked, *reply.observations))
         self._closing = Closing(reply.observations)
         self._expect_done(wire.CLOSE, reply)
         self._closing = Closing(reply.observations, self.readings())
@@ -130,6 +171,16 @@ class CommandContext:
         self._expect_done(wire.AGAIN, self.ask(wire.AGAIN))
         self._keep(self._program)
         return True
+
+    def _rest_of_batch(self) -> list[Observation]:
+        """Read the answers that nobody wants any more, and return what was observed meanwhile."""
+        observations: list[Observation] = []
+        if self._in_batch:
+            self.readings()
+        while self._batch:
+            observations += self._ask(self._batch.popleft()[1], in_batch=True).observations
+            self.readings()
+        return observations
 
     def _telling(self, reply: Reply) -> Reply:
         """Return a reply that tells, if it is the first, also of what was seen while the driver was opened."""
@@ -144,7 +195,10 @@ class CommandContext:
             raise self._program.fault(IN_PROTOCOL, observed)
 
     def _exchange(self, request: str, read: Callable[[bytes], _Read]) -> _Read:
-        line = self._program.exchange(request)
+        if self._in_batch:
+            line = self._program.reply(request, last=request == wire.GAUGES and not self._batch)
+        else:
+            line = self._program.exchange(request)
         try:
             return read(line)
         except WireError as error:

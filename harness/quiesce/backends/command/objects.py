@@ -41,10 +41,13 @@ class Fields:
     """The fields of one JSON object, taken one by one; :meth:`finish` refuses those left over."""
 
     def __init__(self, value: object, where: str) -> None:
-        """Begin to read ``value``; ``where`` names it in errors. Raises :class:`WireError` unless it is an object."""
+        """Begin to read ``value``, which the reading empties; ``where`` names it in errors.
+
+        Raises :class:`WireError` unless it is an object.
+        """
         if not isinstance(value, dict):
             raise WireError(f"{where} is {preview(value)}, not a JSON object")
-        self._fields: dict[str, object] = dict(value)
+        self._fields: dict[str, object] = value
         self._where = where
 
     def __contains__(self, key: str) -> bool:
@@ -139,7 +142,7 @@ def read_object(line: bytes) -> Fields:
     except UnicodeDecodeError as error:
         raise WireError(f"{preview(line)} is not UTF-8 (byte {error.start})") from None
     try:
-        value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        value = _DECODER.decode(text)
     except WireError:
         raise
     except RecursionError:
@@ -153,17 +156,21 @@ def read_object(line: bytes) -> Fields:
 
 def _encodable(text: str) -> bool:
     """Whether a report can hold the text: JSON can name half of a surrogate pair, UTF-8 cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    for key, value in pairs:
-        if key in fields:
-            raise WireError(f"the key {preview(key)} appears twice in one object")
-        fields[key] = value
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        raise WireError(f"the key {preview(twice)} appears twice in one object")
     return fields
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise WireError(f"{name} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+"""Made once: ``json.loads`` would make one for each line."""

@@ -1,24 +1,18 @@
-"""The threads at the three pipes of a driver program.
-
-Every pipe end belongs to one thread, which alone reads or writes it and alone closes it. So a driver that floods
-its output, never reads its input, or leaves a child that keeps a pipe open can block a thread of ours but never
-the harness. Threads and queues, because Windows cannot select on pipes.
-"""
+"""The three pipes of a driver program, as its harness uses them: whatever the driver does, no call blocks for long."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
-from queue import SimpleQueue
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 READ_BYTES: Final = 64 << 10
 TAIL_BYTES_MAX: Final = 64 << 10
 """How much of a driver's standard error is kept: its end."""
-UNCLAIMED_CHUNKS_MAX: Final = 16
-"""How many reads may wait to be asked for; a driver that writes more than that is flooding, and the rest is dropped."""
+
+
+StandardFiles: TypeAlias = tuple[FileIO, FileIO, FileIO]
+"""Our ends of standard input, output and error, unbuffered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,84 +29,41 @@ class Output:
     ended: bool = False
 
 
-class LineReader:
-    """Reads standard output into :attr:`outputs`, one item for each read that completed a line."""
+class Pipes(Protocol):
+    """Lines to a driver program and from it. Not shared between threads."""
 
-    def __init__(self, pipe: FileIO, line_bytes_max: int) -> None:
-        self.outputs: SimpleQueue[Output] = SimpleQueue()
-        threading.Thread(target=_read_lines, args=(pipe, self.outputs, line_bytes_max), daemon=True).start()
+    def send(self, text: bytes) -> None:
+        """Send a text, in the end; a driver that is gone shows at its output."""
+
+    def close_input(self) -> None:
+        """Close standard input after what was sent."""
+
+    def receive(self, seconds_max: float) -> Output | None:
+        """Return what came next, waiting at most ``seconds_max``; None: nothing came. Nothing comes after the end."""
+
+    def errors(self, seconds_max: float) -> str:
+        """Return the end of standard error, waiting at most ``seconds_max`` for its last words."""
+
+    def close(self) -> None:
+        """Close what this process holds of the pipes; idempotent."""
 
 
-class TailReader:
-    """Reads standard error and keeps its end."""
+class Tail:
+    """The end of a text that comes in pieces."""
 
-    def __init__(self, pipe: FileIO) -> None:
-        self._tail = _Tail()
-        self._thread = threading.Thread(target=_read_tail, args=(pipe, self._tail), daemon=True)
-        self._thread.start()
+    def __init__(self) -> None:
+        self._kept = b""
+        self._total_bytes = 0
 
-    def text(self, seconds_max: float) -> str:
-        """Return what was kept, waiting at most ``seconds_max`` for the pipe to end, as it does with the driver."""
-        self._thread.join(seconds_max)
-        kept, total = self._tail.kept, self._tail.total_bytes
+    def add(self, piece: bytes) -> None:
+        """Add a piece, and forget what is too long ago."""
+        self._kept = (self._kept + piece)[-TAIL_BYTES_MAX:]
+        self._total_bytes += len(piece)
+
+    def text(self) -> str:
+        """Return what was kept, with how much it is of how much; nothing where nothing came."""
+        kept, total = self._kept, self._total_bytes
         if not total:
             return ""
         cut = f" (the last {len(kept):,} of {total:,} bytes)" if total > len(kept) else ""
         return f"standard error{cut}:\n{kept.decode('utf-8', 'replace')}"
-
-
-class Writer:
-    """Writes lines to standard input, in a thread because a driver that does not read blocks its writer."""
-
-    def __init__(self, pipe: FileIO) -> None:
-        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
-        threading.Thread(target=_write_lines, args=(pipe, self._lines), daemon=True).start()
-
-    def send(self, line: str) -> None:
-        """Send one line, in the end; a driver that is gone shows at its output."""
-        self._lines.put(line.encode() + b"\n")
-
-    def close(self) -> None:
-        """Close the pipe behind what was sent."""
-        self._lines.put(None)
-
-
-class _Tail:
-    def __init__(self) -> None:
-        self.kept = b""
-        self.total_bytes = 0
-
-
-def _read(pipe: FileIO) -> bytes:
-    try:
-        return pipe.read(READ_BYTES) or b""
-    except OSError:
-        return b""
-
-
-def _read_lines(pipe: FileIO, outputs: SimpleQueue[Output], line_bytes_max: int) -> None:
-    rest = b""
-    with pipe:
-        while data := _read(pipe):
-            *lines, rest = (rest + data).split(b"\n")
-            if any(len(line) >= line_bytes_max for line in (*lines, rest)) or outputs.qsize() >= UNCLAIMED_CHUNKS_MAX:
-                outputs.put(Output(overflow=True))
-                while _read(pipe):
-                    pass
-            elif lines:
-                outputs.put(Output(tuple(line.removesuffix(b"\r") for line in lines), rest))
-    outputs.put(Output(rest=rest, ended=True))
-
-
-def _read_tail(pipe: FileIO, tail: _Tail) -> None:
-    with pipe:
-        while data := _read(pipe):
-            tail.kept = (tail.kept + data)[-TAIL_BYTES_MAX:]
-            tail.total_bytes += len(data)
-
-
-def _write_lines(pipe: FileIO, lines: SimpleQueue[bytes | None]) -> None:
-    with suppress(OSError), pipe:
-        while (line := lines.get()) is not None:
-            while line:
-                line = line[pipe.write(line) or 0 :]

@@ -12,23 +12,29 @@ import subprocess
 import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from io import FileIO
 from pathlib import Path
-from queue import Empty
 from typing import Final, cast
 
 from quiesce.backend import BackendFault
 from quiesce.backends.command.objects import preview, shorten
-from quiesce.backends.command.pipes import LineReader, Output, TailReader, Writer
-from quiesce.backends.command.wire import LINE_BYTES_MAX, QUIT
+from quiesce.backends.command.pipes import Output, Pipes, StandardFiles
+from quiesce.backends.command.wire import BATCH, LINE_BYTES_MAX, QUIT
 from quiesce.contract import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
+
+if sys.platform == "win32":  # which cannot wait for pipes
+    from quiesce.backends.command.pipe_threads import ThreadedPipes as SystemPipes
+else:
+    from quiesce.backends.command.pipe_polling import PolledPipes as SystemPipes
 
 POLL_SECONDS: Final = 0.2
 """How often to see whether the process is gone although a child of it still holds its output open."""
 EXIT_SECONDS: Final = 5.0
 """How long a process may take to be gone once it was killed or has closed its output."""
+EXIT_POLL_SECONDS: Final = 0.02
+"""How often to take what a process that is about to end writes to standard error."""
 TAIL_SECONDS: Final = 1.0
 """How long to wait for the last of standard error once the process is gone."""
 
@@ -42,10 +48,12 @@ class Program:
         """Start the program, without a shell. Raises :class:`OSError` where it cannot be started."""
         self._watchdog_seconds = watchdog_seconds
         self._process = _start(command, environment)
-        self._writer = Writer(cast(FileIO, self._process.stdin))
-        self._finalizer = weakref.finalize(self, _end, self._process, self._writer, os.getpid())
-        self._outputs = LineReader(cast(FileIO, self._process.stdout), LINE_BYTES_MAX).outputs
-        self._errors = TailReader(cast(FileIO, self._process.stderr))
+        standard = cast(StandardFiles, (self._process.stdin, self._process.stdout, self._process.stderr))
+        self._pipes: Pipes = SystemPipes(standard, LINE_BYTES_MAX)
+        self._finalizer = weakref.finalize(self, _end, self._process, self._pipes, os.getpid())
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+        self._unasked_for: Output | None = None
         self._fault: BackendFault | None = None
 
     @property
@@ -58,23 +66,52 @@ class Program:
 
         Raises :class:`~quiesce.backend.BackendFault`; after the first one, that one again.
         """
-        if self._fault is not None:
-            raise BackendFault(self._fault.rule, self._fault.observed, self._fault.evidence)
-        if not self._finalizer.alive:
-            raise ValueError("the driver program has been ended")
-        with suppress(Empty):
-            early = self._outputs.get_nowait()
+        self._check()
+        if (early := self._early()) is not None:
             raise self._unasked(early, request)
-        self._writer.send(request)
-        return self._answer(request)
+        self._pipes.send(request.encode() + b"\n")
+        return self.reply(request, last=True)
+
+    def send_ahead(self, requests: Sequence[str]) -> bool:
+        """Send several requests as one batch; say whether that was possible. :meth:`reply` returns each answer."""
+        if self._fault is not None or not self._finalizer.alive or self._early() is not None:
+            return False
+        self._pipes.send("".join(f"{request}\n" for request in (f"{BATCH} {len(requests)}", *requests)).encode())
+        return True
+
+    def reply(self, request: str, *, last: bool) -> bytes:
+        """Return the line that answers a request that was sent; ``last``: no other answer may follow.
+
+        Raises :class:`~quiesce.backend.BackendFault`.
+        """
+        self._check()
+        deadline = time.monotonic() + self._watchdog_seconds
+        while not self._lines:
+            output = self._await_output(deadline)
+            if output is None:
+                raise self._hung(request)
+            if output.ended:
+                raise self._gone(request, output.rest)
+            if output.overflow:
+                raise self.fault(
+                    IN_PROTOCOL, f"the driver program answered '{shorten(request)}' with {_written(output)}"
+                )
+            self._lines.extend(output.lines)
+            self._rest = output.rest
+        if last and (len(self._lines) > 1 or self._rest):
+            written = _written(Output(tuple(self._lines), self._rest))
+            raise self.fault(
+                IN_PROTOCOL, f"the driver program answered '{shorten(request)}' with more than a line: {written}"
+            )
+        return self._lines.popleft()
 
     def finish(self) -> None:
         """Send ``quit``, which has no reply: the program exits with code 0. Its process group is ended with it.
 
         Raises :class:`~quiesce.backend.BackendFault` for any other end.
         """
-        self._writer.send(QUIT)
-        self._writer.close()
+        self._pipes.send(f"{QUIT}\n".encode())
+        self._pipes.close_input()
         deadline = time.monotonic() + self._watchdog_seconds
         output = self._await_output(deadline)
         if output is None:
@@ -94,7 +131,7 @@ class Program:
 
         Raises :class:`~quiesce.backend.BackendFault` where it stays.
         """
-        self._writer.close()
+        self._pipes.close_input()
         deadline = time.monotonic() + self._watchdog_seconds
         output: Output | None = Output()
         while output is not None and not output.ended:
@@ -106,47 +143,51 @@ class Program:
 
     def fault(self, rule: str, observed: str) -> BackendFault:
         """End the program and return the fault to raise, with the end of its standard error as evidence."""
+        _kill_group(self._process)
+        self._fault = BackendFault(rule, observed, self._pipes.errors(TAIL_SECONDS))
         self._finalizer()
-        self._fault = BackendFault(rule, observed, self._errors.text(TAIL_SECONDS))
         return self._fault
 
     def end(self) -> None:
         """End the program and its process group now; idempotent."""
         self._finalizer()
 
-    def _answer(self, request: str) -> bytes:
-        output = self._await_output(time.monotonic() + self._watchdog_seconds)
-        if output is None:
-            raise self._hung(request)
-        if output.ended:
-            raise self._gone(request, output.rest)
-        if output.overflow:
-            raise self.fault(IN_PROTOCOL, f"the driver program answered '{shorten(request)}' with {_written(output)}")
-        if len(output.lines) > 1 or output.rest:
-            raise self.fault(
-                IN_PROTOCOL,
-                f"the driver program answered '{shorten(request)}' with more than a line: {_written(output)}",
-            )
-        return output.lines[0]
+    def _check(self) -> None:
+        if self._fault is not None:
+            raise BackendFault(self._fault.rule, self._fault.observed, self._fault.evidence)
+        if not self._finalizer.alive:
+            raise ValueError("the driver program has been ended")
+
+    def _early(self) -> Output | None:
+        """Return what the program wrote although nothing was asked."""
+        if self._lines:
+            return Output(tuple(self._lines), self._rest)
+        if self._unasked_for is None:
+            self._unasked_for = self._pipes.receive(0)
+        return self._unasked_for
 
     def _await_output(self, deadline: float) -> Output | None:
         """Return the next output, or None at the deadline. A process that is gone has ended its output."""
         while True:
             remaining = deadline - time.monotonic()
-            with suppress(Empty):
-                return self._outputs.get(timeout=max(0.0, min(POLL_SECONDS, remaining)))
+            output = self._pipes.receive(max(0.0, min(POLL_SECONDS, remaining)))
+            if output is not None:
+                return output
             if self._process.poll() is not None:
                 _kill_group(self._process)  # a child that holds the output open, or nobody
-                with suppress(Empty):
-                    return self._outputs.get(timeout=TAIL_SECONDS)
-                return Output(ended=True)
+                return self._pipes.receive(TAIL_SECONDS) or Output(ended=True)
             if remaining <= 0:
                 return None
 
     def _exit_code(self, seconds_max: float) -> int | None:
-        with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(seconds_max)
-        return None
+        """Wait for the process to end, and take from it what it says on standard error meanwhile."""
+        deadline = time.monotonic() + seconds_max
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return self._process.wait(EXIT_POLL_SECONDS)
+            if (remaining := deadline - time.monotonic()) <= 0:
+                return None
+            self._pipes.errors(min(POLL_SECONDS, remaining))
 
     def _unasked(self, output: Output, request: str) -> BackendFault:
         if output.ended and not output.rest:
@@ -189,11 +230,11 @@ def _start(command: Sequence[str], environment: Mapping[str, str] | None) -> sub
     )
 
 
-def _end(process: subprocess.Popen[bytes], writer: Writer, owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], pipes: Pipes, owner: int) -> None:
     if os.getpid() != owner:  # a forked child of ours shares the pipes, not the driver
         return
     _kill_group(process)
-    writer.close()
+    pipes.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(EXIT_SECONDS)
 

@@ -26,6 +26,7 @@ GAUGES: Final = "gauges"
 MORE: Final = "more"
 CLOSE: Final = "close"
 AGAIN: Final = "again"
+BATCH: Final = "batch"
 QUIT: Final = "quit"
 
 _GAUGE_LOWEST: Final = -(1 << 63)  # a counter that fell below zero is the oracle's to judge
@@ -56,10 +57,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a driver says about itself. ``again``: one process serves one context after the other."""
+    """What a driver says about itself.
+
+    ``again``: one process serves one context after the other. ``batch``: it takes several requests at once.
+    """
 
     description: Description
     again: bool
+    batch: bool
 
 
 def open_request(profile: DeviceProfile) -> str:
@@ -105,9 +110,9 @@ def read_hello(line: bytes, name: str) -> Hello:
     )
     if described.alignment_bytes & (described.alignment_bytes - 1):
         raise WireError(f"the reply: 'alignment' is {described.alignment_bytes}, not a power of two")
-    again = fields.flag("again", default=False)
+    again, batch = fields.flag("again", default=False), fields.flag("batch", default=False)
     fields.finish()
-    return Hello(described, again)
+    return Hello(described, again, batch)
 
 
 def read_answer(line: bytes) -> Answer:
