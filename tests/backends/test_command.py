@@ -4,6 +4,7 @@ import collections
 import errno
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -320,6 +321,22 @@ def test_a_context_that_nobody_closed_ends_with_the_harness(fifos: tuple[Path, i
         f"context = CommandBackend({command!r}).open(DeviceProfile())"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    assert until_nobody_writes(reading) == b""
+
+
+@posix
+def test_a_driver_that_hangs_ends_with_a_harness_that_is_killed(fifos: tuple[Path, int, Path, int]) -> None:
+    alive, reading, _, _ = fifos
+    command = [sys.executable, "-S", "-E", str(DRIVERS / "outliving.py"), str(alive), "hangs"]
+    program = (
+        "from quiesce.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
+        "from quiesce.operations import Allocate\n"
+        f"CommandBackend({command!r}).open(DeviceProfile()).perform(Allocate('a', 64))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as harness:
+        select.select([reading], [], [])
+        assert os.read(reading, 100) == b"asked"
+        harness.kill()
     assert until_nobody_writes(reading) == b""
 
 

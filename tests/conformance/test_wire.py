@@ -13,8 +13,11 @@ from quiesce.backends.reference import backend as reference
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import find_cases, load
 from quiesce.cases.parser import parse_text
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.main import main
 from quiesce.conformance import Standing, run_conformance
 from quiesce.conformance.checks import NotExercised
+from quiesce.conformance.run import HUNG_RESULTS_MAX
 from quiesce.conformance.wire import QUESTIONS, questions_to
 from quiesce.contract import (
     DRIVER_RULES,
@@ -133,3 +136,29 @@ def test_an_error_in_the_protocol_ends_the_run_and_is_told_once(one: tuple[Case,
     assert [finding.rule for finding in conformance.findings] == [IN_PROTOCOL]
     assert conformance.text().count("lacks the key 'live'") == 1
     assert [gap.what for gap in conformance.not_exercised] == ["the corpus", "the sweep", "generated sequences"]
+
+
+def test_requests_without_an_answer_end_the_run_before_it_takes_hours() -> None:
+    hanging = CommandBackend(
+        [sys.executable, "-S", "-E", str(DRIVERS / "hanging.py"), "a = allocate"], watchdog_seconds=2
+    )
+    told: list[str] = []
+    conformance = run_conformance(
+        hanging,
+        operations=1000,
+        report=lambda result: told.extend(finding.observed for finding in result.findings if finding.rule == IN_TIME),
+    )
+    assert conformance.standing is Standing.DOES_NOT_CONFORM
+    assert len(told) == HUNG_RESULTS_MAX
+    assert all("did not answer 'a = allocate" in observed for observed in told)
+    assert any("had no answer in time" in gap.why for gap in conformance.not_exercised)
+
+
+def test_a_request_without_an_answer_is_named_at_once_with_the_option_that_waits_shorter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hanging = f"command:{sys.executable} -S -E {DRIVERS / 'hanging.py'} 'a = allocate'"
+    assert main(["conformance", "--backend", hanging, "--timeout", "2"]) == ExitCode.FINDINGS
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == HUNG_RESULTS_MAX
+    assert all("did not answer 'a = allocate" in line and "--timeout N waits N seconds" in line for line in lines)

@@ -19,6 +19,7 @@ from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.conformance import Conformance, Standing, run_conformance
 from quiesce.conformance.run import OPERATIONS_DEFAULT
+from quiesce.contract import IN_TIME
 from quiesce.generation.saving import FOLDER
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import clean_line
@@ -63,6 +64,10 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
     def keep(result: Result) -> None:
         results.append(result)
+        for finding in result.findings:
+            if finding.rule == IN_TIME:  # said at once: what follows may take as long
+                console.end_progress()
+                console.complain(f"{result.case}: {finding.observed}; --timeout N waits N seconds")
         reports.add(result)
 
     try:

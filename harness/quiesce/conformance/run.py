@@ -26,6 +26,7 @@ from quiesce.contract import (
     DRIVER_RULES,
     GAUGES_READ,
     IN_PROTOCOL,
+    IN_TIME,
     LEDGER_FITS,
     LEDGER_TOLD,
     MAKES_SENSE,
@@ -45,8 +46,11 @@ from quiesce.results import Result, Verdict
 from quiesce.sweep import RESULTS_MAX, sweep
 
 OPERATIONS_DEFAULT: Final = 100_000
+HUNG_RESULTS_MAX: Final = 3
+"""After so many results whose driver program did not answer in time nothing else runs: each takes as long again."""
 STRANGERS: Final = "contract/names_that_nothing_has_are_refused"
 
+_TOO_SLOW: Final = f"{HUNG_RESULTS_MAX} requests had no answer in time, and each other one would take as long"
 _BACKING: Final = f"'{Capability.BACKING_LEDGER}'"
 _NOTHING_TO_LOOK_AT: Final = {
     STAYS_THE_SAME: "it was asked once",
@@ -143,6 +147,7 @@ class _Run:
         self._name = name or type(backend).__name__
         self._asked = name
         self._found: list[Case] = []
+        self._hung = 0
 
     def everything(self, cases: Sequence[Case], operations: int) -> Conformance:
         """Run all parts; those that would prove nothing once the contract is broken are left out."""
@@ -153,8 +158,8 @@ class _Run:
             return Conformance(self._name, self._seed, None, (failed,))
         self._name = self._asked or description.name
         contract = [self._keep(result) for result in self._check_contract(description)]
-        if _is_hopeless(contract):
-            why = "the contract is broken, so other results would say nothing"
+        if self._is_slow or _is_hopeless(contract):
+            why = _TOO_SLOW if self._is_slow else "the contract is broken, so other results would say nothing"
             rest = tuple(Gap(part, why) for part in ("the corpus", "the sweep", "generated sequences"))
             return Conformance(self._name, self._seed, description, tuple(contract), not_exercised=rest)
         corpus = tuple(self._keep(result) for result in self._run_cases(cases))
@@ -166,6 +171,7 @@ class _Run:
             *results_not_exercised([*contract, *swept]),
             *(gap for campaign in campaigns for gap in sequences_not_exercised(campaign)),
             *refused,
+            *([Gap("everything after that", _TOO_SLOW)] if self._is_slow else []),
         ]
         return Conformance(
             self._name,
@@ -182,8 +188,13 @@ class _Run:
 
     def _keep(self, result: Result) -> Result:
         kept = replace(advised(result), backend=self._name)
+        self._hung += any(finding.rule == IN_TIME for finding in kept.findings)
         self._report(kept)
         return kept
+
+    @property
+    def _is_slow(self) -> bool:
+        return self._hung >= HUNG_RESULTS_MAX
 
     def _result(self, rule: str, verdict: Verdict, *, reason: str = "", findings: tuple[Finding, ...] = ()) -> Result:
         return Result(
@@ -210,6 +221,8 @@ class _Run:
             yield (result := self._check(check))
             if any(finding.rule == IN_PROTOCOL for finding in result.findings):
                 return  # told once: whatever else is asked would meet the same
+            if self._is_slow:
+                return
         yield self._meet_strangers(description)
 
     def _check(self, check: ContractCheck) -> Result:
@@ -263,6 +276,8 @@ class _Run:
 
     def _run_cases(self, cases: Sequence[Case]) -> Iterator[Result]:
         for number, case in enumerate(cases, 1):
+            if self._is_slow:
+                return
             self._progress(number, len(cases), f"corpus: {case.identifier}")
             self._notebook.place = case.identifier
             result = run_case(case, self._watched)
@@ -273,6 +288,8 @@ class _Run:
     def _sweep(self) -> Iterator[Result]:
         self._notebook.place = "the sweep"
         for number, swept in enumerate(sweep(self._watched, name=self._name, reproduce=self._command()), 1):
+            if self._is_slow:
+                return
             self._progress(number, RESULTS_MAX, f"sweep: {swept.result.case}")
             if swept.case is not None:
                 self._found.append(swept.case)
@@ -283,6 +300,8 @@ class _Run:
         results: list[Result] = []
         gaps: list[Gap] = []
         for hostile in (False, True):
+            if self._is_slow:
+                break
             kind = "hostile sequences" if hostile else "valid sequences"
             if campaigns and campaigns[-1].discovery is not None:
                 gaps.append(Gap(kind, "the valid sequences found something already"))

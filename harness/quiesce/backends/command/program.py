@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from quiesce.backend import BackendFault
+from quiesce.backends.command.guardian import GUARDIAN
 from quiesce.backends.command.objects import preview, shorten
 from quiesce.backends.command.pipes import Output, Pipes, StandardFiles
 from quiesce.backends.command.wire import BATCH, LINE_BYTES_MAX, QUIT
@@ -48,6 +49,7 @@ class Program:
         """Start the program, without a shell. Raises :class:`OSError` where it cannot be started."""
         self._watchdog_seconds = watchdog_seconds
         self._process = _start(command, environment)
+        GUARDIAN.watch(self._process.pid)
         standard = cast(StandardFiles, (self._process.stdin, self._process.stdout, self._process.stderr))
         self._pipes: Pipes = SystemPipes(standard, LINE_BYTES_MAX)
         self._finalizer = weakref.finalize(self, _end, self._process, self._pipes, os.getpid())
@@ -234,6 +236,7 @@ def _end(process: subprocess.Popen[bytes], pipes: Pipes, owner: int) -> None:
     if os.getpid() != owner:  # a forked child of ours shares the pipes, not the driver
         return
     _kill_group(process)
+    GUARDIAN.forget(process.pid)
     pipes.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(EXIT_SECONDS)
