@@ -75,8 +75,8 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "--pools",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="let CuPy, PyTorch, numba and JAX keep freed memory in pools of their own; --no-pools switches these off, "
-        "so that uses of freed memory are found (default: yes)",
+        help="let CuPy, PyTorch and numba keep freed memory in pools of their own; --no-pools switches these off, so "
+        "that uses of freed memory are found (default: yes)",
     )
     parser.add_argument(
         "--fail",

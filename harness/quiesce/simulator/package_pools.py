@@ -17,8 +17,6 @@ POOLS_OFF: Final[Mapping[str, str]] = {
     "PYTORCH_NO_HIP_MEMORY_CACHING": "1",
     # docs/source/user/memory.rst of numba-cuda, "Deallocation behavior"
     "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT": "0",
-    # docs/gpu_memory_allocation.rst of JAX
-    "XLA_PYTHON_CLIENT_ALLOCATOR": "platform",
 }
 """The variables that packages read, and the values that switch their pools off."""
 

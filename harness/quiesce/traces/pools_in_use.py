@@ -76,13 +76,6 @@ _POOLS: Final = (
         "PyTorch keeps freed device memory in a pool",
         "PYTORCH_NO_HIP_MEMORY_CACHING",
     ),
-    _Pool(
-        "JAX",
-        re.compile(r"/xla_cuda_plugin\.so$"),
-        None,
-        "JAX keeps freed device memory in a pool",
-        "XLA_PYTHON_CLIENT_ALLOCATOR",
-    ),
 )
 _CALLS: Final = frozenset({"cudaMalloc", "hipMalloc", "cuMemAlloc_v2"})
 """The calls by which these pools take device memory; memory of the runtime's own pools is seen."""
