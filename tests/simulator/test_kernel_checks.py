@@ -198,12 +198,16 @@ def test_misaligned_addresses(checked: MakeDevice, bytes_: int, type_: str) -> N
 # -- what was written -------------------------------------------------------------------------------------------------
 
 
-def test_reads_of_what_nobody_wrote(checked: MakeDevice) -> None:
+@pytest.mark.parametrize(
+    ("body", "verb"),
+    [(LOAD.format("+16"), "reads 4 bytes"), ("red.global.add.u32 [%rd1], 1;", "reads and writes 4 bytes")],
+)
+def test_reads_of_what_nobody_wrote(checked: MakeDevice, body: str, verb: str) -> None:
     given = checked()
-    address = given.client.make("Malloc", 64)
-    given.work(LOAD.format("+16"), address)
+    given.work(body, given.client.make("Malloc", 64))
     (finding,) = given.findings()
     assert finding.rule == KERNELS_READ_WRITTEN
+    assert verb in finding.observed
     assert "which nobody has written" in finding.observed
 
 

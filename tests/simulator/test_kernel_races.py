@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
-from tests.simulator.kernel_programs import ADD, TO_DEVICE, TO_HOST
+from tests.simulator.kernel_programs import TO_DEVICE, TO_HOST
 
 from quiesce.program_rules import ORDERED
 from quiesce.simulator import touched_log as reader
@@ -289,63 +289,6 @@ def test_nothing_is_said_after_a_wait_for_a_value(streams: Streams) -> None:
     judgement = judge(streams.given.client.machine.ledger, AtExit.NONE, touched=streams.given.client.machine.touched)
     assert judgement.findings == ()
     assert any("races were not judged from call" in note for note in judgement.notes)
-
-
-# -- bytes -------------------------------------------------------------------------------------------------------------
-
-EVERY_OTHER = OWN.format(stride=8) + "st.global.u32 [%rd1], %r1;"
-EVERY_BYTE = OWN.format(stride=2) + "st.global.u8 [%rd1], %r1;"
-EVERY_THIRD = OWN.format(stride=12) + "st.global.u32 [%rd1], %r1;"
-
-
-@pytest.mark.parametrize(("body", "step"), [(EVERY_OTHER, 4), (EVERY_BYTE, 1), (EVERY_THIRD, 4), (STORE, 256)])
-def test_only_bytes_that_both_use_race(checked: MakeDevice, body: str, step: int) -> None:
-    given = checked()
-    words = given.words(*[0] * 4096)
-    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
-    given.client.ok("DeviceSynchronize")
-    given.work(body, words, stream=first, block=64)
-    given.work(body, words + step, stream=second, block=64)
-    assert given.rules() == []
-    given.work(body, words + step, stream=first, block=1)
-    (finding,) = given.findings()
-    used = 1 if body is EVERY_BYTE else 4
-    assert f"both use {used} byte{'s' if used > 1 else ''} at {words + step:#x}, {step:,} byte" in finding.observed
-
-
-def test_a_race_in_many_blocks_of_threads(checked: MakeDevice) -> None:
-    given = checked()
-    count = 1 << 16
-    words = given.words(*[0] * (2 * count))
-    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
-    given.client.ok("DeviceSynchronize")
-    place = "mov.u32 %r2, %ctaid.x;\nmad.lo.u32 %r1, %r2, 256, %r1;\n"
-    given.work(place + EVERY_OTHER, words, stream=first, block=256, grid=count // 256)
-    given.work(place + EVERY_OTHER, words + 4, stream=second, block=256, grid=count // 256)
-    assert given.rules() == []
-    given.work(place + LOAD, words, stream=second, block=256, grid=count // 128)
-    (finding,) = given.findings()
-    assert f"both use {4 * count:,} bytes (256 KiB)" in finding.observed
-
-
-def test_a_kernel_that_is_launched_often(checked: MakeDevice) -> None:
-    """It is compiled a second time, as loops over blocks of threads whose accesses are judged as ranges."""
-    given = checked()
-    count, launches = 1 << 15, 130
-    words = given.words(*[0] * (2 * count))
-    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
-    given.client.ok("DeviceSynchronize")
-    add = given.kernel(ADD, "add")
-    for _ in range(launches):
-        given.ok(add, count // 256, 256, words, 1, count - 7, stream=first)
-    given.client.ok("DeviceSynchronize")
-    given.ok(add, count // 256, 256, words, 1, count - 7, stream=first)
-    given.ok(add, count // 256, 256, words + 4 * (count - 7), 1, count, stream=second)
-    assert given.rules() == []
-    given.ok(add, count // 256, 256, words + 4 * (count - 8), 1, count, stream=second)
-    (finding,) = given.findings()
-    assert f"both use 4 bytes at {words + 4 * (count - 8):#x}" in finding.observed
-    assert given.read(words, 1) == [launches + 1]
 
 
 # -- kernels that wait for each other ----------------------------------------------------------------------------------

@@ -77,6 +77,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     logged = accesses[record.object] if record.object < len(accesses) else None
     who = f"kernel '{logged.kernel}'" if logged else "a kernel"
     verb = "writes" if record.flags & Flag.WRITES else "reads"
+    if record.seen is Seen.KERNEL_READ_UNWRITTEN and record.flags & Flag.WRITES:
+        verb = "reads and writes"  # an atomic operation
     launch = logged.launch if logged else record.number
     if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
         return _without_place(record, rule, logged, launch, "its threads wait for each other for ever"), launch

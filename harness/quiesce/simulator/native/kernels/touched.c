@@ -253,6 +253,22 @@ static void join_pieces(void) {
     pieces.count = kept;
 }
 
+// Joins neighbours of several instructions, where there would be too many to keep: the first one stands for all.
+static void join_places(void) {
+    struct piece *all = pieces.first;
+    size_t kept = 0;
+    for (size_t i = 0; i < pieces.count; i++) {
+        struct piece *before = kept ? &all[kept - 1] : NULL;
+        bool is_next = before && !before->mask_bytes && !all[i].mask_bytes &&
+                       before->range.touch == all[i].range.touch && before->range.end == all[i].range.start;
+        if (is_next)
+            before->range.end = all[i].range.end;
+        else
+            all[kept++] = all[i];
+    }
+    pieces.count = kept;
+}
+
 static void collect(void) {
     close_ranges();
     struct noted *cells = noted.first;
@@ -347,6 +363,7 @@ static void start_over(bool by_user) {
 void touched_end(const struct checked_launch *launch, bool by_user) {
     if (!shadow_touched) return;
     collect();
+    if (pieces.count > PIECES_MAX) join_places();
     if (pieces.count || is_incomplete) write_launch(launch);
     start_over(by_user);
 }
