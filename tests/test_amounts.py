@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.amounts import bytes_from, bytes_in_words, counted, exact_size
+from quiesce.amounts import bytes_from, bytes_in_words, counted, exact_size, singular
 from quiesce.simulator.ledger import Thing
 from quiesce.traces.thing_names import things_in_words
 
@@ -75,3 +75,8 @@ def test_plurals_agree() -> None:
 
 def test_everything_has_a_name_of_words() -> None:
     assert all("_" not in things_in_words(thing, 2) for thing in Thing)
+
+
+@pytest.mark.parametrize(("unit", "one"), [("threads", "thread"), ("processes", "process"), ("bytes", "byte")])
+def test_the_unit_of_one(unit: str, one: str) -> None:
+    assert singular(unit) == one

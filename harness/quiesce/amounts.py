@@ -48,3 +48,8 @@ def bytes_from(text: str) -> int:
     power = 0 if match[2] is None else 10 * ("KMGTPE".index(match[2]) + 1)
     whole, _, rest = match[1].partition(".")
     return (int(whole + rest) << power) // int("1" + "0" * len(rest))
+
+
+def singular(unit: str) -> str:
+    """Return ``process`` for ``processes``, and ``thread`` for ``threads``."""
+    return unit.removesuffix("es" if unit.endswith("sses") else "s")

@@ -58,3 +58,36 @@ def test_a_leak_names_what_keeps_it_and_who_opened_it(project: Project) -> None:
             "    test_it.py:22: thread = threading.Thread(target=DONE.wait)",
         ]
     )
+
+
+CHILDREN = """
+import os, pytest, subprocess
+
+@pytest.mark.leak(rounds=12, seconds=120)
+def test_forgets():
+    if os.fork() == 0: os._exit(0)
+
+@pytest.mark.leak(rounds=12)
+def test_waits(): subprocess.run(["true"], check=True)
+
+@pytest.mark.leak(rounds=12)
+def test_leaves_it_to_subprocess(): subprocess.Popen(["true"])
+
+def test_last():
+    while True:
+        try: os.wait()
+        except ChildProcessError: break
+"""
+
+
+def test_a_child_that_nobody_waits_for_is_a_leak(project: Project) -> None:
+    project.write("test_it.py", CHILDREN)
+    result = project.run("test_it.py", "-W", "ignore")
+    result.assert_outcomes(failed=1, passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "  observed:  child processes grow by 1 process per round",
+            "  allocated: test_it.py:6: if os.fork() == 0: os._exit(0)",
+            "    process * has ended; nobody waited for it",
+        ]
+    )

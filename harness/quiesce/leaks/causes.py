@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quiesce.amounts import singular
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.ledger_places import Located
 from quiesce.leaks.lists import IN_LISTS
@@ -25,6 +26,7 @@ from quiesce.leaks.quantities import (
     MANAGED,
     MODULES,
     PINNED,
+    PROCESSES,
     PYTHON,
     THREADS,
     Quantity,
@@ -82,7 +84,7 @@ class Causes:
         if quantity.family == FREE_MEMORY:
             return not any(each.family in (CONTEXTS, CUPY) for each in self._left)
         if quantity.family == DESCRIPTORS:
-            return not self._comes_with_threads(quantity)
+            return not self._comes_with_others(quantity)
         if quantity.family == PYTHON:
             return not self._with_it or bool(self._alone)
         return quantity.family != C_HEAP or not self._holds or self._is_more_than_threads_take(quantity)
@@ -95,11 +97,11 @@ class Causes:
         known = sum(site.on_c_heap_per_round for site in self._with_it)
         return self._readings.growth(heap) > 2 * known + opened * THREAD_BYTES + NOISE_BYTES
 
-    def _comes_with_threads(self, descriptors: Quantity) -> bool:
-        """Whether the line that opens descriptors starts threads as well, which an event loop or a server does."""
+    def _comes_with_others(self, descriptors: Quantity) -> bool:
+        """Whether the line that opens descriptors starts threads or processes as well, as that of a server does."""
         opener = self._opened.origin(descriptors)
-        threads = (quantity for quantity in self._left if quantity.family == THREADS)
-        return opener is not None and any(self._opened.origin(each) == opener for each in threads)
+        started = (quantity for quantity in self._left if quantity.family in (THREADS, PROCESSES))
+        return opener is not None and any(self._opened.origin(each) == opener for each in started)
 
     def _is_of_modules(self, quantity: Quantity) -> bool:
         """Whether variables of modules are what grows: they go with these, and nobody asked for them."""
@@ -173,7 +175,8 @@ class Causes:
 
     def _rate(self, quantity: Quantity) -> str:
         growth = self._readings.growth(quantity)
-        return f"{growth:,.0f} {quantity.unit}" if growth >= 1 else f"{growth:.2f} {quantity.unit}"
+        count = f"{growth:,.0f}" if growth >= 1 else f"{growth:.2f}"
+        return f"{count} {singular(quantity.unit) if count == '1' else quantity.unit}"
 
     def _also_grown(self, origin: str) -> list[str]:
         """Return lines that say what grows with a thing that was made at ``origin``."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
-from quiesce.leaks.owners import Frame, Owners
+from quiesce.leaks.owners import DEPENDENCY, TESTED, Frame, Owners
 from quiesce.leaks.tracing import FRAMES
 
 ROUNDS: Final = 4
@@ -46,13 +46,32 @@ class LineWatch:
         """Run rounds and return the lines of tested code after which a count was higher that is higher at the end."""
         for _ in range(ROUNDS):
             before = sys.gettrace()
-            sys.settrace(self._step)
+            sys.settrace(self._enter)
             try:
                 run_round()
             finally:
                 sys.settrace(before)
                 self._frame = None
         return self._changed()
+
+    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        """Follow the lines of tested code; what it calls changes what the line changes that calls it."""
+        if not self._is_followed(frame):
+            return None
+        return self._step(frame, "call", None)
+
+    def _is_followed(self, frame: FrameType) -> bool:
+        kind = self._owners.kind(frame.f_code.co_filename)
+        if kind != DEPENDENCY:
+            return kind == TESTED
+        caller = frame.f_back  # an installed package is tested code where no other code calls it: tests come with some
+        for _ in range(FRAMES):
+            if caller is None:
+                break
+            if self._owners.is_tested(caller.f_code.co_filename):
+                return False
+            caller = caller.f_back
+        return True
 
     def _step(self, frame: FrameType, event: str, _argument: Any) -> Any:
         """Put down what changed to the line that was at work since the last event."""

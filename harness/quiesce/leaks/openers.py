@@ -1,4 +1,4 @@
-"""Who opened what stays open: the lines of tested code after which there are more descriptors, or more threads."""
+"""Who opened what stays: the lines of tested code after which there are more descriptors, threads or processes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 
 from quiesce.leaks.line_watch import ChangedBy, LineWatch, extent
 from quiesce.leaks.owners import Frame, Owners
-from quiesce.leaks.quantities import DESCRIPTORS, THREADS, Meter, Quantity
+from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, THREADS, Meter, Quantity
 
-OPENED: Final = (DESCRIPTORS, THREADS)
+OPENED: Final = (DESCRIPTORS, THREADS, PROCESSES)
 """Families of what somebody opens."""
 
 

@@ -12,6 +12,7 @@ PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"
 DESCRIPTORS: Final = "descriptors"
 THREADS: Final = "threads"
+PROCESSES: Final = "processes"
 CONTEXTS: Final = "contexts"
 CUPY: Final = "cupy"
 DEVICE: Final = "device"
@@ -48,7 +49,7 @@ IN_LEDGER: Final = (
 )
 """What the ledger of ``quiesce exec`` counts."""
 
-FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, PROCESSES, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
 MEMORY: Final = (PYTHON, C_HEAP)
@@ -77,7 +78,9 @@ def kind_of_leak(family: str) -> str:
         return f"{Kind.MEMORY_LEAK} ({_MEMORY[family]})"
     if family in _HANDLES:
         return f"{Kind.HANDLE_LEAK} ({family.replace('-', ' ')})"
-    return {DESCRIPTORS: "file descriptor leak", THREADS: "thread leak"}.get(family, f"leak ({family})")
+    return {DESCRIPTORS: "file descriptor leak", PROCESSES: "child process leak", THREADS: "thread leak"}.get(
+        family, f"leak ({family})"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,22 @@ class SystemCalls:
     """The functions themselves."""
 
     sleep = staticmethod(time.sleep)
+    process_id = staticmethod(os.getpid)
     list_folder = staticmethod(os.listdir)
     read_link = staticmethod(os.readlink)
     open_file = staticmethod(open)
     _real_path: ClassVar[Any] = staticmethod(os.path.realpath)  # overloaded, which mypy does not follow here
+
+    _wait = staticmethod(getattr(os, "waitid", None) or (lambda *_: None))
+
+    @classmethod
+    def has_children(cls) -> bool:
+        """Whether this process has a child, running or ended. It asks the system, and waits for none."""
+        try:
+            cls._wait(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
 
     @classmethod
     def is_folder(cls, path: str) -> bool:

@@ -32,6 +32,7 @@ from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.peaks import measure_peaks
 from quiesce.leaks.plan import Plan
+from quiesce.leaks.processes import ProcessMeter
 from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
 from quiesce.leaks.series import Series
 from quiesce.leaks.threads import ThreadMeter
@@ -83,6 +84,7 @@ class LeakChecks:
             self._contexts,
             cupy,
             *((DriverMemoryMeter(),) if machine is None else ledger_meters(machine, cupy.settle)),
+            ProcessMeter(),
             ThreadMeter(),
             DescriptorMeter(),
             PythonMeter(),

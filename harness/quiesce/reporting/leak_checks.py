@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from quiesce.amounts import counted
+from quiesce.amounts import counted, singular
 from quiesce.findings import Finding
 from quiesce.program_rules import RULES
 from quiesce.reporting.text import clean_line
@@ -48,7 +48,7 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
         unit, gauge = "B", _GAUGE.search(found.kind)
         memory = f" ({clean_line(gauge[1])})" if gauge else ""
     else:
-        unit, memory = unit.removesuffix("s") if count == "1" else unit, ""
+        unit, memory = singular(unit) if count == "1" else unit, ""
     place = clean_line(found.allocated)
     kept = _KEEPER.match(clean_line(found.kept.partition("\n")[0]))
     where = (f" at {place}" if place else "") + (f", kept by {kept[1]}" if kept else "")

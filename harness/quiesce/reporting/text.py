@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
-from quiesce.amounts import counted
+from quiesce.amounts import counted, singular
 from quiesce.findings import CallSite, Finding, Frame, RoundReadings
 from quiesce.reporting.stack_lines import shown_frames
 from quiesce.results import Result
@@ -162,4 +162,4 @@ def rate(readings: RoundReadings) -> str:
     per_round = readings.per_round
     count = f"{per_round:,.0f}" if per_round >= 1 else f"{per_round:.2f}"
     unit = clean_line(readings.unit)
-    return f"{count} {unit.removesuffix('s') if count == '1' else unit} per round"
+    return f"{count} {singular(unit) if count == '1' else unit} per round"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final
 
-from quiesce.amounts import bytes_in_words
+from quiesce.amounts import bytes_in_words, singular
 from quiesce.findings import RoundReadings
 from quiesce.reporting.names import shorten_middle
 from quiesce.reporting.page.scale import byte_ticks, count_ticks
@@ -87,7 +87,7 @@ def _amount(readings: RoundReadings) -> str:
     if readings.unit == "bytes":
         return bytes_in_words(bounded(last))
     unit = clean_line(readings.unit)
-    return f"{bounded(last):,} {unit.removesuffix('s') if last == 1 else unit}"
+    return f"{bounded(last):,} {singular(unit) if last == 1 else unit}"
 
 
 def _rate(readings: RoundReadings) -> str:
