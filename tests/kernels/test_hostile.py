@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
 from tests.kernels.hostile import TEXT_SECONDS, is_compiled, originals
+from tests.kernels.programs import HEADER
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.module import Module
@@ -71,3 +72,17 @@ def test_long_texts_take_no_time(text: str) -> None:
     with pytest.raises(RefusedKernel):
         translate_kernel(Module(text), "k")
     assert time.process_time() - started < TEXT_SECONDS
+
+
+@pytest.mark.parametrize(
+    "access", ["ld.global.u32 %r1, [%rd1]", "red.global.add.u32 [%rd1], 1", "st.shared.u32 [sh], 1"]
+)
+def test_many_accesses_do_not_make_many_blocks(access: str) -> None:
+    """LLVM takes four times longer for twice as many blocks of one function: from some number on, checks are calls."""
+    blocks = []
+    for count in (1000, 2000):
+        body = ".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [a];\n" + f"{access};\n" * count
+        text = f"{HEADER}.shared .align 4 .b8 sh[64];\n.entry k(.param .u64 a)\n{{\n{body}ret;\n}}\n"
+        lines = translate_kernel(Module(text), "k", checks=True).splitlines()
+        blocks.append(len([each for each in lines if each.endswith(":")]))
+    assert blocks[0] == blocks[1] < 2000, "those of the checks up to a number, which are where the accesses are"

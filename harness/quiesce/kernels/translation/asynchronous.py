@@ -12,11 +12,11 @@ from typing import Final
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Integer, Operand
 from quiesce.kernels.ptx.types import PREDICATE, TYPES
-from quiesce.kernels.translation.checks import Access, checked_copy
+from quiesce.kernels.translation.accesses import Access, AccessKind
+from quiesce.kernels.translation.checks import checked_copy
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, not_executed, refuse, require
 from quiesce.kernels.translation.memory import HINT, SCOPES, access, place_of
-from quiesce.kernels.translation.touched import AccessKind
 
 _SIDES: Final[tuple[AccessKind, AccessKind]] = ("store", "load")
 _PART_BYTES: Final = 16

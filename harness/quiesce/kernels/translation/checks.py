@@ -9,16 +9,16 @@ the runtime, which answers with the place to use instead: the same one, or nobod
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction
+from quiesce.kernels.translation.accesses import Access, Judged
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import refuse
 from quiesce.kernels.translation.program import Program
-from quiesce.kernels.translation.shapes import SHARED_BASE, SHARED_BYTES, StateShape
-from quiesce.kernels.translation.touched import AccessKind, is_ordered, kinds_of_use, note_use
+from quiesce.kernels.translation.shapes import SHARED_BASE, SHARED_BYTES, CalledShape, StateShape
+from quiesce.kernels.translation.touched import is_ordered, kinds_of_use, note_use, was_noted
 
 CHECKS: Final = 64
 """Where the context has the address of the bits."""
@@ -28,23 +28,15 @@ MEMORY_BYTES: Final = 0xE41AD401000
 CONSTANTS_BASE: Final = 0x3A5AC6E00000
 CONSTANTS_BYTES: Final = 1 << 40
 """Addresses of constant memory. A write there is never right, whatever its bits say."""
-_KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2}
-_SPACES: Final = {"generic": 0, "global": 0, "const": 0, "shared": 1, "local": 2}
 _BYTES: Final = (1, 2, 4, 8, 16, 32)
 _LOCAL_VARIABLES_MAX: Final = 8
+_INLINED_MAX: Final = 256
+"""So many checks are written where the access is. The others are calls: LLVM takes four times longer for twice as many
+blocks in one function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What an instruction does with memory."""
-
-    space: str
-    bytes: int
-    kind: AccessKind
-
-    def number(self, kinds: int = 0) -> int:
-        """Return what the runtime is told of it; ``kinds``: those of its use."""
-        return self.bytes | _KINDS[self.kind] << 8 | _SPACES[self.space] << 12 | kinds << 16
+class _CheckShape(CalledShape):
+    """A function that judges accesses of one kind."""
 
 
 def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access) -> str:
@@ -53,11 +45,46 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         raise refuse(i, f"an access of {access.bytes} bytes can't be checked")
     if e.position in e.judged_before:
         return place()
+    judged = Judged(
+        access,
+        kinds_of_use(e.function, i, access.kind),
+        access.space == "shared" and e.program.judges_shared and not is_ordered(i),
+    )
     site = e.program.add_site(i)
-    pointer = place()
+    if access.space != "local" and site >= _INLINED_MAX:
+        return _judge_by_call(e, judged, place(), site)
+    return _judge(e, judged, place(), str(site))
+
+
+def _judge_by_call(e: Emitter, judged: Judged, pointer: str, site: int) -> str:
+    number = e.program.checks_called.setdefault(judged, len(e.program.checks_called))
+    arguments = (f"ptr {pointer}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {_frame(e)}")
+    return e.define(f"call ptr @check{number}(ptr %context, {', '.join(arguments)})")
+
+
+def called_checks(program: Program, function: Function) -> list[str]:
+    """Return the functions that judge accesses for texts that have many."""
+    lines = []
+    for judged, number in program.checks_called.items():
+        e = Emitter(program, function, _CheckShape())
+        e.place("entry")
+        answer = _judge(e, judged, "%pointer", "%site")
+        lines += [
+            f"define internal ptr @check{number}(ptr %context, ptr %pointer, i32 %site, i32 %linear, ptr %frame) "
+            "noinline nounwind null_pointer_is_valid {",
+            *e.lines,
+            f"ret ptr {answer}",
+            "}",
+        ]
+    return lines
+
+
+def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
+    """Return the pointer, or what the runtime says where the access is wrong."""
+    access = judged.access
     address = e.define(f"ptrtoint ptr {pointer} to i64")
     if access.space == "shared":
-        if e.program.judges_shared and not is_ordered(i):
+        if judged.may_race:
             arguments = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
             e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
         return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access.number(), site)
@@ -66,11 +93,30 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         return pointer if wrong is None else _unless(e, wrong, pointer, address, access.number(), site)
     within = _within(e, address)
     wrong = _is_unknown(e, within, address, access.bytes)
+    if access.kind != "atomic":
+        return _judge_memory(e, judged, (pointer, address, within, wrong), site)
+    # Many atomic operations use one place, and the processor lets each wait for the stores before it: none is best.
+    before, first, last, done = (e.new_label() for _ in range(4))
+    noted = was_noted(e, within, address, access.bytes, judged.kinds)
+    is_first = e.define(f"or i1 {wrong}, {e.define(f'xor i1 {noted}, true')}")
+    e.emit(f"br label %{before}")
+    e.place(before)
+    e.emit(f"br i1 {is_first}, label %{first}, label %{done}")
+    e.place(first)
+    answer = _judge_memory(e, judged, (pointer, address, within, wrong), site)
+    e.emit(f"br label %{last}")
+    e.place(last)
+    e.emit(f"br label %{done}")
+    e.place(done)
+    return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{last}]")
+
+
+def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], site: str) -> str:
+    access, (pointer, address, within, wrong) = judged.access, place
     if access.kind != "load":
         wrong = e.define(f"or i1 {wrong}, {_is_constant(e, address)}")
-    kinds = kinds_of_use(e.function, i, access.kind)
-    is_first = note_use(e, within, address, access.bytes, kinds)
-    return _unless(e, e.define(f"or i1 {wrong}, {is_first}"), pointer, address, access.number(kinds), site)
+    is_first = note_use(e, within, address, access.bytes, judged.kinds)
+    return _unless(e, e.define(f"or i1 {wrong}, {is_first}"), pointer, address, access.number(judged.kinds), site)
 
 
 def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
@@ -155,7 +201,7 @@ def _is_outside_local(e: Emitter, address: str, bytes_: int) -> str | None:
     return wrong
 
 
-def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, site: int) -> str:
+def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, site: str) -> str:
     """Return the pointer, or what the runtime says where it has to be asked."""
     before, asked, done = e.new_label(), e.new_label(), e.new_label()
     e.emit(f"br label %{before}")
@@ -168,9 +214,14 @@ def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, sit
     return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{asked}]")
 
 
-def _question(e: Emitter, address: str, access: int, site: int) -> list[str]:
-    frame = "%thread" if isinstance(e.shape, StateShape) else "null"
-    numbers = [f"i32 {access}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {frame}"]
+def _frame(e: Emitter) -> str:
+    if isinstance(e.shape, _CheckShape):
+        return "%frame"
+    return "%thread" if isinstance(e.shape, StateShape) else "null"
+
+
+def _question(e: Emitter, address: str, access: int, site: str) -> list[str]:
+    numbers = [f"i32 {access}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {_frame(e)}"]
     return ["ptr %context", f"i64 {address}", *numbers]
 
 
@@ -178,7 +229,7 @@ def checked_copy(e: Emitter, i: Instruction, pointer: str, access: Access, size_
     """Return a pointer for one side of a copy of any length, of which each access has a part."""
     site = e.program.add_site(i)
     address = e.define(f"ptrtoint ptr {pointer} to i64")
-    arguments = [*_question(e, address, access.number(), site), f"i64 {size_bytes}"]
+    arguments = [*_question(e, address, access.number(), str(site)), f"i64 {size_bytes}"]
     return e.call("ptr", "quiesce_kernel_check_copy", *arguments, attributes="nounwind")
 
 

@@ -14,7 +14,7 @@ from quiesce.kernels.translation.beginning import (
     write_values_before,
 )
 from quiesce.kernels.translation.body import load_register_parameters, translate_blocks
-from quiesce.kernels.translation.checks import orders_by_other_means, site_texts
+from quiesce.kernels.translation.checks import called_checks, orders_by_other_means, site_texts
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.in_step import with_steps
@@ -63,6 +63,7 @@ def translate_kernel(
         name = list(program.numbers)[done]
         lines += _called(program, program.parse(name), done)
         done += 1
+    lines += called_checks(program, function)
     lines += _tables(program, function, suspends, translated)
     lines += sorted(program.declarations)
     ranges = [

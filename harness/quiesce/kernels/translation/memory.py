@@ -7,11 +7,11 @@ from typing import Final
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Operand, Register, Symbol, Vector
 from quiesce.kernels.ptx.types import TYPES, Type
-from quiesce.kernels.translation.checks import Access, checked
+from quiesce.kernels.translation.accesses import Access, AccessKind
+from quiesce.kernels.translation.checks import checked
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, refuse, require
 from quiesce.kernels.translation.shapes import SHARED_BASE
-from quiesce.kernels.translation.touched import AccessKind
 
 _SPACES: Final = {
     **{name: name for name in ("global", "shared", "local", "param", "const")},

@@ -9,6 +9,7 @@ from quiesce.kernels.ptx.declarations import Variable, require_memory
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.ptx.parsing import parse_function
+from quiesce.kernels.translation.accesses import Judged
 from quiesce.kernels.translation.spinning import without_idle_pauses
 
 SHARED_BYTES_MAX: Final = 232_448
@@ -41,6 +42,8 @@ class Program:
     sites: list[Site] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     """Each function that is called or whose address is taken, by the number that its name in LLVM has."""
+    checks_called: dict[Judged, int] = field(default_factory=dict)
+    """What the checks depend on that are functions of their own, with the numbers that their names have."""
     local_bytes: int = 0
     shared_bytes: int = 0
     _shared: dict[str, int] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Final
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Register, Symbol, Vector
 from quiesce.kernels.ptx.types import TYPES
+from quiesce.kernels.translation.accesses import Access
 from quiesce.kernels.translation.affine import (
     Affine,
     Box,
@@ -26,7 +27,7 @@ from quiesce.kernels.translation.affine import (
     intersect,
     multiply,
 )
-from quiesce.kernels.translation.checks import Access, is_judged_as_range
+from quiesce.kernels.translation.checks import is_judged_as_range
 from quiesce.kernels.translation.code import Code
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.first_thread import FirstThread, whole_block

@@ -7,13 +7,13 @@ the runtime, which lists the cell with the instruction. ``native/kernels/touched
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction
+from quiesce.kernels.translation.accesses import AccessKind
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.roles import effects_of
 
-AccessKind = Literal["load", "store", "atomic"]
 ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 """Words of accesses that take part in an order of their own."""
 TOUCHED: Final = 96
@@ -61,6 +61,22 @@ def note_use(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> 
     cell = e.byte_offset(e.byte_offset(touched, _KINDS * _STRIDE), e.define(f"lshr i64 {within}, {_CELL_SHIFT}"))
     known = e.define(f"load i8, ptr {cell}, align 1{SHARED_LINE}")
     return e.define(f"icmp ne i8 {e.define(f'and i8 {known}, {kinds}')}, {kinds}")
+
+
+def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> str:
+    """Say whether all bits of an access are set."""
+    touched, noted = e.shape.context(e, TOUCHED, "ptr"), "true"
+    bits = max(8, bytes_)
+    for number in range(_KINDS):
+        if not kinds >> number & 1:
+            continue
+        place = e.byte_offset(e.byte_offset(touched, within), number * _STRIDE)
+        found = e.define(f"load i{bits}, ptr {place}, align 1{SHARED_LINE}")
+        if bytes_ < 8:
+            shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
+            found = e.define(f"or i8 {e.define(f'lshr i8 {found}, {shift}')}, {0xFF ^ (1 << bytes_) - 1}")
+        noted = e.define(f"and i1 {noted}, {e.define(f'icmp eq i{bits} {found}, -1')}")
+    return noted
 
 
 def _set_bits(e: Emitter, place: str, offset: int, address: str, bytes_: int) -> None:
