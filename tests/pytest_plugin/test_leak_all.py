@@ -8,6 +8,9 @@ import pytest
 
 from .conftest import Project
 
+PATIENTLY = ("--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-leak-seconds=120")
+"""So that a busy machine changes no verdict."""
+
 SUITE = """
 import pytest
 
@@ -49,7 +52,7 @@ def outcomes(project: Project) -> dict[str, tuple[str, str]]:
 
 def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Project) -> None:
     project.write("test_it.py", SUITE)
-    result = project.run("test_it.py", "--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-report=out")
+    result = project.run("test_it.py", *PATIENTLY, "--quiesce-report=out")
     assert result.parseoutcomes() == {
         "failed": 5,  # of these, one is a subtest, and one the test that it is part of
         "passed": 3,
@@ -72,11 +75,11 @@ def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Proj
     result.stdout.fnmatch_lines(
         [
             "* LeakCheckWarning: no leak verdict: round 2 failed, *",
-            "test_it.py::test_keeps leaks * B/round (Python) at test_it.py:6",
+            "test_it.py::test_keeps leaks * B/round (Python) at test_it.py:6, kept by test_it.KEPT",
             NO_VERDICT,
             "test_it.py::test_left_out is not checked: it fills a cache",
             "6 tests checked for leaks: 1 clean, 1 leaks, 3 fail without a leak, 1 has no verdict; 2 not *",
-            "FAILED test_it.py::test_keeps - leaks * B/round (Python) at test_it.py:6",
+            "FAILED test_it.py::test_keeps - leaks * B/round (Python) at test_it.py:6*",
         ]
     )
     assert str(result.stdout).count("shown once") == 2, "in the source and in what was printed"
@@ -90,7 +93,7 @@ def test_github_is_told_where_a_leak_is(project: Project, monkeypatch: pytest.Mo
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     if on_github:
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    result = project.run("test_it.py", "--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-report=out")
+    result = project.run("test_it.py", *PATIENTLY, "--quiesce-report=out")
     annotation = "::error file=test_it.py,line=3,title=test_it.py%3A%3Atest_keeps::leaks 8,* B/round (Python) at *"
     told = [line for line in result.outlines if line.startswith("::")]
     assert len(told) == on_github

@@ -28,7 +28,7 @@ def test_finds_a_table(table): assert table
 
 def test_a_test_that_uses_too_much_at_a_time_fails(project: Project) -> None:
     project.write("test_it.py", SUITE)
-    result = project.run("test_it.py", "--quiesce-leak-rounds=3")
+    result = project.run("test_it.py", "--quiesce-leak-rounds=3", "--quiesce-leak-seconds=120")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(
         [

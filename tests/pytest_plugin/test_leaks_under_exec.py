@@ -122,7 +122,7 @@ def test_one_after_the_other():
 
 
 def test_device_memory_is_counted_at_its_peak(tmp_path: Path) -> None:
-    results, said = run(tmp_path, PEAKS, "--quiesce-leak-rounds=3")
+    results, said = run(tmp_path, PEAKS, "--quiesce-leak-rounds=3", "--quiesce-leak-seconds=120")
     assert results["test_one_after_the_other"]["verdict"] == "passed", said
     (finding,) = results["test_at_once"]["findings"]
     assert finding["observed"] == "device memory in use rises by 1,048,577 bytes (1.0 MiB) during the test"

@@ -18,11 +18,11 @@ from quiesce.leaks.owners import LIBRARY, Owners, frame_text
 from quiesce.leaks.quantities import (
     C_HEAP,
     CONTEXTS,
-    CUPY,
     DESCRIPTORS,
     DEVICE,
     FREE_MEMORY,
     IN_LEDGER,
+    IN_POOLS,
     MANAGED,
     MODULES,
     PINNED,
@@ -65,7 +65,7 @@ class Causes:
         self._opened = opened
         self._owners = owners
         self._counted = [quantity for quantity in left if quantity.family in IN_LEDGER]
-        self._holds = [quantity for quantity in left if quantity.family in (CUPY, *IN_LEDGER, *OPENED)]
+        self._holds = [quantity for quantity in left if quantity.family in (*IN_POOLS, *IN_LEDGER, *OPENED)]
         self._pooled = [quantity for quantity in self._counted if self._is_pooled(quantity.family)]
         self._with_it = self._sites_with_it()
         self._alone = [site for site in sites if site not in self._with_it]
@@ -82,7 +82,7 @@ class Causes:
         if quantity in self._counted:
             return quantity not in self._pooled and not self._is_of_modules(quantity)
         if quantity.family == FREE_MEMORY:
-            return not any(each.family in (CONTEXTS, CUPY) for each in self._left)
+            return not any(each.family in (CONTEXTS, *IN_POOLS) for each in self._left)
         if quantity.family == DESCRIPTORS:
             return not self._comes_with_others(quantity)
         if quantity.family == PYTHON:
@@ -109,12 +109,12 @@ class Causes:
         return quantity.family in (DEVICE, MANAGED) and MODULES in families and not self._located.origin(quantity)
 
     def _is_pooled(self, family: str) -> bool:
-        """Whether CuPy's pools account for what grows of a kind of memory, or open contexts do."""
+        """Whether pools of libraries account for what grows of a kind of memory, or open contexts do."""
         if family not in (DEVICE, PINNED):
             return False
         grown = sum(self._readings.growth(quantity) for quantity in self._counted if quantity.family == family)
         return any(
-            quantity.family in (CUPY, CONTEXTS)
+            quantity.family in (*IN_POOLS, CONTEXTS)
             and quantity.unit == "bytes"
             and self._readings.growth(quantity) >= grown
             for quantity in self._left
@@ -122,7 +122,7 @@ class Causes:
 
     def _sites_with_it(self) -> list[Site]:
         """Return the lines whose objects hold what grows of devices, as far as can be known: CuPy's arrays do."""
-        if self._located.is_held or any(quantity.family == CUPY for quantity in self._holds):
+        if self._located.is_held or any(quantity.family in IN_POOLS for quantity in self._holds):
             return list(self._sites)
         lines = self._located.lines()
         return [site for site in self._sites if site.frame in lines or self._comes_with_what_was_opened(site)]
@@ -150,7 +150,7 @@ class Causes:
 
     def _behind(self, quantity: Quantity) -> Sequence[Quantity]:
         """Return what the ledger counts of a quantity."""
-        return [quantity] if quantity.family in IN_LEDGER else self._pooled if quantity.family == CUPY else []
+        return [quantity] if quantity.family in IN_LEDGER else self._pooled if quantity.family in IN_POOLS else []
 
     def _origin(self, quantity: Quantity) -> str:
         """Say where growth comes from; what keeps a thing is often an object, and of objects the place is known."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from quiesce.leaks.library_meter import LibraryMeter
 from quiesce.leaks.quantities import CUPY, Quantity
 
 USED: Final = Quantity(CUPY, "memory in use of CuPy's pools")
@@ -22,7 +23,7 @@ HELD: Final = Quantity(CUPY, "memory that CuPy's pools can't give back")
 PINNED: Final = Quantity(CUPY, "pinned memory from CuPy's pool that is still in use")
 
 
-class CupyMeter:
+class CupyMeter(LibraryMeter):
     """Reads the default pools and that of the current allocator, on every device in use."""
 
     family = CUPY
@@ -70,20 +71,6 @@ class CupyMeter:
             used += _attribute(cupy, handle, "cudaMemPoolAttrUsedMemCurrent")
             held += _attribute(cupy, handle, "cudaMemPoolAttrReservedMemCurrent")
         return {USED: used, HELD: held, PINNED: _pinned_bytes(cupy)}
-
-    def observe(self) -> None:
-        """Do nothing: an array's place is known from Python's memory."""
-
-    def rest(self) -> None:
-        """Do nothing."""
-
-    def origin(self, quantity: Quantity) -> str:
-        """Leave it to Python's memory: what keeps a block of the pool is an object."""
-        return ""
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""
 
 
 def _cupy() -> Any:

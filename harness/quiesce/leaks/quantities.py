@@ -15,6 +15,9 @@ THREADS: Final = "threads"
 PROCESSES: Final = "processes"
 CONTEXTS: Final = "contexts"
 CUPY: Final = "cupy"
+TORCH: Final = "torch"
+RMM: Final = "rmm"
+JAX: Final = "jax"
 DEVICE: Final = "device"
 MANAGED: Final = "managed"
 PINNED: Final = "pinned"
@@ -49,19 +52,25 @@ IN_LEDGER: Final = (
 )
 """What the ledger of ``quiesce exec`` counts."""
 
-FAMILIES: Final = (CONTEXTS, CUPY, *IN_LEDGER, FREE_MEMORY, PROCESSES, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+IN_POOLS: Final = (CUPY, TORCH, RMM, JAX)
+"""What libraries say of the memory that they hand out: a device's memory follows from it."""
+
+FAMILIES: Final = (CONTEXTS, *IN_POOLS, *IN_LEDGER, FREE_MEMORY, PROCESSES, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
 MEMORY: Final = (PYTHON, C_HEAP)
 """What holds memory of the process: a cache of the code's own is counted there, and needs the longest look."""
 
-COUNTED_EXACTLY: Final = frozenset({CUPY, DEVICE, MANAGED, PINNED, REGISTERED})
+COUNTED_EXACTLY: Final = frozenset({*IN_POOLS, DEVICE, MANAGED, PINNED, REGISTERED})
 """Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
 _MEMORY: Final[Mapping[str, str]] = {
     PYTHON: "Python",
     C_HEAP: "C heap",
     CUPY: "CuPy's pools",
+    TORCH: "PyTorch",
+    RMM: "RMM",
+    JAX: "JAX",
     DEVICE: "device",
     MANAGED: "managed",
     PINNED: "pinned",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from quiesce.leaks.driver_memory import DriverMemoryMeter
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
+from quiesce.leaks.library_allocators import JaxMeter, RmmMeter, TorchMeter
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
@@ -79,11 +80,18 @@ class LeakChecks:
         self._owners = owners
         self._rooms: dict[Quantity, Series] = {}
         self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
-        machine, cupy = own_machine(), CupyMeter()
+        machine, cupy, torch = own_machine(), CupyMeter(), TorchMeter()
         self._meters: tuple[Meter, ...] = (
             self._contexts,
             cupy,
-            *((DriverMemoryMeter(),) if machine is None else ledger_meters(machine, cupy.settle)),
+            torch,
+            RmmMeter(),
+            JaxMeter(),
+            *(
+                (DriverMemoryMeter(),)
+                if machine is None
+                else ledger_meters(machine, _all_of(cupy.settle, torch.settle))
+            ),
             ProcessMeter(),
             ThreadMeter(),
             DescriptorMeter(),
@@ -240,6 +248,16 @@ class LeakChecks:
                     self._first.step_back()
                 if not self._keeps_errors:
                     _release_last_error()
+
+
+def _all_of(*settlers: Callable[[], None]) -> Callable[[], None]:
+    """Return one function that calls all."""
+
+    def settle() -> None:
+        for each in settlers:
+            each()
+
+    return settle
 
 
 def _say_in_short(report: pytest.TestReport, said: str) -> None:
