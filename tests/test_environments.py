@@ -94,3 +94,10 @@ def test_a_short_run_has_each_function_once_unless_it_is_long(pytester: pytest.P
     result = pytester.runpytest_inprocess(*arguments, "--short")
     result.assert_outcomes(passed=3, deselected=5)
     result.stdout.fnmatch_lines(["*::test_numbers?0? PASSED*", "*::test_others?1? PASSED*", "*::TestOne::*PASSED*"])
+
+
+def test_no_version_in_a_name_is_taken_for_that_of_python() -> None:
+    """tox reads the ``2.15`` of ``torch-2.15`` as a Python and refuses another ``base_python``."""
+    names = [name for name in ENVIRONMENTS if "base_python" in SECTIONS.get(name, {})]
+    assert len(names) > 5
+    assert [name for name in names if any(re.fullmatch(r"[23]\.\d+t?d?", part) for part in name.split("-"))] == []
