@@ -64,7 +64,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.MISSING_RETRY: "A request fails although memory could be reclaimed for it.",
     Kind.NOT_REUSED: "A pool takes new memory although memory that was freed would do.",
     Kind.FRAGMENTATION: "Blocks of odd sizes keep memory from being reused.",
-    Kind.LIMIT: "More memory is taken or handed out than is allowed.",
+    Kind.LIMIT: "More memory is handed out than the limit allows.",
     Kind.SWALLOWED_ERROR: "An error of a call below is not reported.",
     Kind.WRONG_COUNTER: "A counter disagrees with the requests that were made.",
     Kind.NEEDLESS_COPY: "Pinned memory is copied through another pinned block.",

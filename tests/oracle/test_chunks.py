@@ -79,6 +79,14 @@ ONE_MORE = """\
 repeat 70:
     a[i] = allocate 1MiB
 """
+NEARLY_FULL = """\
+a = allocate 62MiB
+b = allocate 64KiB
+"""
+LARGE = """\
+a = allocate 62MiB
+b = allocate 2MiB
+"""
 POOL_OF_ONE = """\
 p = create pool
 a = allocate 512 pool=p
@@ -94,8 +102,9 @@ repeat 3:
 b = allocate 20MiB managed
 """
 FOUND = {
-    "TakesTwoChunks": ("requests_take_no_more_than_declared", "memory, capacity, backing-ledger", TINY),
-    "NeverBelowHalfAChunk": ("requests_take_no_more_than_declared", "memory, capacity, backing-ledger", ONE_MORE),
+    "TakesTwoSlabs": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", NEARLY_FULL),
+    "TakesAPageMore": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", LARGE),
+    "NeverBelowHalfAChunk": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", ONE_MORE),
     "StaysForEver": ("destroyed_pools_own_nothing", "memory, pool, pools, backing-ledger", POOL_OF_ONE),
     "ManagedAsksItself": ("request_fits_but_out_of_memory", "memory, managed, capacity, backing-ledger", MANAGED),
     "RefusesItsLimit": ("request_fits_but_out_of_memory", "memory, pools, pool-limit, capacity", LIMIT),
@@ -160,10 +169,10 @@ def test_one_chunk_that_is_released_too_early_is_one_finding() -> None:
             "block were last",
         ),
         (
-            "TakesTwoChunks",
-            "at most 8,389,632 bytes (8.0 MiB) of backing memory for 512 bytes, "
-            "as chunk_bytes and footprint_factor say",
-            "16,777,216 bytes (16 MiB) were taken",
+            "TakesTwoSlabs",
+            "a request to the backing allocator for at most 2,228,224 bytes (2.1 MiB), "
+            "as chunk_bytes and footprint_factor say, before it fails",
+            "out of memory after requests for at least 4,194,304 bytes (4 MiB)",
         ),
     ],
 )

@@ -52,7 +52,6 @@ _KINDS: Final = {
 }
 _PROMISES: Final[Mapping[str, Promise]] = {
     "request_fits_but_out_of_memory": Promise.RECLAIMS_BEFORE_OOM,
-    "requests_take_no_more_than_declared": Promise.RECLAIMS_BEFORE_OOM,
     "capacity_is_enforced": Promise.CAPACITY_LIMIT,
     "freed_block_serves_its_size": Promise.REUSES_BLOCKS,
     "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,

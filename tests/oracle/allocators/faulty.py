@@ -33,7 +33,6 @@ POOLS: Final = "destroyed_pools_own_nothing"
 FITS: Final = "request_fits_but_out_of_memory"
 SMALLER: Final = "pool_falls_back_to_a_smaller_chunk"
 GROWTH: Final = "growth_starts_over_after_squeeze"
-DECLARED: Final = "requests_take_no_more_than_declared"
 LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
 LIVE: Final = "live_bytes_return_to_where_they_were"
@@ -148,8 +147,9 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("counted slabs", chunks.CountsInEightBits, "wrong counter", OWNED),
     _policy("counted slabs", chunks.OneSlabOfASize, "memory not released", TRIM),
     _bench("powers of two", chunks.ClosesInFlight, "memory not released", LEFT),
-    _policy("chunks of 8 MiB", chunks.TakesTwoChunks, "larger than declared", DECLARED),
-    _policy("coarse chunks, declared by the smallest", chunks.NeverBelowHalfAChunk, "larger than declared", DECLARED),
+    _policy("exact sizes from the top down", chunks.TakesAPageMore, "larger than declared", FITS),
+    _policy("counted slabs", chunks.TakesTwoSlabs, "larger than declared", FITS),
+    _policy("coarse chunks, declared by the smallest", chunks.NeverBelowHalfAChunk, "larger than declared", FITS),
     _bench(
         "slabs that stay for their blocks", lifetimes.StaysForEver, "memory not released", POOLS, TRIM, hostile=True
     ),

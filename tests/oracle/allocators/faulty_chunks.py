@@ -6,7 +6,7 @@ from quiesce.backend import Closing
 
 from .arenas import Coarse
 from .bench import Bench
-from .caching import PowersOfTwo
+from .caching import Exact, PowersOfTwo
 from .heap import NoMemory
 from .machine import Stream
 from .policy import Area, Policy, round_up
@@ -63,11 +63,18 @@ class OneSlabOfASize(CountedSlabs):
         return list({slab.cell: slab for slab in super().empty_slabs()}.values())
 
 
-class TakesTwoChunks(Chunks):
-    """A chunk for small requests is twice as large as is declared."""
+class TakesTwoSlabs(CountedSlabs):
+    """A slab is twice as large as is declared."""
 
     def obtain(self, size: int, align: int = 1) -> int:
-        return super().obtain(2 * size if size == self.chunk else size, align)
+        return super().obtain(2 * size if size == self.slab else size, align)
+
+
+class TakesAPageMore(Exact):
+    """What is larger than 1 MiB takes 4 KiB more than its size."""
+
+    def footprint(self, size: int) -> int:
+        return super().footprint(size + (4096 if size > 1 << 20 else 0))
 
 
 class NeverBelowHalfAChunk(Coarse):

@@ -10,6 +10,7 @@ from quiesce.amounts import bytes_in_words
 from quiesce.backend import Capability, Promise
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
+from quiesce.observations import BackingRefused
 from quiesce.operations import MemoryKind, Operation
 from quiesce.oracle.change import Change
 from quiesce.oracle.footprints import certain_room, shared_chunks, worst_footprint
@@ -66,7 +67,10 @@ def judge_expectation(expected: str, matches: bool, outcome: Outcome) -> Iterato
 
 
 def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Finding]:
-    """A pool that reclaims before it fails does not fail a request that fits, at its worst, what is certainly free."""
+    """A pool that reclaims before it fails does not fail a request that fits, at its worst, what is certainly free.
+
+    Nor does it fail a request without having asked for as little as the request needs at its worst.
+    """
     operation = change.operation
     if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate):
         return
@@ -92,6 +96,19 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
         )
     if why:
         yield found(FITS, f"allocated{why}", "out of memory")
+        return
+    least = _least_asked(change)
+    if operation.kind is MemoryKind.DEVICE and least > need:
+        expected = f"a request to the backing allocator for at most {bytes_in_words(need)}"
+        observed = f"out of memory after requests for at least {bytes_in_words(least)}"
+        yield found(FITS, f"{expected}, as chunk_bytes and footprint_factor say, before it fails", observed)
+
+
+def _least_asked(change: Change) -> int:
+    """Return the smallest of the requests to the backing allocator; 0 where there was none, or one was served."""
+    seen = [ask.observation for ask in change.asks]
+    is_refused = all(isinstance(each, BackingRefused) and each.kind is MemoryKind.DEVICE for each in seen)
+    return min((each.size_bytes for each in seen), default=0) if is_refused else 0
 
 
 def _free_in_words(model: Model, kind: MemoryKind, room_bytes: int) -> str:

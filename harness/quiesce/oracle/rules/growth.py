@@ -10,14 +10,13 @@ from quiesce.amounts import bytes_in_words
 from quiesce.backend import Promise
 from quiesce.findings import Finding
 from quiesce.kinds import Kind
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
-from quiesce.operations import MemoryKind, Slot
+from quiesce.observations import BackingRefused
+from quiesce.operations import Slot
 from quiesce.oracle.change import Change
-from quiesce.oracle.footprints import worst_class, worst_footprint
+from quiesce.oracle.footprints import worst_class
 from quiesce.oracle.memory import SOME_POOL
 from quiesce.oracle.model import Model
 from quiesce.oracle.rule import Rule, found
-from quiesce.outcomes import OutOfMemory
 
 
 def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
@@ -47,41 +46,6 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
                 f"a request to the backing allocator for {bytes_in_words(seen.size_bytes)}, with nothing held",
             )
             return
-
-
-def requests_take_no_more_than_declared(model: Model, change: Change) -> Iterator[Finding]:
-    """A request takes no more backing memory than the description says, or fails without having asked for so little.
-
-    The figures bind who promises to reclaim: they say which request fits. A pool that promises to retry with smaller
-    chunks may take a larger one, and only its last attempt is judged.
-    """
-    operation = change.operation
-    if not isinstance(operation, ops.Allocate) or operation.kind is not MemoryKind.DEVICE or not operation.size_bytes:
-        return
-    if not model.promises(Promise.RECLAIMS_BEFORE_OOM) or change.armed is not None or model.captures.any_active:
-        return
-    asked = [ask.observation for ask in change.asks if ask.observation.kind is operation.kind]
-    most = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
-    if isinstance(change.outcome, OutOfMemory):
-        least = min((seen.size_bytes for seen in asked if isinstance(seen, BackingRefused)), default=0)
-        observed = f"it gave up after it asked for {bytes_in_words(least)}" if least > most else ""
-    elif change.made is not None and not model.promises(Promise.RETRIES_SMALLER):
-        taken = sum(seen.size_bytes for seen in asked if isinstance(seen, BackingAllocated))
-        taken -= sum(
-            seen.size_bytes
-            for seen in change.observations
-            if isinstance(seen, BackingFreed) and seen.kind is operation.kind
-        )
-        observed = f"{bytes_in_words(taken)} were taken" if taken > most else ""
-    else:
-        return
-    if observed:
-        yield found(
-            "requests_take_no_more_than_declared",
-            f"at most {bytes_in_words(most)} of backing memory for {bytes_in_words(operation.size_bytes)}, "
-            f"as chunk_bytes and footprint_factor say",
-            observed,
-        )
 
 
 def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
@@ -139,14 +103,6 @@ RULES: Final = (
         "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
         Kind.MISSING_RETRY,
         pool_falls_back_to_a_smaller_chunk,
-        (ops.Allocate,),
-        "asks",
-    ),
-    Rule(
-        "requests_take_no_more_than_declared",
-        "A request takes no more backing memory than chunk_bytes and footprint_factor allow.",
-        Kind.LIMIT,
-        requests_take_no_more_than_declared,
         (ops.Allocate,),
         "asks",
     ),
