@@ -19,6 +19,7 @@ from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.letting_go import LettingGo
+from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
@@ -37,7 +38,10 @@ from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
 
 
 class LeakCheck:
-    """One check: ``run_round`` runs the code once. ``clock`` returns seconds. ``rooms`` goes from check to check."""
+    """One check: ``run_round`` runs the code once. ``clock`` returns seconds.
+
+    ``rooms`` and ``places`` go from check to check.
+    """
 
     def __init__(
         self,
@@ -48,11 +52,12 @@ class LeakCheck:
         clock: Callable[[], float] = time.monotonic,
         rooms: dict[Quantity, Series] | None = None,
         roots: Roots = no_roots,
+        places: ListPlaces | None = None,
     ) -> None:
         self._plan = plan
         self._owners = owners
         self._budget = Budget(plan.seconds, clock)
-        self._old = old = OldObjects()
+        self._old = old = OldObjects(places)
         self._readings = readings = Readings([*meters, ListMeter(old.lists)], plan, old.collect, rooms)
         self._rounds = rounds = Rounds(run_round, self._calm, self._disturb)
         self._tracing = Tracing(owners)

@@ -1,8 +1,8 @@
 """Lists that grow in place: one that gets an object which exists anyway takes no block until its room is used up.
 
-So the references that lists and deques hold are counted. To find them takes a walk over all objects, milliseconds; it
-is done once, and what was found is held on to while it is watched. What nobody else refers to any more is let go of
-after each round: it would be memory that the check itself keeps.
+So the references that lists and deques hold are counted. Screening only knows where the lists are. To find which one
+grows takes a walk over all objects, milliseconds; what was found is held on to while it is watched. What nobody else
+refers to any more is let go of after each round: it would be memory that the check itself keeps.
 
 Dictionaries and sets are left aside, of which there are ten times as many: what goes on growing takes new keys, and
 those are objects of their own, which are counted as blocks.
@@ -11,23 +11,18 @@ those are objects of their own, which are counted as blocks.
 from __future__ import annotations
 
 import gc
-import struct
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, compress, count
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from itertools import chain, compress, count, filterfalse
+from typing import Final
 
+from quiesce.leaks.list_places import POINTER_BYTES, Listed, ListPlaces, unbounded
 from quiesce.leaks.quantities import PYTHON, Quantity
 
 IN_LISTS: Final = Quantity(PYTHON, "Python's memory in lists")
 
-REFERENCE_BYTES: Final = struct.calcsize("P")
-
-_KINDS: Final = frozenset({list, deque})
-
-Listed: TypeAlias = list[Any] | deque[Any]
-
+REFERENCE_BYTES: Final = POINTER_BYTES
 
 _GONE: Final[Listed] = deque()
 """Stands where a list was, so that what holds the others stays as large as it is."""
@@ -42,27 +37,44 @@ _ALONE: Final = next(map(sys.getrefcount, _Held([[]])))
 
 
 class Lists:
-    """All lists and deques of the process, but for rings: they have a bound."""
+    """All lists and deques of the process, but for rings: they have a bound. ``places`` goes from check to check."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: ListPlaces | None = None) -> None:
+        self._places = ListPlaces() if places is None else places
         self._old = _Held()
         self._lengths: Sequence[int] = ()
         self._is_hidden = False
+        self._is_located = False
+
+    def locate(self) -> None:
+        """Find where those are that exist now, which may then be hidden from the garbage collector."""
+        if self._places.can:
+            self._places.find()
+            self._is_located = True
+        else:
+            self.remember()
 
     def remember(self) -> None:
         """Find what exists now and hold on to it; it may then be hidden from the garbage collector."""
-        self._old = _Held(_listed(gc.get_objects()))
+        self._places.lose()
+        self._is_located = False
+        self._old = _Held(unbounded(gc.get_objects()))
         self._lengths = tuple(map(len, self._old))
         self._is_hidden = True
 
     def show(self) -> None:
-        """Know that the garbage collector finds all of them again; what they take of the C heap stays as it is."""
-        self._is_hidden = False
+        """Be told that the garbage collector is about to find all of them again.
+
+        What they take of the C heap stays as it is.
+        """
+        if self._is_located:
+            self._places.keep(unbounded(gc.get_objects()))
+        self._is_hidden = self._is_located = False
 
     def forget(self) -> None:
         """Hold on to nothing; idempotent."""
         self._old, self._lengths = _Held(), ()
-        self._is_hidden = False
+        self._is_hidden = self._is_located = False
 
     def let_go(self) -> None:
         """Hold on to nothing that nobody else refers to; a list that goes may be the last to refer to another."""
@@ -72,7 +84,10 @@ class Lists:
 
     def held_bytes(self) -> int:
         """Return what the references take: of what is remembered, and of what the garbage collector finds besides."""
-        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), _listed(gc.get_objects()))))
+        young = unbounded(gc.get_objects())
+        if self._is_located:
+            return REFERENCE_BYTES * (self._places.total() + sum(map(len, filterfalse(self._places.knows, young))))
+        return REFERENCE_BYTES * sum(map(len, chain(self._old if self._is_hidden else (), young)))
 
     def grown(self) -> tuple[Listed, ...]:
         """Return what of that which is remembered holds more now."""
@@ -112,8 +127,3 @@ class ListMeter:
     def evidence(self, quantity: Quantity) -> str:
         """Have nothing to add."""
         return ""
-
-
-def _listed(objects: Sequence[Any]) -> Iterator[Listed]:
-    found = compress(objects, map(_KINDS.__contains__, map(type, objects)))
-    return (each for each in found if type(each) is list or each.maxlen is None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quiesce.leaks.line_watch import ROUNDS, LineWatch
-from quiesce.leaks.lists import REFERENCE_BYTES, Listed
+from quiesce.leaks.list_places import Listed
+from quiesce.leaks.lists import REFERENCE_BYTES
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.tracing import Site
 

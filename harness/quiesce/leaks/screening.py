@@ -39,7 +39,7 @@ class Screening:
     def moving(self) -> frozenset[str]:
         """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
         self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
-        self._old.freeze()
+        self._old.set_aside()
         self._readings.begin()
         self._other_threads.remember()
         self._readings.take()

@@ -28,6 +28,7 @@ from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
 from quiesce.leaks.library_allocators import JaxMeter, RmmMeter, TorchMeter
+from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.memory import HeapMeter, PythonMeter
 from quiesce.leaks.own import OWN
 from quiesce.leaks.owners import Owners
@@ -75,10 +76,12 @@ LEFT_OUT: Final[pytest.StashKey[str]] = pytest.StashKey()
 class LeakChecks:
     """The hooks. One check runs at a time; while it does, the hooks let its rounds through."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
         owners = Owners(runner_places(config))
         self._owners = owners
         self._rooms: dict[Quantity, Series] = {}
+        self._places = ListPlaces()
+        self._places.leave_out(items)
         self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
         machine, cupy, torch = own_machine(), CupyMeter(), TorchMeter()
         self._meters: tuple[Meter, ...] = (
@@ -116,6 +119,10 @@ class LeakChecks:
         """Have a test checked."""
         item.stash[LEAK_TEST] = LeakTest(plan, self._meters, is_asked_for=asks_for_leak_check(item))
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Have no check count what the report of another test holds."""
+        self._places.leave_out([report])
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
         """Run the rounds and judge them, then let the test repeat how its first run went."""
@@ -145,7 +152,13 @@ class LeakChecks:
         self._in_round = True
         try:
             judgement = LeakCheck(
-                rounds.run, test.meters, test.plan, self._owners, rooms=self._rooms, roots=fixture_value
+                rounds.run,
+                test.meters,
+                test.plan,
+                self._owners,
+                rooms=self._rooms,
+                roots=fixture_value,
+                places=self._places,
             ).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()
@@ -276,7 +289,7 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
     """Have tests checked. A test whose marker makes no sense is an error that says what to write."""
     config = session.config
     plan = config.stash[LEAK_SETTINGS].plan()
-    checks = LeakChecks(config)
+    checks = LeakChecks(config, items)
     for item in items:
         try:
             if reason := reason_to_skip(item):

@@ -1,0 +1,185 @@
+"""Where the lists of the process are, and how long each is: known by address, so that nothing is held on to.
+
+A walk over all objects takes milliseconds, which is as long as many tests take. So it is done once. What a later check
+has to add are the lists of the young generations of the garbage collector, which are few: a check ends with full
+collections, so what is older was there at its end. Only where a collection since then has made young objects old, all
+are walked again.
+
+A list that is gone meanwhile leaves its address. So lengths are read by Linux's ``process_vm_readv``, to which an
+address without memory is an error and no crash, and with each length the reference count and the type of what is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import struct
+import sys
+import sysconfig
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import compress, count
+from operator import ne, not_
+from typing import Any, Final, TypeAlias, cast
+
+from quiesce.leaks.system_calls import SystemCalls
+
+Listed: TypeAlias = list[Any] | deque[Any]
+
+POINTER_BYTES: Final = struct.calcsize("P")
+WORDS: Final = 3
+SPAN_BYTES: Final = WORDS * POINTER_BYTES
+"""The reference count, the type and the length, with which such objects begin (PyVarObject in CPython's object.h)."""
+
+BATCH: Final = 1024
+"""How many places one call may read: IOV_MAX of Linux."""
+
+LIVES_BY_GENERATIONS: Final = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
+"""Python 3.14.0 has a collector that makes objects old in other ways."""
+
+GONE_MAX: Final = 512
+"""When so many are gone, they are no longer worth a look each."""
+
+_NOTHING: Final[Listed] = []
+"""Where a list is gone, this one is looked at from then on: so what knows the places stays as large as it is."""
+
+
+def unbounded(objects: Iterable[Any]) -> tuple[Listed, ...]:
+    """Return the lists and deques among objects, but for rings: they have a bound."""
+    return tuple(each for each in objects if type(each) is list or (type(each) is deque and each.maxlen is None))
+
+
+class ListPlaces:
+    """Knows the addresses from check to check."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}  # of each address whether the list is still looked at
+        self._kinds = array("Q")
+        self._spans = array("Q")  # of each place the address and the size, as struct iovec has them
+        self._words = array("Q")  # of each place the reference count, the type and the length
+        self._to = array("Q", [0, 0])
+        self._gone = 0
+        self._left_out: dict[int, Listed] = {}  # by address, which no other list can get as long as one is held
+        self._collections: tuple[int, ...] = ()
+        self._read_memory = _memory_reader()
+        self.can = LIVES_BY_GENERATIONS and self._read_memory is not None and self._reads_what_is_there()
+
+    def _reads_what_is_there(self) -> bool:
+        """Whether this interpreter's objects begin with a reference count, their type and their length."""
+        sample: list[Listed] = [[None] * 3, deque([None] * 5)]
+        self._add(sample)
+        self._read()
+        is_right = self._words[1::WORDS] == self._kinds and list(self._words[2::WORDS]) == [3, 5]
+        self._begin_anew()
+        return is_right
+
+    def leave_out(self, owners: Iterable[object]) -> None:
+        """Never count the lists that are attributes of these: what runs the tests has a few of each test."""
+        for owner in owners:
+            for each in vars(owner).values():
+                if type(each) is list and id(each) not in self._left_out:
+                    self._left_out[id(each)] = each
+
+    def knows(self, found: Listed) -> bool:
+        """Whether a list is among those that are counted."""
+        return self._known.get(id(found), False)
+
+    def find(self) -> None:
+        """Learn what is new since :meth:`keep`, or everything."""
+        if self._collections and self._collections == _collections_of_old():
+            self._add(unbounded(gc.get_objects(generation=0)))
+            self._add(unbounded(gc.get_objects(generation=1)))
+        else:
+            self._begin_anew()
+            self._add(unbounded(gc.get_objects()))
+        self._collections = ()
+
+    def keep(self, young: Iterable[Listed]) -> None:
+        """Have these known as well, which with what was found are all there are: the next check begins with them."""
+        self._forget_what_is_gone()
+        self._add(young)
+        self._collections = _collections_of_old()
+
+    def lose(self) -> None:
+        """Know nothing for the next check."""
+        self._collections = ()
+
+    def total(self) -> int:
+        """Return how many references the lists hold together that are still where they were found."""
+        self._read()
+        if self._words[1::WORDS] != self._kinds or not all(self._words[0::WORDS]):
+            self._look_away()
+        return sum(self._words[2::WORDS])
+
+    def _look_away(self) -> None:
+        """Look no more where something else is, or what is left of a list that is gone."""
+        for index in compress(count(), map(ne, self._words[1::WORDS], self._kinds)):
+            self._look_away_from(index)
+        for index in compress(count(), map(not_, self._words[0::WORDS])):
+            self._look_away_from(index)
+
+    def _look_away_from(self, index: int) -> None:
+        self._known[self._spans[2 * index]] = False
+        self._spans[2 * index], self._kinds[index] = id(_NOTHING), id(type(_NOTHING))
+        self._words[WORDS * index + 2] = 0
+        self._gone += 1
+
+    def _forget_what_is_gone(self) -> None:
+        if self._gone > GONE_MAX:
+            stays = tuple(map(id(_NOTHING).__ne__, self._spans[0::2]))
+            addresses = array("Q", compress(self._spans[0::2], stays))
+            kinds = array("Q", compress(self._kinds, stays))
+            self._begin_anew()
+            self._put(addresses, kinds)
+
+    def _begin_anew(self) -> None:
+        self._gone = 0
+        self._known.clear()
+        for words in (self._kinds, self._spans, self._words):
+            del words[:]
+
+    def _add(self, found: Iterable[Listed]) -> None:
+        new = tuple(each for each in found if not (self.knows(each) or id(each) in self._left_out))
+        self._put(array("Q", map(id, new)), array("Q", map(id, map(type, new))))
+
+    def _put(self, addresses: array[int], kinds: array[int]) -> None:
+        spans = array("Q", [SPAN_BYTES]) * (2 * len(addresses))
+        spans[0::2] = addresses
+        self._known.update(dict.fromkeys(addresses, True))
+        self._kinds.extend(kinds)
+        self._spans.extend(spans)
+        self._words.frombytes(bytes(SPAN_BYTES * len(addresses)))
+
+    def _read(self) -> None:
+        """Read what is at each place; where no memory is any more, there is nothing."""
+        assert self._read_memory is not None, "asked only where memory can be read"
+        to, _ = self._words.buffer_info()
+        spans, _ = self._spans.buffer_info()
+        local, _ = self._to.buffer_info()
+        process, places, done = SystemCalls.process_id(), len(self._kinds), 0
+        while done < places:
+            batch = min(BATCH, places - done)
+            self._to[0], self._to[1] = to + SPAN_BYTES * done, SPAN_BYTES * batch
+            read = max(0, self._read_memory(process, local, 1, spans + 2 * POINTER_BYTES * done, batch, 0))
+            done += read // SPAN_BYTES
+            if read < SPAN_BYTES * batch:  # the next place has no memory
+                self._words[WORDS * done] = 0
+                done += 1
+
+
+def _memory_reader() -> Callable[..., int] | None:
+    """Return ``process_vm_readv``, if there is one and objects look as they do where references are counted alone."""
+    if sys.platform != "linux" or POINTER_BYTES != 8 or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    reader: Any = getattr(ctypes.CDLL(None, use_errno=True), "process_vm_readv", None)
+    if reader is None:
+        return None
+    reader.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
+    reader.restype = ctypes.c_ssize_t
+    return cast("Callable[..., int]", reader)
+
+
+def _collections_of_old() -> tuple[int, ...]:
+    """Return how often objects were made old."""
+    return tuple(generation["collections"] for generation in gc.get_stats()[1:])
