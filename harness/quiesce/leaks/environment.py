@@ -19,6 +19,9 @@ CHUNK_MIN: Final = 32
 CHUNK_STEP: Final = 16
 """glibc's malloc on 64-bit machines: a word before each chunk, the smallest chunk, and what sizes are a multiple of."""
 
+COMES_AND_GOES: Final = "QUIESCE_COMES_AND_GOES"
+TABLE_MIN: Final = 8
+
 NODE_BYTES: Final = 24
 """What a node of the tree asks for: three pointers (misc/tsearch.c)."""
 
@@ -54,6 +57,16 @@ class EnvironmentTexts:
         if not self._seen[index] & 1 << bit:
             self._seen[index] |= 1 << bit
             self.kept_bytes += chunk_bytes(len(name) + len(value) + len("=\0")) + chunk_bytes(NODE_BYTES)
+
+
+def enlarge_table() -> None:
+    """Have the table behind ``os.environ`` grow now, as it does once where a variable comes and goes for long enough.
+
+    pytest sets and deletes one in each phase of a test, so the growth would come in the rounds of some test.
+    """
+    for _ in range(3 * len(os.environ) + TABLE_MIN):
+        os.environ[COMES_AND_GOES] = ""
+        del os.environ[COMES_AND_GOES]
 
 
 def chunk_bytes(size_bytes: int) -> int:

@@ -24,6 +24,7 @@ from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
 from quiesce.leaks.descriptors import DescriptorMeter
 from quiesce.leaks.driver_memory import DriverMemoryMeter
+from quiesce.leaks.environment import enlarge_table
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
@@ -299,6 +300,7 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
         except ConfigurationError as error:
             item.stash[MARKER_ERROR] = clean_line(str(error))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
+    enlarge_table()
 
 
 def _release_last_error() -> None:
