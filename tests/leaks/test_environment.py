@@ -71,3 +71,24 @@ def test_what_tested_code_put_in_the_place_of_putenv_stays_until_it_is_put_back(
     texts.watch()
     texts.rest()
     assert os.putenv is untouched
+
+
+ENLARGES = """\
+import os, sys
+from quiesce.leaks.environment import enlarge_table
+
+enlarge_table()
+sizes = set()
+for number in range(1000):
+    os.environ["NAME"] = "value"
+    del os.environ["NAME"]
+    sizes.add(sys.getsizeof(os.environ._data))
+print(*sizes)
+"""
+
+
+@pytest.mark.parametrize("names", [3, 40, 100])
+def test_a_variable_that_comes_and_goes_makes_the_table_no_larger_any_more(names: int) -> None:
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), **{f"NAME_{number}": "" for number in range(names)}}
+    done = subprocess.run([sys.executable, "-c", ENLARGES], capture_output=True, text=True, check=True, env=environment)
+    assert len(done.stdout.split()) == 1
