@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -30,6 +31,72 @@ def test_what_was_seen():
     runs = [SEEN[start:start + 20] for start in range(0, len(SEEN), 20)]
     pathlib.Path("seen.txt").write_text(f"{len(runs)} {len(set(map(tuple, runs[1:])))}")
 """
+
+FORKS = """
+import os, sys
+import pytest
+
+@pytest.fixture
+def forks(): assert child_ends_with(0, lambda: None)
+
+def child_ends_with(status, in_child):
+    child = os.fork()
+    if child == 0:
+        in_child()
+        return True
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status
+
+def test_returns(): assert child_ends_with(0, lambda: None)
+def test_raises(): assert child_ends_with(1, lambda: 1 / 0)
+def test_exits(): assert child_ends_with(3, lambda: sys.exit(3))
+def test_has_a_fixture_that_forks(forks): pass
+def test_is_run_by_no_child(): os.write(os.open("ran", os.O_WRONLY | os.O_CREAT | os.O_APPEND), b"%d\\n" % os.getpid())
+"""
+
+TRACES = """
+import tracemalloc
+
+KEPT = []
+
+def test_takes_traces():
+    tracemalloc.start()
+    before = tracemalloc.take_snapshot()
+    kept = [bytes(100) for _ in range(10)]
+    assert tracemalloc.take_snapshot().compare_to(before, "lineno")
+    tracemalloc.stop()
+
+def test_leaks_and_ends_traces():
+    tracemalloc.stop()
+    KEPT.append(bytes(100))
+
+def test_leaks_and_clears_traces():
+    if tracemalloc.is_tracing(): tracemalloc.clear_traces()
+    KEPT.append(bytes(100))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_child_that_comes_back_from_a_test_ends_without_a_report(project: Project) -> None:
+    project.write("test_it.py", FORKS)
+    arguments = ("--quiesce-leak", "--quiesce-leak-gauges=threads", "--quiesce-leak-seconds=120")
+    result = project.run_apart("test_it.py", *arguments)
+    result.assert_outcomes(passed=5)
+    assert sum("test session starts" in line for line in result.outlines) == 1
+    assert len(set((project.path / "ran").read_text(encoding="utf-8").split())) == 1
+
+
+@pytest.mark.long
+def test_tests_that_take_traces_themselves_get_their_own_verdict(project: Project) -> None:
+    project.write("test_it.py", TRACES)
+    arguments = ("--quiesce-leak", "--quiesce-leak-rounds=24", "--quiesce-leak-seconds=120")
+    result = project.run_apart("test_it.py", *arguments)  # traces of pytest's own tests would be among them
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "FAILED test_it.py::test_leaks_and_ends_traces - leaks *",
+            "FAILED test_it.py::test_leaks_and_clears_traces - leaks *",
+        ]
+    )
 
 
 def test_a_time_limit_is_that_of_each_round(project: Project) -> None:

@@ -41,6 +41,7 @@ from quiesce.leaks.series import Series
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.first_run import FirstRun
+from quiesce.pytest_plugin.forked_children import ForkedChildren
 from quiesce.pytest_plugin.kernel_faults import KernelFaults
 from quiesce.pytest_plugin.keys import (
     CONTEXT_METER,
@@ -300,6 +301,7 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
         except ConfigurationError as error:
             item.stash[MARKER_ERROR] = clean_line(str(error))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
+    config.pluginmanager.register(ForkedChildren(), "quiesce-forked-children")
     enlarge_table()
 
 
