@@ -65,7 +65,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.cupy": VALUES | _rooms("backend"),
     "backends.command": VALUES | _rooms("backend cases"),
     "backends.reference": VALUES | _rooms("backend reference"),
-    "backends.registry": VALUES | _rooms("backend backends.command backends.reference"),
+    "backends.python_source": VALUES | _rooms("backend"),
+    "backends.registry": VALUES | _rooms("backend backends.command backends.python_source backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry cases"),
     "simulator": VALUES,
     "kernels": VALUES | _rooms("simulator"),
@@ -79,7 +80,10 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "leaks": VALUES | _rooms("backend cases files simulator traces"),
     "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES
-    | _rooms("answers backend backends.command cases execution generation lockstep oracle reporting sweep"),
+    | _rooms(
+        "answers backend backends.command backends.python_source cases execution generation lockstep oracle reporting "
+        "sweep"
+    ),
     "subjects": VALUES | _rooms("backend backends.command cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(

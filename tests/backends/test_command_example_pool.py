@@ -8,8 +8,9 @@ import pytest
 from tests.backends.example_pools import build
 
 from quiesce.backend import Capability, DeviceProfile, Promise
-from quiesce.backends.command import CommandBackend
+from quiesce.backends.command import CommandBackend, parse_specification
 from quiesce.backends.command.context import CommandContext
+from quiesce.conformance import run_conformance
 from quiesce.gauges import Gauge, Source
 from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
 from quiesce.operations import Allocate, Free, SelectDevice, Trim
@@ -137,3 +138,12 @@ def test_a_random_sequence_agrees_with_a_model(context: CommandContext, seed: in
             context.perform(Trim())
         assert context.readings()[Gauge.LIVE, Source.CLAIM] == sum(held for _, held in live.values())
         assert reserved(context) <= PROFILE.capacity_bytes
+
+
+def test_the_command_that_reproduces_a_finding_has_the_program_s_path(tmp_path: Path) -> None:
+    broken = build(tmp_path, "a pool", {"if (!made && cached != NULL)": "if (false)"})
+    backend = CommandBackend([str(broken), "--option"])
+    conformance = run_conformance(backend, operations=200, cases=[], trials_max=1)
+    commands = {result.reproduce for result in conformance.results}
+    assert all(f"--backend 'command:'\"'\"'{broken}'\"'\"' --option'" in command for command in commands), commands
+    assert parse_specification(backend.specification.removeprefix("command:")).command == backend.command

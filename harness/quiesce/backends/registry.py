@@ -1,7 +1,8 @@
-"""Backends by name: entry points of the group ``quiesce.backends``, and three prefixes that take an argument.
+"""Backends by name: entry points of the group ``quiesce.backends``, and four prefixes that take an argument.
 
 NAME                an installed backend, quiesce's own or a third party's
 command:COMMAND     a program that speaks the wire protocol (``docs/reference/wire_protocol.md``)
+python:PLACE:FACTORY  what a factory in a file or module returns (``python:my_allocator.py:Backend``)
 reference:FAULT     the reference with a fault of the museum switched on
 served:NAME         an installed backend in a process of its own: what hangs or crashes there is a finding
 """
@@ -23,6 +24,7 @@ GROUP: Final = "quiesce.backends"
 
 _ARGUMENTS: Final = {
     "command": "COMMAND, such as command:./driver",
+    "python": "FILE.py:FACTORY, such as python:my_allocator.py:Backend",
     "reference": "FAULT, such as 'quiesce prove' lists",
     "served": "NAME, such as served:host",
 }
@@ -58,7 +60,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Return a new backend by name, ``command:COMMAND``, ``reference:FAULT`` or ``served:NAME``.
+    """Return a new backend by name, ``command:COMMAND``, ``python:PLACE:FACTORY``, ``reference:…`` or ``served:…``.
 
     Raises :class:`ConfigurationError` for an unknown name, a name that two distributions claim, or an entry point
     that makes something else; :class:`BackendUnavailable` where its factory cannot be imported or fails.
@@ -128,6 +130,10 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
         from quiesce.backends.command import parse_specification
 
         return parse_specification(argument)
+    if prefix == "python":
+        from quiesce.backends.python_source import load
+
+        return load(argument, name)
     if prefix == "served":
         return _serve(argument)
     from quiesce.backends.reference import faulty
@@ -159,7 +165,7 @@ def _find(name: str) -> importlib.metadata.EntryPoint:
 
 
 def _choices(known: list[str]) -> str:
-    prefixes = "command:COMMAND, reference:FAULT or served:NAME"
+    prefixes = "command:COMMAND, python:FILE.py:FACTORY, reference:FAULT or served:NAME"
     if not known:
         return f"{prefixes}, or install quiesce (pip install -e .), because no backend is declared here"
     return f"one of {', '.join(known)}, {prefixes}"

@@ -10,6 +10,8 @@ from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.answers import describe_backend
 from quiesce.backend import Backend, BackendFault, Capability, Description
+from quiesce.backends.command import CommandBackend
+from quiesce.backends.python_source import name_of
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import find_cases, load
 from quiesce.cases.expansion import expand
@@ -145,6 +147,7 @@ class _Run:
         self._notebook = Notebook()
         self._watched = Attentive(backend, self._notebook)
         self._name = name or type(backend).__name__
+        self._argument = self._name
         self._asked = name
         self._found: list[Case] = []
         self._hung = 0
@@ -157,6 +160,7 @@ class _Run:
             failed = self._keep(self._result(RAISED, Verdict.FAILED, findings=(finding_of(fault),)))
             return Conformance(self._name, self._seed, None, (failed,))
         self._name = self._asked or description.name
+        self._argument = self._asked or _argument_of(self._backend) or description.name
         contract = [self._keep(result) for result in self._check_contract(description)]
         if self._is_slow or _is_hopeless(contract):
             why = _TOO_SLOW if self._is_slow else "the contract is broken, so other results would say nothing"
@@ -209,7 +213,7 @@ class _Run:
         )
 
     def _command(self) -> str:
-        words = ["quiesce", "conformance", "--backend", self._name]
+        words = ["quiesce", "conformance", "--backend", self._argument]
         return shell.join(words if self._seed == 0 else [*words, "--seed", str(self._seed)])
 
     # -- the contract ----------------------------------------------------------------------------------------------
@@ -282,7 +286,7 @@ class _Run:
             self._notebook.place = case.identifier
             result = run_case(case, self._watched)
             yield replace(
-                result, reproduce=shell.join(["quiesce", "run", shell.operand(case.path), "--backend", self._name])
+                result, reproduce=shell.join(["quiesce", "run", shell.operand(case.path), "--backend", self._argument])
             )
 
     def _sweep(self) -> Iterator[Result]:
@@ -313,7 +317,7 @@ class _Run:
                     seed=self._seed,
                     operations=operations,
                     hostile=hostile,
-                    name=self._name,
+                    name=self._argument,
                     found=self._found_whole,
                     progress=self._progress,
                     trials_max=self._trials_max,
@@ -349,9 +353,16 @@ class _Run:
             operations=campaign.operations,
             skipped=campaign.skipped,
             reproduce=reproduce_command(
-                self._name, self._seed, hostile=campaign.hostile, operations=campaign.operations
+                self._argument, self._seed, hostile=campaign.hostile, operations=campaign.operations
             ),
         )
+
+
+def _argument_of(backend: Backend) -> str | None:
+    """Return what ``--backend`` takes for a backend that nobody asked for by name; None where that is its own name."""
+    if isinstance(backend, CommandBackend):
+        return backend.specification
+    return None if type(backend).__module__.startswith("quiesce.") else name_of(backend)
 
 
 def _is_hopeless(contract: Sequence[Result]) -> bool:

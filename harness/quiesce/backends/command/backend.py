@@ -22,9 +22,9 @@ class CommandBackend:
     """A driver program as a backend.
 
     ``command`` is the program and its arguments; no shell reads it. ``name`` defaults to ``command:`` and the
-    program's file name. ``watchdog_seconds`` bounds every single reply. ``environment`` is the driver's whole
-    environment; None is this process's own. Raises :class:`~quiesce.errors.ConfigurationError` for an empty
-    command or a watchdog that never ends.
+    program's file name; ``specification`` is what ``--backend`` takes for the same command. ``watchdog_seconds`` bounds
+    every single reply. ``environment`` is the driver's whole environment; None is this process's own. Raises
+    :class:`~quiesce.errors.ConfigurationError` for an empty command or a watchdog that never ends.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class CommandBackend:
             raise ConfigurationError(f"a watchdog of {watchdog_seconds} s cannot work; {allowed}")
         self.command = tuple(command)
         self.name = name or f"command:{Path(command[0]).name}"
+        self.specification = f"command:{shlex.join(command)}"
         self._watchdog_seconds = watchdog_seconds
         self._environment = None if environment is None else dict(environment)
         self._hello: wire.Hello | None = None
