@@ -138,7 +138,7 @@ def the_end_of_the_input_is_the_end(driver: CommandBackend) -> Iterator[Finding]
 def quitting_is_possible_after_again(driver: CommandBackend) -> Iterator[Finding]:
     """Tell a driver that serves again to quit, where the next request could be ``open``."""
     if not driver.serves_again:
-        raise NotExercised("lacks again, which is optional")
+        raise NotExercised("lacks again")  # which is optional
     with _opened(driver) as context:
         for line in (CLOSE, AGAIN):
             outcome = context.ask(line).outcome
