@@ -15,23 +15,25 @@ from .test_options import error_of
 
 SUITE: Final = """
 KEPT = []
-def test_keeps(): KEPT.append(bytes(3000))
+def test_keeps(leak_check):
+    leak_check.gauge("cache", lambda: 3000 * len(KEPT))
+    KEPT.append(1)
 def test_clean(): pass
 """
 PATIENT: Final = "--quiesce-leak-seconds=120"
 """So that a busy machine changes no verdict."""
-OPTIONS: Final = (
-    "test_it.py",
-    "--quiesce-leak",
-    "--quiesce-leak-rounds=12",
-    PATIENT,
-    "--quiesce-leak-baseline=known.toml",
-)
+TOO: Final = """
+def test_too(leak_check):
+    leak_check.gauge("rows", lambda: len(KEPT), unit="rows")
+    KEPT.append(1)
+"""
+CHECKED: Final = ("test_it.py", "--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-leak-gauges=threads", PATIENT)
+OPTIONS: Final = (*CHECKED, "--quiesce-leak-baseline=known.toml")
 WRITE: Final = "--quiesce-leak-write-baseline"
 
 
 def entry(name: str = "test_keeps", **values: object) -> str:
-    given = {"test": f"test_it.py::{name}", "gauge": "python", "up_to": "4 KiB", "reason": "issue 7", **values}
+    given = {"test": f"test_it.py::{name}", "gauge": "cache", "up_to": "4 KiB", "reason": "issue 7", **values}
     lines = [f"{key} = {value if isinstance(value, date) else json.dumps(value)}" for key, value in given.items()]
     return "\n".join(["[[leak]]", *lines, ""])
 
@@ -42,7 +44,7 @@ def test_leaks_are_written_on_request_and_known_from_then_on(project: Project) -
     written.assert_outcomes(passed=2)
     written.stdout.fnmatch_lines(["*known.toml: 1 known leak written; give each its reason before you commit it"])
     text = (project.path / "known.toml").read_text(encoding="utf-8")
-    assert 'test = "test_it.py::test_keeps"\ngauge = "python"\nup_to = "3' in text
+    assert 'test = "test_it.py::test_keeps"\ngauge = "cache"\nup_to = "3750 B' in text
     again = project.run(*OPTIONS, "--quiesce-report=out")
     again.assert_outcomes(passed=2)
     again.stdout.fnmatch_lines(["2 tests checked for leaks: 1 clean, 1 leaks as expected; * s"])
@@ -86,8 +88,8 @@ def test_entries_that_are_not_needed_fail_the_run(project: Project) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "*known.toml: test_it.py::test_clean (python) is not needed: the test no longer leaks so",
-            "*known.toml: test_it.py::test_gone (python) is not needed: there is no such test",
+            "*known.toml: test_it.py::test_clean (cache) is not needed: the test no longer leaks so",
+            "*known.toml: test_it.py::test_gone (cache) is not needed: there is no such test",
             f"the run fails: remove these entries, or write the file with {WRITE}",
         ]
     )
@@ -105,7 +107,7 @@ def test_what_was_not_run_may_be_needed(project: Project, chosen: tuple[str, ...
 
 def test_the_entries_of_workers_meet_in_one_file(project: Project) -> None:
     pytest.importorskip("xdist")
-    project.write("test_it.py", SUITE + "def test_too(): KEPT.append(bytes(5000))\n")
+    project.write("test_it.py", SUITE + TOO)
     project.write("known.toml", entry(up_to="1 GiB") + entry("test_clean"))
     written = project.run_apart(*OPTIONS, WRITE, "-n", "2")
     written.assert_outcomes(passed=3)
