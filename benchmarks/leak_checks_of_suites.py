@@ -1,0 +1,85 @@
+"""What ``pytest --quiesce-leak`` costs test suites of released packages: plain and checked runs in turn, in one run.
+
+Processor time counts, the least of several runs: others may use the machine as well. The suites are those whose tests
+are in the wheel. What is not installed is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+SUITES: Final = ("toolz/tests", "networkx/utils/tests", "networkx/algorithms/tests/test_dag.py")
+WAYS: Final = {
+    "plain": ("-p", "no:quiesce"),
+    "checked": ("--quiesce-leak", "--quiesce-leak-seconds=60"),
+}
+QUIET: Final = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+TESTS_RUN: Final = re.compile(r"(\d+) (?:passed|failed)")
+
+
+def find(suite: str) -> Path | None:
+    """Return where a suite of an installed package is; the first part of its path is the name of the package."""
+    package, _, below = suite.partition("/")
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        return None
+    place = Path(next(iter(found.submodule_search_locations))) / below
+    return place if place.exists() else None
+
+
+def cost_of(options: Sequence[str], place: Path, folder: str) -> tuple[float, int]:
+    """Return the processor time in seconds of a run in a process of its own, and the number of tests."""
+    command = [sys.executable, "-m", "pytest", *QUIET, *options, str(place)]
+    before = os.times()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - a list
+    after = os.times()
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{place}: pytest did not run the tests:\n{done.stdout}{done.stderr}")
+    tests = sum(map(int, TESTS_RUN.findall(done.stdout.splitlines()[-1])))
+    return after.children_user - before.children_user + after.children_system - before.children_system, tests
+
+
+def compare(suite: str, place: Path, runs: int, folder: str) -> None:
+    """Print what the checks of one suite cost."""
+    least = dict.fromkeys(WAYS, float("inf"))
+    tests = 0
+    for _ in range(runs):
+        for way, options in WAYS.items():
+            seconds, tests = cost_of(options, place, folder)
+            least[way] = min(least[way], seconds)
+    plain, checked = least["plain"], least["checked"]
+    each = 1000 * (checked - plain) / max(1, tests)
+    print(f"{suite:<40} {tests:>6} {plain:>8.2f} {checked:>8.2f} {checked / plain:>8.2f} {each:>12.1f}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What leak checks cost suites of released packages.")
+    parser.add_argument(
+        "suites", nargs="*", default=SUITES, metavar="PACKAGE/PATH", help="suites in installed packages"
+    )
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each, of which the least counts")
+    options = parser.parse_args(arguments)
+    print(f"leak checks of suites: seconds of processor time, the least of {options.runs} runs\n")
+    print(f"{'suite':<40} {'tests':>6} {'plain':>8} {'checked':>8} {'ratio':>8} {'ms per test':>12}")
+    with tempfile.TemporaryDirectory() as folder:
+        for suite in options.suites:
+            place = find(suite)
+            if place is None:
+                print(f"{suite:<40} is left out: pip install {suite.partition('/')[0]}")
+            else:
+                compare(suite, place, options.runs, folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
