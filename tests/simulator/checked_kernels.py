@@ -30,6 +30,7 @@ class Checked(Device):
         grid: int = 1,
         before: str = "",
         stream: int = 0,
+        shared_bytes: int = 0,
         answer: int = 0,
     ) -> None:
         """Run a kernel with addresses in ``%rd1``, ``%rd2`` … and the index of the thread on x in ``%r1``."""
@@ -40,7 +41,8 @@ class Checked(Device):
         passed = [ctypes.c_uint64(argument) for argument in arguments]
         pointers: Any = (ctypes.c_void_p * max(1, len(passed)))(*map(ctypes.addressof, passed))
         sizes = (grid, 1, 1, *(block if isinstance(block, tuple) else (block, 1)), 1)
-        assert self.driver.cuLaunchKernel(function, *sizes, 0, ctypes.c_void_p(stream), pointers, None) == answer
+        made = self.driver.cuLaunchKernel(function, *sizes, shared_bytes, ctypes.c_void_p(stream), pointers, None)
+        assert made == answer
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what was found so far."""

@@ -13,7 +13,6 @@ from tests.simulator.kernel_programs import entry
 from quiesce.program_rules import (
     KERNELS_ALIGNED,
     KERNELS_INSIDE,
-    KERNELS_INSIDE_LOCAL,
     KERNELS_INSIDE_SHARED,
     KERNELS_KEEP_READ_ONLY,
     KERNELS_NOT_FREED,
@@ -315,7 +314,7 @@ def test_mapped_memory_and_its_rights(checked: MakeDevice) -> None:
     assert given.rules()[2:] == [KERNELS_NOT_FREED]
 
 
-# -- shared and local memory ------------------------------------------------------------------------------------------
+# -- shared memory ----------------------------------------------------------------------------------------------------
 
 
 def test_shared_memory(checked: MakeDevice) -> None:
@@ -334,30 +333,6 @@ def test_shared_memory_by_generic_addresses(checked: MakeDevice) -> None:
     given = checked()
     before = ".shared .align 4 .b8 numbers[128];\n"
     body = "mov.u64 %rd1, numbers;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], 5;\nld.u32 %r2, [%rd1+124];"
-    given.work(body, before=before)
-    assert given.rules() == []
-
-
-@pytest.mark.parametrize("waits", ["", "bar.sync 0;\n"])
-def test_local_memory(checked: MakeDevice, waits: str) -> None:
-    given = checked()
-    body = (
-        f".local .align 8 .b8 own[64];\n{waits}mov.u64 %rd1, own;\nst.local.u32 [%rd1], 5;\n"
-        "ld.local.u32 %r2, [%rd1+60];\ncvta.local.u64 %rd2, %rd1;\nst.u32 [%rd2+8], 5;\n"
-    )
-    given.work(body)
-    assert given.rules() == []
-    given.work(body + "ld.local.u32 %r2, [%rd1+64];")
-    assert given.rules() == [KERNELS_INSIDE_LOCAL]
-
-
-def test_memory_that_a_kernel_allocated(checked: MakeDevice) -> None:
-    given = checked()
-    before = ".extern .func (.param .b64 result) malloc(.param .b64 bytes);\n"
-    body = (
-        "{ .param .b64 a; .param .b64 b; st.param.b64 [a], 16; call.uni (b), malloc, (a); ld.param.b64 %rd1, [b]; }\n"
-        "st.u32 [%rd1+12], 5;\nld.u32 %r2, [%rd1+12];"
-    )
     given.work(body, before=before)
     assert given.rules() == []
 

@@ -59,8 +59,9 @@ def test_a_race_names_both_threads(checked: MakeDevice) -> None:
     given = checked()
     given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER + WRITE, block=64, before=SHARED)
     finding = next(each for each in given.findings() if each.rule == THREADS_ORDERED)
-    assert "which thread number 31 of the block uses without a barrier in between" in finding.observed
-    assert "in thread (32, 0, 0) of block (0, 0, 0)" in finding.observed
+    assert finding.expected == "a barrier of the block between the two accesses: __syncthreads()"
+    assert "reads 4 bytes at byte 124 of shared memory, in thread (32, 0, 0) of block (0, 0, 0), at" in finding.observed
+    assert "; thread (31, 0, 0) writes there at 'st.shared.u32 [%r2], %r1' (line " in finding.observed
 
 
 def test_threads_that_wait_for_each_other_for_ever(checked: MakeDevice) -> None:

@@ -6,15 +6,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_FIELDS: Final = 9
+_FIELDS: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instruction is: ``source`` is FILE:LINE, or empty if not known."""
+
+    source: str
+    ptx_line: int
+    instruction: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAccess:
+    """The access of another thread of the block that a wrong access meets."""
+
+    thread: tuple[int, ...]
+    writes: bool
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAccess:
     """A wrong access: the first of its kind of one instruction, in launches from one place by one test.
 
-    ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, and
-    ``place`` is in the source; both are empty if not known.
+    ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, or empty.
     """
 
     launch: int
@@ -22,9 +39,8 @@ class LoggedAccess:
     kernel: str
     block: tuple[int, ...]
     thread: tuple[int, ...]
-    place: str
-    ptx_line: int
-    instruction: str
+    place: Place
+    other: OtherAccess | None
     count: int
 
 
@@ -35,14 +51,27 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
     except FileNotFoundError:
         return ()
     lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
-    return tuple(
-        LoggedAccess(
-            int(launch), test, kernel, _index(block), _index(thread), place, int(ptx_line), instruction, int(count)
-        )
-        for count, launch, test, kernel, block, thread, place, ptx_line, instruction in (
-            line for line in lines if len(line) == _FIELDS
-        )
+    return tuple(_access(line) for line in lines if len(line) == _FIELDS)
+
+
+def _access(fields: list[str]) -> LoggedAccess:
+    count, launch, test, kernel, block, thread, *places = fields
+    other, writes = places[3:5]
+    return LoggedAccess(
+        int(launch),
+        test,
+        kernel,
+        _index(block),
+        _index(thread),
+        _place(places[:3]),
+        OtherAccess(_index(other), writes == "1", _place(places[5:])) if other else None,
+        int(count),
     )
+
+
+def _place(fields: list[str]) -> Place:
+    source, ptx_line, instruction = fields
+    return Place(source, int(ptx_line), instruction)
 
 
 def _index(text: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.program_rules import (
     BARRIERS_END,
+    COPIES_AWAITED,
     KERNELS_ALIGNED,
     KERNELS_ANY_ORDER,
     KERNELS_INSIDE,
@@ -25,7 +26,7 @@ from quiesce.program_rules import (
     THREADS_ORDERED,
 )
 from quiesce.shown_paths import shown_path
-from quiesce.simulator.access_log import LoggedAccess
+from quiesce.simulator.access_log import LoggedAccess, Place
 from quiesce.simulator.ledger import Flag, Record, Seen
 from quiesce.traces.thing_names import thing_in_words
 
@@ -37,7 +38,8 @@ class _Rule:
     expected: str
 
 
-_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_RACE_IN_SHARED)
+_RACES: Final = (Seen.KERNEL_RACE_IN_SHARED, Seen.KERNEL_RACE_IN_WARP)
+_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
@@ -53,7 +55,20 @@ _RULES: Final = {
     ),
     Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, "a barrier between the accesses of the two threads"),
+    Seen.KERNEL_RACE_IN_SHARED: _Rule(
+        THREADS_ORDERED, Kind.RACE, "a barrier of the block between the two accesses: __syncthreads()"
+    ),
+    Seen.KERNEL_RACE_IN_WARP: _Rule(
+        THREADS_ORDERED, Kind.RACE, "a barrier of the warp between the two accesses: __syncwarp()"
+    ),
+    Seen.KERNEL_OUTSIDE_HEAP: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
+    Seen.KERNEL_FREED_IN_HEAP: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
+    Seen.KERNEL_OTHERS_LOCAL: _Rule(
+        KERNELS_INSIDE_LOCAL, Kind.OUT_OF_BOUNDS, "an access that stays inside the local memory of the thread"
+    ),
+    Seen.KERNEL_USED_UNCOPIED: _Rule(
+        COPIES_AWAITED, Kind.RACE, "a wait for the copy before the access: __pipeline_wait_prior(), cp.async.wait_group"
+    ),
     Seen.KERNEL_WAITS_FOR_EVER: _Rule(
         BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
     ),
@@ -91,8 +106,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     request = record.function
     if logged:
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
-        observed += f", in {thread}, at {_place(logged)}"
-        request = f"{logged.kernel} at {_place(logged)}"
+        observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}"
+        request = f"{logged.kernel} at {_place(logged.place)}"
     finding = Finding(
         rule.name,
         rule.expected,
@@ -124,11 +139,10 @@ def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, lau
 
 
 def _other_bytes(record: Record) -> str:
-    block = f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
     verb = "is" if record.size_bytes == 1 else "are"
     return (
         f"{bytes_in_words(record.size_bytes)} {verb} different if its blocks and threads run in another order; the "
-        f"first one is at {record.address:#x}, {_into(record)} {block}"
+        f"first one is at {record.address:#x}, {_into(record)} {_block(record)}"
     )
 
 
@@ -150,21 +164,27 @@ def _miss(record: Record) -> str:
     """Return how an access is wrong, in words that follow its address."""
     match record.seen:
         case Seen.KERNEL_OUT_OF_BOUNDS:
-            return _distance(record) if record.other else ", where no memory is allocated"
+            return _distance(record, _block(record)) if record.other else ", where no memory is allocated"
+        case Seen.KERNEL_OUTSIDE_HEAP:
+            return _distance(record, _heap_block(record))
+        case Seen.KERNEL_FREED_IN_HEAP:
+            return f", {_into(record)} {_heap_block(record)} that was freed before"
         case Seen.KERNEL_USED_FREED:
             return f", {_into(record)} a block that was freed before"
         case Seen.KERNEL_MISALIGNED:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
             return ", which nobody has written"
-        case Seen.KERNEL_RACE_IN_SHARED:
-            return f", which thread number {record.other_bytes} of the block uses without a barrier in between"
+        case Seen.KERNEL_RACE_IN_SHARED | Seen.KERNEL_RACE_IN_WARP | Seen.KERNEL_USED_UNCOPIED:
+            return ""
         case Seen.KERNEL_OUTSIDE_SHARED:
             return f", of which a block has {bytes_in_words(record.other_bytes)}"
         case Seen.KERNEL_OUTSIDE_SURFACE:
             return f", whose rows have {bytes_in_words(record.other_bytes)}"
         case Seen.KERNEL_OUTSIDE_LOCAL:
-            return ", outside the local arrays of the thread"
+            return _distance(record, f"a local array of {bytes_in_words(record.other_bytes)}")
+        case Seen.KERNEL_OTHERS_LOCAL:
+            return ", which is local memory of another thread"
         case Seen.KERNEL_OTHER_DEVICE:
             return f", which device {record.device} has no access to"
         case Seen.KERNEL_READ_ONLY:
@@ -178,8 +198,15 @@ def _into(record: Record) -> str:
     return f"{bytes_in_words(offset)} into" if offset else "at the start of"
 
 
-def _distance(record: Record) -> str:
-    block = f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
+def _block(record: Record) -> str:
+    return f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
+
+
+def _heap_block(record: Record) -> str:
+    return f"a block of {bytes_in_words(record.other_bytes)} of the device's heap"
+
+
+def _distance(record: Record, block: str) -> str:
     end = record.other + record.other_bytes
     if record.address < record.other:
         return f", {bytes_in_words(record.other - record.address)} before the start of {block}"
@@ -194,9 +221,28 @@ def _index(index: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, index))})"
 
 
-def _place(logged: LoggedAccess) -> str:
+def _other(record: Record, logged: LoggedAccess) -> str:
+    """Return the access that another one meets, in words that follow the place of that one."""
+    if logged.other is None:
+        return ""
+    thread, place = _index(logged.other.thread), _place(logged.other.place)
+    if record.seen is Seen.KERNEL_OTHERS_LOCAL:
+        return f"; it is that of thread {thread}"
+    if record.seen in (Seen.KERNEL_OUTSIDE_HEAP, Seen.KERNEL_FREED_IN_HEAP):
+        return f"; thread {thread} of its block allocated it at {place}"
+    if record.seen is Seen.KERNEL_USED_UNCOPIED:
+        return f"; thread {thread} copies there at {place}, and has not waited for the copy"
+    verb = "writes" if logged.other.writes else "reads"
+    if record.seen is Seen.KERNEL_RACE_IN_WARP:
+        why = ". Both threads are in one warp, and no barrier of the warp is in between"
+    else:
+        why = ", and no barrier of the block is in between"
+    return f"; thread {thread} {verb} there at {place}{why}"
+
+
+def _place(place: Place) -> str:
     """Return the line of the source, or that of the PTX with the instruction there."""
-    if logged.place:
-        file, _, line = logged.place.rpartition(":")
+    if place.source:
+        file, _, line = place.source.rpartition(":")
         return f"{shown_path(file)}:{line}"
-    return f"'{logged.instruction}' (line {logged.ptx_line} of its PTX)"
+    return f"'{place.instruction}' (line {place.ptx_line} of its PTX)"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-AccessKind = Literal["load", "store", "atomic"]
-_KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2}
+AccessKind = Literal["load", "store", "atomic", "copy"]
+"""A copy writes shared memory later: up to when its thread waits for it."""
+_KINDS: Final[dict[AccessKind, int]] = {"load": 0, "store": 1, "atomic": 2, "copy": 3}
 _SPACES: Final = {"generic": 0, "global": 0, "const": 0, "shared": 1, "local": 2}
 
 

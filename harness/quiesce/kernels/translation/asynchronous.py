@@ -13,7 +13,7 @@ from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Address, Integer, Operand
 from quiesce.kernels.ptx.types import PREDICATE, TYPES
 from quiesce.kernels.translation.accesses import Access, AccessKind
-from quiesce.kernels.translation.checks import checked_copy
+from quiesce.kernels.translation.checks import checked_copy, is_copy_by_groups
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, not_executed, refuse, require
 from quiesce.kernels.translation.memory import HINT, SCOPES, access, place_of
@@ -32,10 +32,10 @@ _BYTES_MASK: Final = (1 << 23) - 1
 _PHASE: Final = 63
 
 
-def _address(e: Emitter, i: Instruction, operand: Operand, space: str, bytes_: int, kind: str) -> str:
+def _address(e: Emitter, i: Instruction, operand: Operand, space: str, bytes_: int, kind: AccessKind) -> str:
     if not isinstance(operand, Address):
         raise refuse(i, "there is no address")
-    return access(e, i, operand, space, bytes_, "load" if kind == "load" else "store")
+    return access(e, i, operand, space, bytes_, kind)
 
 
 def copy(e: Emitter, i: Instruction) -> None:
@@ -44,14 +44,31 @@ def copy(e: Emitter, i: Instruction) -> None:
         raise not_executed(i)
     if "commit_group" in i.modifiers or "wait_all" in i.modifiers:
         require(i, ("async", "bulk", "commit_group", "wait_all"), operands=0, types=0)
+        _end_group(e, i)
+        if "wait_all" in i.modifiers:
+            _wait(e, i, "0")
     elif "wait_group" in i.modifiers:
         require(i, ("async", "bulk", "wait_group", "read"), operands=1, types=0)
+        _wait(e, i, e.read(i.operands[0], _U32))
     elif "mbarrier" in i.modifiers:
         _arrive_when_copied(e, i)
     elif "bulk" in i.modifiers:
         _copy_bulk(e, i)
     else:
         _copy_little(e, i)
+
+
+def _end_group(e: Emitter, i: Instruction) -> None:
+    if e.program.judges_shared and is_copy_by_groups(i):
+        e.call(
+            "void", "quiesce_kernel_copies_commit", "ptr %context", f"i32 {e.shape.linear(e)}", attributes="nounwind"
+        )
+
+
+def _wait(e: Emitter, i: Instruction, groups_left: str) -> None:
+    if e.program.judges_shared and is_copy_by_groups(i):
+        numbers = [f"i32 {groups_left}", f"i32 {e.shape.linear(e)}"]
+        e.call("void", "quiesce_kernel_copies_wait", "ptr %context", *numbers, attributes="nounwind")
 
 
 def _copy_little(e: Emitter, i: Instruction) -> None:
@@ -62,7 +79,7 @@ def _copy_little(e: Emitter, i: Instruction) -> None:
     target, source, size, *rest = i.operands[: len(i.operands) - has_hint]
     if not isinstance(size, Integer) or size.value not in (4, 8, 16) or "global" not in i.modifiers:
         raise not_executed(i)
-    to = _address(e, i, target, "shared", size.value, "store")
+    to = _address(e, i, target, "shared", size.value, "copy")
     if not rest:
         from_ = _address(e, i, source, "global", size.value, "load")
         bits = 8 * size.value

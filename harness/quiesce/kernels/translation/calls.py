@@ -129,7 +129,8 @@ def _call_runtime(
         result = e.call("i32", "quiesce_kernel_print", "ptr %context", f"i64 {values[0]}", f"i64 {values[1]}")
         _return(e, returned[0], result, TYPES["b32"])
     elif name == "malloc":
-        result = e.call("i64", "quiesce_kernel_malloc", "ptr %context", f"i64 {values[0]}")
+        numbers = [f"i64 {values[0]}", f"i32 {e.program.add_site(i)}", f"i32 {e.shape.linear(e)}"]
+        result = e.call("i64", "quiesce_kernel_malloc", "ptr %context", *numbers)
         _return(e, returned[0], result, _U64)
     else:
         e.call("void", "quiesce_kernel_free", "ptr %context", f"i64 {values[0]}")

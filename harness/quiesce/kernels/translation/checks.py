@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from quiesce.kernels.ptx.declarations import Variable
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.translation.accesses import Access, Judged
 from quiesce.kernels.translation.code import constant_text
@@ -87,10 +88,10 @@ def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
         if judged.may_race:
             arguments = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
             e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
-        return _unless(e, _is_outside_shared(e, address, access.bytes), pointer, address, access.number(), site)
+        wrong = _is_outside_shared(e, address, access.bytes)
+        return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(), site))
     if access.space == "local":
-        wrong = _is_outside_local(e, address, access.bytes)
-        return pointer if wrong is None else _unless(e, wrong, pointer, address, access.number(), site)
+        return _checked_local(e, pointer, address, access, site)
     within = _within(e, address)
     wrong = _is_unknown(e, within, address, access.bytes)
     if access.kind != "atomic":
@@ -116,24 +117,30 @@ def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], 
     if access.kind != "load":
         wrong = e.define(f"or i1 {wrong}, {_is_constant(e, address)}")
     is_first = note_use(e, within, address, access.bytes, judged.kinds)
-    return _unless(e, e.define(f"or i1 {wrong}, {is_first}"), pointer, address, access.number(judged.kinds), site)
+    wrong = e.define(f"or i1 {wrong}, {is_first}")
+    return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(judged.kinds), site))
 
 
 def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
     """Say whether an access may be judged before a loop over all threads that make it."""
     if access.space == "local" or access.bytes not in _BYTES or is_ordered(i):
         return False
-    return access.space != "shared" or e.program.judges_shared
+    return access.space != "shared" or (e.program.judges_shared and not e.program.copies_to_shared)
 
 
 def orders_by_other_means(function: Function) -> bool:
     """Say whether threads wait for each other by other means than barriers of the whole block and their warp."""
     for each in function.instructions():
-        if each.opcode in ("mbarrier", "cp", "fence", "membar"):
+        if each.opcode in ("mbarrier", "fence", "membar") or (each.opcode == "cp" and not is_copy_by_groups(each)):
             return True
         if each.opcode in ("bar", "barrier") and "warp" not in each.modifiers and _is_partial(each):
             return True
     return False
+
+
+def is_copy_by_groups(i: Instruction) -> bool:
+    """Say whether an instruction has to do with asynchronous copies that their own thread waits for."""
+    return i.opcode == "cp" and "async" in i.modifiers and {"bulk", "mbarrier"}.isdisjoint(i.modifiers)
 
 
 def _is_partial(i: Instruction) -> bool:
@@ -188,27 +195,55 @@ def _is_outside(e: Emitter, offset: str, whole: str, bytes_: int) -> str:
     return e.define(f"or i1 {begins}, {e.define(f'icmp ugt i64 {end}, {whole}')}")
 
 
-def _is_outside_local(e: Emitter, address: str, bytes_: int) -> str | None:
-    """Say whether an access is in none of a kernel's own arrays; None where it may be in those of a caller."""
+def _checked_local(e: Emitter, pointer: str, address: str, access: Access, site: str) -> str:
+    """Return a pointer for an access to local memory; it is not judged where it may be in arrays of a caller."""
     variables = [each for each in e.function.variables.values() if each.space == "local"]
     if not e.function.is_entry or not 0 < len(variables) <= _LOCAL_VARIABLES_MAX:
-        return None
+        return pointer
+    offsets = [e.define(f"sub i64 {address}, {_start(e, each)}") for each in variables]
     wrong = "true"
-    for each in variables:
-        start = e.define(f"ptrtoint ptr {e.memory[each.name]} to i64")
-        outside = _is_outside(e, e.define(f"sub i64 {address}, {start}"), str(each.bytes), bytes_)
+    for each, offset in zip(variables, offsets, strict=True):
+        outside = _is_outside(e, offset, str(each.bytes), access.bytes)
         wrong = outside if wrong == "true" else e.define(f"and i1 {wrong}, {outside}")
-    return wrong
+
+    def ask() -> str:
+        """Ask with the array that the access is nearest to."""
+        start, bytes_ = _start(e, variables[0]), str(variables[0].bytes)
+        nearest = _distance(e, offsets[0], variables[0].bytes)
+        for each, offset in zip(variables[1:], offsets[1:], strict=True):
+            distance = _distance(e, offset, each.bytes)
+            is_nearer = e.define(f"icmp ult i64 {distance}, {nearest}")
+            start = e.select(is_nearer, "i64", _start(e, each), start)
+            bytes_ = e.select(is_nearer, "i64", str(each.bytes), bytes_)
+            nearest = e.select(is_nearer, "i64", distance, nearest)
+        numbers = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
+        array = [f"i64 {start}", f"i64 {bytes_}"]
+        return e.call(
+            "ptr", "quiesce_kernel_outside_local", "ptr %context", *numbers, *array, attributes="cold nounwind"
+        )
+
+    return _unless(e, wrong, pointer, ask)
 
 
-def _unless(e: Emitter, wrong: str, pointer: str, address: str, access: int, site: str) -> str:
+def _start(e: Emitter, variable: Variable) -> str:
+    return e.define(f"ptrtoint ptr {e.memory[variable.name]} to i64")
+
+
+def _distance(e: Emitter, offset: str, bytes_: int) -> str:
+    """Return how many bytes an offset lies before an array or after its last byte."""
+    before = e.define(f"sub i64 0, {offset}")
+    after = e.define(f"sub i64 {offset}, {bytes_ - 1}")
+    return e.select(e.define(f"icmp slt i64 {offset}, 0"), "i64", before, after)
+
+
+def _unless(e: Emitter, wrong: str, pointer: str, ask: Callable[[], str]) -> str:
     """Return the pointer, or what the runtime says where it has to be asked."""
     before, asked, done = e.new_label(), e.new_label(), e.new_label()
     e.emit(f"br label %{before}")
     e.place(before)
     e.emit(f"br i1 {wrong}, label %{asked}, label %{done}, !prof !7")
     e.place(asked)
-    answer = e.call("ptr", "quiesce_kernel_check", *_question(e, address, access, site), attributes="cold nounwind")
+    answer = ask()
     e.emit(f"br label %{done}")
     e.place(done)
     return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{asked}]")
@@ -218,6 +253,10 @@ def _frame(e: Emitter) -> str:
     if isinstance(e.shape, _CheckShape):
         return "%frame"
     return "%thread" if isinstance(e.shape, StateShape) else "null"
+
+
+def _ask(e: Emitter, address: str, access: int, site: str) -> str:
+    return e.call("ptr", "quiesce_kernel_check", *_question(e, address, access, site), attributes="cold nounwind")
 
 
 def _question(e: Emitter, address: str, access: int, site: str) -> list[str]:

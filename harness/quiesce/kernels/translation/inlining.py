@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -44,6 +45,19 @@ def inline_waiting_functions(program: Program, function: Function) -> tuple[Func
 def waits(program: Program, function: Function) -> bool:
     """Say whether threads wait in a function, or in one that it calls."""
     return waits_by_itself(function) or _waiting_call(program, function, {}) != 0
+
+
+def reached(program: Program, function: Function) -> Iterator[Function]:
+    """Yield a function and all that it calls by name, also in others."""
+    known, waiting = {function.name}, [function]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for name in filter(None, map(_callee, current.instructions())):
+            text = program.module.functions.get(name)
+            if name not in known and text is not None and text.body is not None:
+                waiting.append(program.parse(name))
+            known.add(name)
 
 
 def _callee(i: Instruction) -> str | None:

@@ -14,11 +14,16 @@ from quiesce.kernels.translation.beginning import (
     write_values_before,
 )
 from quiesce.kernels.translation.body import load_register_parameters, translate_blocks
-from quiesce.kernels.translation.checks import called_checks, orders_by_other_means, site_texts
+from quiesce.kernels.translation.checks import (
+    called_checks,
+    is_copy_by_groups,
+    orders_by_other_means,
+    site_texts,
+)
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.in_step import with_steps
-from quiesce.kernels.translation.inlining import waits
+from quiesce.kernels.translation.inlining import reached, waits
 from quiesce.kernels.translation.liveness import liveness_of
 from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.ranges import Ranges
@@ -41,7 +46,8 @@ def translate_kernel(
     """
     program = Program(module, checks)
     function = program.parse(entry)
-    program.judges_shared = checks and not orders_by_other_means(function)
+    if checks:
+        _look_at_shared_memory(program, function)
     if not function.is_entry:
         raise RefusedKernel(f"'{entry}' is no kernel")
     if function.returned:
@@ -81,6 +87,13 @@ def translate_kernel(
 
 
 _PARAMETER_ALIGNMENT = 8
+
+
+def _look_at_shared_memory(program: Program, function: Function) -> None:
+    """Note how the threads of a block use shared memory together."""
+    functions = list(reached(program, function))
+    program.judges_shared = not any(map(orders_by_other_means, functions))
+    program.copies_to_shared = any(is_copy_by_groups(i) for each in functions for i in each.instructions())
 
 
 def _with_loop(

@@ -36,6 +36,8 @@ class Program:
     """Whether accesses are judged while the kernel runs."""
     judges_shared: bool = False
     """Whether races in shared memory are judged as well."""
+    copies_to_shared: bool = False
+    """Whether threads copy to shared memory and wait for that later."""
     functions: dict[str, Function] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     variables: list[str] = field(default_factory=list)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 enum { KERNEL_ABI = 6, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {
@@ -33,6 +34,12 @@ struct kernel_thread {
 _Static_assert(offsetof(struct kernel_context, frames) == 88, "the context as compiled code knows it");
 _Static_assert(offsetof(struct kernel_context, touched) == 96, "the context as compiled code knows it");
 _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
+
+// How far the threads of a block lie from each other.
+static inline uint64_t kernel_thread_bytes(uint32_t frame_bytes) {
+    enum { ALIGNMENT = 64 };
+    return (sizeof(struct kernel_thread) + frame_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
 // Numbers that the code states of itself (quiesce_kernel_info).
 struct kernel_info {

@@ -9,7 +9,7 @@
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 
-enum { LINE_BYTES = 16384, TEXT_BYTES = 2048, COUNT_BYTES = 20 };
+enum { LINE_BYTES = 16384, TEXT_BYTES = 1536, PLACE_BYTES = 2 * TEXT_BYTES + 128, COUNT_BYTES = 20 };
 
 static int open_log(int more) {
     char path[FOLDER_BYTES + 64];
@@ -25,19 +25,34 @@ static const char *plain(const char *text, char to[TEXT_BYTES]) {
     return to;
 }
 
+// The three fields that say where an access is. Returns `to`.
+static const char *in_words(const struct logged_place *place, char to[PLACE_BYTES]) {
+    char file[TEXT_BYTES], instruction[TEXT_BYTES], line[16] = "";
+    if (place->file && place->line) snprintf(line, sizeof line, ":%u", place->line);
+    snprintf(to, PLACE_BYTES, "%s%s\t%u\t%s", *line ? plain(place->file, file) : "", line, place->ptx_line,
+             plain(place->instruction, instruction));
+    return to;
+}
+
+static const char *other_in_words(const struct logged_access *access, char to[PLACE_BYTES]) {
+    char place[PLACE_BYTES];
+    const uint32_t *thread = access->other_thread;
+    if (!access->has_other) return "\t\t\t\t";
+    snprintf(to, PLACE_BYTES, "%u,%u,%u\t%d\t%s", thread[0], thread[1], thread[2], access->other_writes,
+             in_words(&access->other, place));
+    return to;
+}
+
 int64_t access_log_add(const struct logged_access *access) {
-    char line[LINE_BYTES], test[TEXT_BYTES], kernel[TEXT_BYTES], file[TEXT_BYTES], instruction[TEXT_BYTES];
-    char place[TEXT_BYTES + 16] = "";
+    char line[LINE_BYTES], test[TEXT_BYTES], kernel[TEXT_BYTES], place[PLACE_BYTES], other[PLACE_BYTES];
     int log = open_log(0);
     if (log < 0) return -1;
     off_t end = lseek(log, 0, SEEK_END);
-    if (access->file && access->line) snprintf(place, sizeof place, "%s:%u", plain(access->file, file), access->line);
     const uint32_t *block = access->block, *thread = access->thread;
-    int length = snprintf(line, sizeof line,
-                          "%0*d\t%" PRIu64 "\t%s\t%s\t%u,%u,%u\t%u,%u,%u\t%s\t%u\t%s\n", COUNT_BYTES, 1,
+    int length = snprintf(line, sizeof line, "%0*d\t%" PRIu64 "\t%s\t%s\t%u,%u,%u\t%u,%u,%u\t%s\t%s\n", COUNT_BYTES, 1,
                           access->launch, plain(access->test, test), plain(access->kernel, kernel), block[0], block[1],
-                          block[2], thread[0], thread[1], thread[2], place, access->ptx_line,
-                          plain(access->instruction, instruction));
+                          block[2], thread[0], thread[1], thread[2], in_words(&access->place, place),
+                          other_in_words(access, other));
     bool written = end >= 0 && write(log, line, (size_t)length) == length;
     close(log);
     return written ? end : -1;

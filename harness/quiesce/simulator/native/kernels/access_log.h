@@ -1,17 +1,26 @@
 // What is known of wrong accesses beside their observations in the ledger: a file next to it, with a line for each.
 // Tabs separate its fields: how often it happened, the number of the launch's observation, the test that launched the
 // kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the line of
-// the PTX, and the instruction there (quiesce.simulator.access_log).
+// the PTX, and the instruction there. Of an access that meets another one, the other's thread, whether it writes, its
+// place, line and instruction follow; else nothing stands in these fields (quiesce.simulator.access_log).
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct logged_place {
+    const char *file, *instruction;  // NULL: not known
+    uint32_t line, ptx_line;
+};
+
 struct logged_access {
     uint64_t launch;
-    const char *test, *kernel, *file, *instruction;  // NULL: not known
+    const char *test, *kernel;  // NULL: not known
     uint32_t block[3], thread[3];
-    uint32_t line, ptx_line;
+    struct logged_place place;
+    bool has_other, other_writes;
+    uint32_t other_thread[3];
+    struct logged_place other;
 };
 
 // Writes a line. Returns where its count is, or -1.

@@ -6,14 +6,11 @@
 #include "kernels/together.h"
 #include "kernels/warp.h"
 
-enum { ALIGNMENT = 64, PATIENCE = 16 };  // rounds in which threads of a block only looked at memory
-
-static size_t thread_bytes(const struct object *object) {
-    return (sizeof(struct kernel_thread) + object->info.frame_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
+enum { PATIENCE = 16 };  // rounds in which threads of a block only looked at memory
 
 size_t block_bytes(const struct object *object, const uint32_t block[3]) {
-    size_t threads = object->info.suspends ? thread_bytes(object) * block[0] * block[1] * block[2] : 0;
+    size_t each = object->info.suspends ? kernel_thread_bytes(object->info.frame_bytes) : 0;
+    size_t threads = each * block[0] * block[1] * block[2];
     return threads + object->info.array_bytes;
 }
 
@@ -24,7 +21,7 @@ static void *block_frames(const struct object *object, const uint32_t block[3], 
 // In the order of their numbers: x first, then y, then z.
 static void make_threads(struct block *block) {
     const uint32_t *size = block->context.block;
-    size_t bytes = thread_bytes(block->object);
+    size_t bytes = kernel_thread_bytes(block->object->info.frame_bytes);
     unsigned number = 0;
     for (uint32_t z = 0; z < size[2]; z++)
         for (uint32_t y = 0; y < size[1]; y++)

@@ -28,6 +28,7 @@ static char nobodys[64] __attribute__((aligned(64)));
 
 void checks_begin(const struct checked_launch *launch) {
     running = *launch;
+    running_code = launch->code;
     stack_end = (uint64_t)__builtin_frame_address(0);
 }
 
@@ -52,14 +53,13 @@ void checks_see_waiting(const uint32_t block[3]) {
     checks_see(&wrong);
 }
 
-void checks_see_order(uint64_t address, uint32_t bytes, uint32_t order) {
+void checks_see_order(uint64_t address, uint32_t bytes) {
     checks_see(&(struct wrong_access){.seen = SEEN_KERNEL_DEPENDS_ON_ORDER,
                                       .address = address,
                                       .bytes = bytes,
                                       .writes = true,
                                       .site = NO_SITE,
-                                      .threads = {1, 1, 1},
-                                      .other_thread = order});
+                                      .threads = {1, 1, 1}});
 }
 
 void checks_end(bool by_user) {
@@ -89,6 +89,16 @@ static bool is_of_threads(const struct access *access) {
     if (access->frame && lies_in(access, (uint64_t)access->frame, frame_bytes)) return true;
     return (access->address > here && access->address < stack_end) ||
            device_heap_covers(access->address, access->bytes);
+}
+
+// Whose local memory an address lies in: threads that wait have theirs one after another. False: in nobody's.
+static bool find_owner(const struct access *access, uint32_t *owner) {
+    if (!access->frame) return false;
+    const uint32_t *block = access->context->block;
+    uint64_t each = kernel_thread_bytes(running.frame_bytes), all = each * block[0] * block[1] * block[2];
+    uint64_t within = access->address - ((uint64_t)access->frame - each * access->thread);
+    *owner = (uint32_t)(within / each);
+    return within < all && *owner != access->thread;
 }
 
 static enum seen judge_mapped(const struct access *access) {
@@ -123,6 +133,16 @@ static enum seen judge_block(const struct access *access) {
     return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
 }
 
+// Of memory that is none of a device.
+static enum seen judge_strange(const struct access *access) {
+    struct wrong_access found = {0};
+    uint32_t owner;
+    if (wrong_access_is_near_a_block(access->address)) return SEEN_KERNEL_OUT_OF_BOUNDS;
+    enum seen seen = device_heap_miss(access->address, &found);
+    if (seen) return seen;
+    return find_owner(access, &owner) ? SEEN_KERNEL_OTHERS_LOCAL : SEEN_KERNEL_NO_MEMORY;
+}
+
 enum seen checks_judge(const struct access *access) {
     if (access->space == OF_LOCAL) return SEEN_KERNEL_OUTSIDE_LOCAL;
     if (access->space == OF_SHARED)
@@ -133,7 +153,7 @@ enum seen checks_judge(const struct access *access) {
     if (!is_known && !is_of_threads(access)) {
         struct span span = registered_find(access->address);
         if (span.thing == THING_NONE || !lies_in(access, span.start, span.size_bytes))
-            return wrong_access_is_near_a_block(access->address) ? SEEN_KERNEL_OUT_OF_BOUNDS : SEEN_KERNEL_NO_MEMORY;
+            return judge_strange(access);
     }
     if (!is_known) return SEEN_NOTHING;
     return block_bank(access->address) ? judge_block(access) : judge_mapped(access);
@@ -156,34 +176,68 @@ static bool is_right_at_once(const struct access *access) {
            shadow_is_whole(access->context->checks, access->address, access->bytes);
 }
 
-void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
-                           uint32_t thread, const void *frame) {
-    struct access access = {.context = context,
-                            .address = address,
-                            .bytes = word & 0xff,
-                            .kind = (enum access_kind)(word >> 8 & 0xf),
-                            .space = (enum access_space)(word >> 12 & 0xf),
-                            .frame = frame};
-    uint32_t touches = word >> 16;  // a bit for each, see touched.h
-    enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge(&access);
-    if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) touched_note(address, touches, site);
-    if (!seen) return (void *)address;
+static struct access access_of(const struct kernel_context *context, uint64_t address, uint32_t word, uint32_t thread,
+                               const void *frame) {
+    return (struct access){.context = context,
+                           .address = address,
+                           .bytes = word & 0xff,
+                           .kind = (enum access_kind)(word >> 8 & 0xf),
+                           .space = (enum access_space)(word >> 12 & 0xf),
+                           .frame = frame,
+                           .thread = thread};
+}
+
+static struct wrong_access describe(const struct access *access, enum seen seen, uint32_t site) {
+    const struct kernel_context *context = access->context;
+    uint32_t owner;
     struct wrong_access wrong = {.seen = seen,
-                                 .address = address - (access.space == OF_SHARED ? context->shared_base : 0),
-                                 .bytes = access.bytes,
-                                 .writes = access.kind != LOADS,
+                                 .address = access->address - (access->space == OF_SHARED ? context->shared_base : 0),
+                                 .bytes = (unsigned)access->bytes,
+                                 .writes = access->kind != LOADS,
                                  .site = site,
-                                 .thread = thread,
+                                 .thread = access->thread,
                                  .shared_bytes = context->shared_bytes};
     memcpy(wrong.block, context->block_index, sizeof wrong.block);
     memcpy(wrong.threads, context->block, sizeof wrong.threads);
-    checks_see(&wrong);
-    if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
-    touched_forget(address, (unsigned)access.bytes, touches);
+    if (seen == SEEN_KERNEL_OUTSIDE_HEAP || seen == SEEN_KERNEL_FREED_IN_HEAP)
+        device_heap_miss(access->address, &wrong);
+    if (seen == SEEN_KERNEL_OTHERS_LOCAL && find_owner(access, &owner)) {
+        wrong.other = (struct other_access){.is_there = true, .site = NO_SITE};
+        thread_index(owner, context->block, wrong.other.thread);
+    }
+    return wrong;
+}
+
+// The memory that a wrong access uses instead, unless the kernel ends.
+static void *instead_of(enum seen seen) {
     if (settings.faults_stop && !is_muted)
         watch_leave(seen == SEEN_KERNEL_MISALIGNED ? ENDED_MISALIGNED : ENDED_BY_ACCESS);
     memset(nobodys, 0, sizeof nobodys);
     return nobodys;
+}
+
+void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
+                           uint32_t thread, const void *frame) {
+    struct access access = access_of(context, address, word, thread, frame);
+    uint32_t touches = word >> 16;  // a bit for each, see touched.h
+    enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge(&access);
+    if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) touched_note(address, touches, site);
+    if (!seen) return (void *)address;
+    struct wrong_access wrong = describe(&access, seen, site);
+    checks_see(&wrong);
+    if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;
+    touched_forget(address, (unsigned)access.bytes, touches);
+    return instead_of(seen);
+}
+
+void *quiesce_kernel_outside_local(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
+                                   uint32_t thread, uint64_t start, uint64_t bytes) {
+    struct access access = access_of(context, address, word, thread, NULL);
+    struct wrong_access wrong = describe(&access, SEEN_KERNEL_OUTSIDE_LOCAL, site);
+    wrong.missed.start = start;
+    wrong.missed.bytes = bytes;
+    checks_see(&wrong);
+    return instead_of(wrong.seen);
 }
 
 void *quiesce_kernel_check_copy(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,

@@ -6,7 +6,7 @@
 
 #include "kernels/wrong_access.h"
 
-enum access_kind { LOADS, STORES, IS_ATOMIC };
+enum access_kind { LOADS, STORES, IS_ATOMIC, BEGINS_COPY };
 enum access_space { OF_MEMORY, OF_SHARED, OF_LOCAL };
 
 struct access {
@@ -16,6 +16,7 @@ struct access {
     enum access_kind kind;
     enum access_space space;
     const void *frame;  // of a thread that waits
+    uint32_t thread;
 };
 
 // What is wrong with an access apart from its alignment; it changes nothing.
@@ -25,7 +26,7 @@ void checks_begin(const struct checked_launch *launch);
 void checks_mute(bool is_muted);  // nothing that is wrong from now on is observed
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
 void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
-void checks_see_order(uint64_t address, uint32_t bytes, uint32_t order);  // its results depend on the order
+void checks_see_order(uint64_t address, uint32_t bytes);  // its results depend on the order
 void checks_end(bool by_user);  // also of a kernel that was left by a jump, which a user may have caused
 void checks_close(void);
 
@@ -33,6 +34,10 @@ void checks_close(void);
 // space; the others are those of the instruction and of the thread in its block. `frame`: of a thread that waits.
 void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread, const void *frame);
+
+// The same for an access to none of the arrays that a thread has in local memory; and the array that it just misses.
+void *quiesce_kernel_outside_local(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                                   uint32_t thread, uint64_t start, uint64_t bytes);
 
 // The same for one side of a copy of many bytes, each part of which is as long as the first number says.
 void *quiesce_kernel_check_copy(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,

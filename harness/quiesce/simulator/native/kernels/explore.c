@@ -143,7 +143,7 @@ static void run_again(const struct kernel *kernel, const struct grid *grid, cons
     restore(copies, true);
     print_mute(false);
     checks_mute(false);
-    if (count) checks_see_order(first, count > UINT32_MAX ? UINT32_MAX : (uint32_t)count, number - 1);
+    if (count) checks_see_order(first, count > UINT32_MAX ? UINT32_MAX : (uint32_t)count);
 }
 
 struct grid_end explore(const struct kernel *kernel, struct grid *grid) {

@@ -18,7 +18,9 @@ static const struct {
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
+    FUNCTION(quiesce_kernel_outside_local)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
+    FUNCTION(quiesce_kernel_copies_commit) FUNCTION(quiesce_kernel_copies_wait)
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
     FUNCTION(quiesce_kernel_surface)
     FUNCTION(quiesce_kernel_ranges) FUNCTION(quiesce_kernel_line)

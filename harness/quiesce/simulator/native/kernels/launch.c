@@ -12,8 +12,6 @@
 #include "order/context.h"
 #include "order/transfer.h"
 
-enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
-
 void launch_attributes(struct callee *callee, const void *attributes, unsigned count) {
     enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4 };
     const struct {

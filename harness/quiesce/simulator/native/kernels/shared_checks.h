@@ -1,8 +1,8 @@
 // Races of the threads of a block in shared memory.
 //
 // For each byte the last write and two reads by different threads are known. Two accesses of different threads, one of
-// them a write, race, unless a barrier of the block lies between them, or, of threads of one warp, something that the
-// lanes of the warp do together. Of blocks that take turns some races are missed, and none is invented.
+// them a write, race, unless a barrier of the block lies between them, or, of threads of one warp, a barrier of the
+// warp that both take part in (lane_order.h). Of blocks that take turns some races are missed, and none is invented.
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,8 @@
 
 void shared_checks_begin(void);  // a kernel begins
 void shared_checks_order_block(void);
-void shared_checks_order_warp(uint32_t warp);
+// Lanes of a warp have waited for each other, at a barrier or at something else that they do together.
+void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier);
 void shared_checks_end(void);  // before it is told what was wrong
 
 // Accesses of all threads of a block, before their loop runs: those that were added count when they are kept, and a
@@ -23,5 +24,8 @@ void shared_checks_keep_ranges(void);
 // Called by kernels, before an access to shared memory: its size, kind and state space, its instruction, its thread.
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread);
+// A thread ends a group of asynchronous copies, and waits for all but the last ones of its groups.
+void quiesce_kernel_copies_commit(struct kernel_context *context, uint32_t thread);
+void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_left, uint32_t thread);
 // All threads of a block have come to a barrier.
 void quiesce_kernel_barrier(struct kernel_context *context);

@@ -12,6 +12,7 @@ struct shared_range {
     uint32_t first[3], counts[3];
     uint32_t low, high;  // the first byte of all, and the one behind the last
     bool writes;
+    uint32_t site;
 };
 
 enum { SHARED_RANGES_MAX = 192 };

@@ -311,14 +311,14 @@ static uint32_t text(const char *text) {
 static uint32_t place_of(const struct checked_launch *launch, uint32_t number) {
     char place[1024];
     if (number == NO_SITE) return 0;
-    struct kernel_site site = launch->sites[number];
+    struct kernel_site site = launch->code.sites[number];
     const char *name = NULL;
-    for (const struct kernel_file *file = launch->files; file && file->name; file++)
+    for (const struct kernel_file *file = launch->code.files; file && file->name; file++)
         if (file->number == site.file) name = file->name;
     if (name && site.source_line)
         snprintf(place, sizeof place, "%s:%u", name, site.source_line);
     else
-        snprintf(place, sizeof place, "'%.800s' (line %u of its PTX)", launch->site_texts[number], site.line);
+        snprintf(place, sizeof place, "'%.800s' (line %u of its PTX)", launch->code.site_texts[number], site.line);
     return text(place);
 }
 

@@ -1,8 +1,7 @@
 #include "kernels/warp.h"
 
-#include "kernels/shared_checks.h"
-
 #include "kernels/matrix.h"
+#include "kernels/shared_checks.h"
 
 static bool is_barrier(uint32_t operation) { return operation <= OPERATION_ARRIVE; }
 
@@ -114,6 +113,7 @@ static void finish(const struct warp *warp, unsigned lane, const struct gathered
 }
 
 bool warp_resolve(struct warp *warp) {
+    uint32_t all_lanes = UINT32_MAX >> (WARP_THREADS - warp->count);
     bool any = false;
     for (unsigned first = 0; first < warp->count; first++) {
         struct kernel_thread *asking = warp->threads[first];
@@ -124,7 +124,8 @@ bool warp_resolve(struct warp *warp) {
             if (here != UINT32_MAX) continue;  // all threads of a warp have to take part
             matrix_run(warp->threads);
         }
-        shared_checks_order_warp(asking->warp);
+        bool are_all = (asking->mask | all_lanes) == asking->mask;
+        shared_checks_order_lanes(asking->warp, here, are_all, asking->operation == OPERATION_WARP_SYNC);
         struct gathered found = gather(warp, here, asking->operation);
         for (unsigned lane = 0; lane < warp->count; lane++)
             if (here >> lane & 1) finish(warp, lane, &found);

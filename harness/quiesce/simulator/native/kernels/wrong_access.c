@@ -9,6 +9,8 @@
 
 enum { KNOWN_MAX = 4096, PLACES = 2 * KNOWN_MAX };
 
+struct code_places running_code;
+
 // One kind of mistake of one instruction, in launches from one place by one test.
 struct mistake {
     const struct kernel_site *sites;  // of its kernel
@@ -66,21 +68,35 @@ bool wrong_access_is_just_before_a_block(uint64_t address) {
 
 // -- observation -----------------------------------------------------------------------------------------------------
 
+static struct logged_place place_of(const struct code_places *code, uint32_t number) {
+    if (number == NO_SITE || !code->sites) return (struct logged_place){0};
+    struct kernel_site site = code->sites[number];
+    struct logged_place place = {
+        .instruction = code->site_texts[number], .line = site.source_line, .ptx_line = site.line};
+    for (const struct kernel_file *file = code->files; file && file->name; file++)
+        if (file->number == site.file) place.file = file->name;
+    return place;
+}
+
+void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3]) {
+    index[0] = number % threads[0];
+    index[1] = number / threads[0] % threads[1];
+    index[2] = number / threads[0] / threads[1];
+}
+
 static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
-    bool is_known = wrong->site != NO_SITE;
-    struct kernel_site site = is_known ? launch->sites[wrong->site] : (struct kernel_site){0};
     struct logged_access logged = {.launch = launch->number,
                                    .test = launch->test,
                                    .kernel = launch->kernel,
-                                   .instruction = is_known ? launch->site_texts[wrong->site] : NULL,
-                                   .line = site.source_line,
-                                   .ptx_line = site.line};
-    for (const struct kernel_file *file = launch->files; file && file->name; file++)
-        if (file->number == site.file) logged.file = file->name;
+                                   .place = place_of(&launch->code, wrong->site)};
     memcpy(logged.block, wrong->block, sizeof logged.block);
-    logged.thread[0] = wrong->thread % wrong->threads[0];
-    logged.thread[1] = wrong->thread / wrong->threads[0] % wrong->threads[1];
-    logged.thread[2] = wrong->thread / wrong->threads[0] / wrong->threads[1];
+    thread_index(wrong->thread, wrong->threads, logged.thread);
+    if (wrong->other.is_there) {
+        logged.has_other = true;
+        logged.other_writes = wrong->other.writes;
+        logged.other = place_of(&wrong->other.code, wrong->other.site);
+        memcpy(logged.other_thread, wrong->other.thread, sizeof logged.other_thread);
+    }
     return access_log_add(&logged);
 }
 
@@ -106,10 +122,11 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
         seen.other = block->address;
         seen.other_bytes = block->size_bytes;
         seen.thing = block->thing;
+    } else if (wrong->missed.bytes) {
+        seen.other = wrong->missed.start;
+        seen.other_bytes = wrong->missed.bytes;
     } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SHARED) {
         seen.other_bytes = wrong->shared_bytes;
-    } else if (wrong->seen == SEEN_KERNEL_RACE_IN_SHARED) {
-        seen.other_bytes = wrong->other_thread;
     } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SURFACE) {
         seen.other = (uint64_t)wrong->row;
         seen.other_bytes = wrong->surface_bytes;
@@ -118,7 +135,7 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
 }
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
-    struct mistake mistake = {launch->sites, launch->test, wrong->site, launch->stack, wrong->seen};
+    struct mistake mistake = {launch->code.sites, launch->test, wrong->site, launch->stack, wrong->seen};
     if (!known) known = calloc(PLACES, sizeof *known);
     if (!known) return;
     struct known *found = find(&mistake);

@@ -6,14 +6,21 @@
 #include "kernels/abi.h"
 #include "ledger/ledger.h"
 
+// Where the instructions of a kernel are that use memory.
+struct code_places {
+    const struct kernel_site *sites;  // NULL: nothing is checked
+    const char *const *site_texts;
+    const struct kernel_file *files;
+};
+
+extern struct code_places running_code;  // of the kernel that runs
+
 // The launch that runs: what is said of its accesses.
 struct checked_launch {
     const char *kernel;
     unsigned device;
     uint32_t parameter_bytes, frame_bytes;
-    const struct kernel_site *sites;  // NULL: nothing is checked
-    const char *const *site_texts;
-    const struct kernel_file *files;
+    struct code_places code;
     uint32_t stack;  // of who launched it
     uint16_t function;
     uint64_t stream;   // its serial
@@ -23,6 +30,13 @@ struct checked_launch {
 
 enum { NO_SITE = 0x7fffffff };  // of what no instruction did
 
+// What another thread did that makes an access wrong: its own access, or the allocation of the block; or nothing.
+struct other_access {
+    bool is_there, writes;
+    uint32_t thread[3], site;
+    struct code_places code;
+};
+
 struct wrong_access {
     enum seen seen;
     uint64_t address;  // in shared memory, where it was named there
@@ -31,10 +45,16 @@ struct wrong_access {
     uint32_t site, thread;  // of a block of `threads`
     uint32_t block[3], threads[3];
     uint32_t shared_bytes;
-    uint32_t other_thread;  // of a race
+    struct other_access other;
+    struct {
+        uint64_t start, bytes;
+    } missed;  // memory that is no block of the ledger; or nothing
     int32_t row;  // in a surface; and how long its rows are
     uint32_t surface_bytes;
 };
+
+// The index of a thread in a block of `threads`, of its number.
+void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3]);
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong);
 

@@ -78,17 +78,22 @@ enum seen {
     SEEN_KERNEL_MISALIGNED,
     SEEN_KERNEL_READ_UNWRITTEN,
     SEEN_KERNEL_OUTSIDE_SHARED,  // other_bytes: how much shared memory a block has
-    SEEN_KERNEL_OUTSIDE_LOCAL,
+    SEEN_KERNEL_OUTSIDE_LOCAL,   // other, other_bytes: the array that it just misses, if that is known
     SEEN_KERNEL_NO_MEMORY,     // no memory of a device is there
     SEEN_KERNEL_OTHER_DEVICE,  // the memory is that of a device to which this one has no access
     SEEN_KERNEL_READ_ONLY,     // a write to memory that may only be read
-    SEEN_KERNEL_RACE_IN_SHARED,  // other_bytes: the other thread, by its number in the block
+    SEEN_KERNEL_RACE_IN_SHARED,  // with a thread of another warp; the log of accesses names both
     SEEN_KERNEL_WAITS_FOR_EVER,  // threads of a block wait for each other
     SEEN_KERNEL_NO_TEXTURE,      // address: what was passed for the handle of a texture or surface
     SEEN_KERNEL_OUTSIDE_SURFACE, // address: the byte of the row, other: the row; other_bytes: how long rows are
     // Its results depend on the order in which its blocks and threads run. address: the first byte of them, size: how
     // many there are.
     SEEN_KERNEL_DEPENDS_ON_ORDER,
+    SEEN_KERNEL_RACE_IN_WARP,  // in shared memory, with another lane of the warp; the log of accesses names both
+    SEEN_KERNEL_USED_UNCOPIED,  // shared memory that an asynchronous copy may still write; the log of accesses has both
+    SEEN_KERNEL_OUTSIDE_HEAP,   // other, other_bytes: the block of the device's heap; the log has who made it
+    SEEN_KERNEL_FREED_IN_HEAP,  // the same
+    SEEN_KERNEL_OTHERS_LOCAL,   // the log of accesses has whose local memory it is
 };
 
 enum {

@@ -1,0 +1,43 @@
+#include "kernels/lane_order.h"
+
+#include <string.h>
+
+struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
+
+static bool meet_all(struct warp_clock *clock) {
+    if (clock->is_split) {
+        memset(clock->own, 0, sizeof clock->own);
+        memset(clock->known, 0, sizeof clock->known);
+    }
+    clock->is_split = false;
+    clock->moment = (clock->moment + 1) % (1 << LANES_MOMENT_BITS);
+    return !clock->moment;
+}
+
+static void meet_some(struct warp_clock *clock, uint32_t lanes) {
+    uint16_t known[WARP_THREADS] = {0};
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++) {
+        if (!(lanes >> lane & 1)) continue;
+        for (unsigned other = 0; other < WARP_THREADS; other++)
+            if (clock->known[lane][other] > known[other]) known[other] = clock->known[lane][other];
+    }
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++)
+        if (lanes >> lane & 1) known[lane] = ++clock->own[lane];
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++)
+        if (lanes >> lane & 1) memcpy(clock->known[lane], known, sizeof known);
+    clock->is_split = true;
+}
+
+static bool is_full(const struct warp_clock *clock) {
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++)
+        if (clock->own[lane] == UINT16_MAX) return true;
+    return false;
+}
+
+// A count that has come to its end begins again, as if all lanes had met: a race may be missed, and none is invented.
+bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all) {
+    struct warp_clock *met = &lane_clocks[clock][warp % WARPS_MAX];
+    if (are_all || is_full(met)) return meet_all(met);
+    meet_some(met, lanes);
+    return false;
+}
