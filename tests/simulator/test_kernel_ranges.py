@@ -80,3 +80,14 @@ def test_memory_that_was_right_in_the_launch_before(checked: MakeDevice) -> None
     given.work(EACH, numbers, copy, block=10, grid=10)
     (freed,) = given.findings()
     assert (freed.rule, freed.seen) == (KERNELS_NOT_FREED, 100)
+
+
+def test_a_launch_touches_nothing_that_only_the_one_before_did(checked: MakeDevice) -> None:
+    given = checked()
+    numbers, copy = given.words(*range(1000)), given.client.make("Malloc", 4000)
+    given.work(EACH, numbers, copy, block=100, grid=10)
+    given.work("ld.global.u32 %r2, [%rd1];\n", numbers)
+    log = given.client.machine.touched
+    launches = [found.pieces for number in range(1000) if (found := log.of(number)) is not None]
+    sets = [{(each.start, each.end) for each in pieces} for pieces in launches]
+    assert sets == [{(numbers, numbers + 4000), (copy, copy + 4000)}, {(numbers, numbers + 4)}]

@@ -111,11 +111,12 @@ void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t si
 }
 
 static void close_range(const struct range *range) {
+    if (!range->end) return;
     uint64_t bytes = range->end - range->start;
     struct range *made = bytes < TOUCHED_CELL ? NULL : add(&ranges, 1, sizeof *made);
     if (made)
         *made = *range;
-    else if (range->end)
+    else
         touched_use(SHADOW_BASE + range->start, bytes, range->touch, range->site);
 }
 
