@@ -215,6 +215,15 @@ def keep_a_module() -> None:
     sys.modules[f"made_{next(NUMBERS)}"] = types.ModuleType("made")
 
 
+class Text:
+    written = ""
+
+
+def keep_a_longer_text() -> None:
+    """keeping.Text.written (str, +3 a round)"""
+    Text.written += "abc"
+
+
 def lose_a_reference() -> None:
     """no Python object: lost references or native memory"""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(Thing()))

@@ -91,3 +91,38 @@ def test_a_child_that_nobody_waits_for_is_a_leak(project: Project) -> None:
             "    process * has ended; nobody waited for it",
         ]
     )
+
+
+VARIABLES = """
+import pytest
+
+SEEN, TABLE, FULL, TEXT = set(), {}, {}, ""
+pytestmark = pytest.mark.leak(rounds=12, seconds=120)
+
+def test_numbers(): SEEN.add(len(SEEN))
+
+def test_text():
+    global TEXT
+    TEXT += "abc"
+
+def test_full(): FULL[len(FULL) % 10] = None
+
+def test_emptied():
+    TABLE[1] = None
+    TABLE.clear()
+"""
+
+
+def test_what_variables_hold_is_seen_from_the_first_entry_on(project: Project) -> None:
+    project.write("test_it.py", VARIABLES)
+    result = project.run("test_it.py")
+    result.assert_outcomes(failed=2, passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "  observed:  Python's memory in variables grows by 8 bytes per round",
+            "  allocated: test_it.py:7: def test_numbers(): SEEN.add(len(SEEN))",
+            "  kept by:   test_it.SEEN (set, * entries, +1 a round)",
+            '  allocated: test_it.py:11: TEXT += "abc"',
+            "  kept by:   test_it.TEXT (str, * long, +3 a round)",
+        ]
+    )

@@ -34,6 +34,7 @@ from quiesce.leaks.quantities import (
 )
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.tracing import Site, Tracing, sites_text
+from quiesce.leaks.variables import IN_VARIABLES
 
 THREAD_BYTES: Final = 16 << 10
 """What a thread takes of the C heap at most, in glibc and in CPython: both take some kilobytes."""
@@ -165,7 +166,7 @@ class Causes:
         return self._readings.meter(quantity.family).origin(quantity) or next(filter(None, behind), "")
 
     def _evidence(self, quantity: Quantity) -> str:
-        if quantity == IN_LISTS:
+        if quantity in (IN_LISTS, IN_VARIABLES):
             return sites_text(self._alone)
         if quantity not in self._holds:
             return self._readings.meter(quantity.family).evidence(quantity)

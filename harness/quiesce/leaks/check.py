@@ -21,7 +21,7 @@ from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.letting_go import LettingGo
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
-from quiesce.leaks.longer_lists import longer_lists
+from quiesce.leaks.longer_lists import fuller_variables, longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
 from quiesce.leaks.openers import Opened, who_opened
 from quiesce.leaks.owners import Owners
@@ -35,6 +35,7 @@ from quiesce.leaks.series import Series
 from quiesce.leaks.settling import OldObjects
 from quiesce.leaks.traced_rounds import TracedRounds
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
+from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
 
 
 class LeakCheck:
@@ -53,12 +54,14 @@ class LeakCheck:
         rooms: dict[Quantity, Series] | None = None,
         roots: Roots = no_roots,
         places: ListPlaces | None = None,
+        variables: VariableMeter | None = None,
     ) -> None:
         self._plan = plan
         self._owners = owners
         self._budget = Budget(plan.seconds, clock)
+        self._variables = variables or VariableMeter(owners)
         self._old = old = OldObjects(places)
-        self._readings = readings = Readings([*meters, ListMeter(old.lists)], plan, old.collect, rooms)
+        self._readings = readings = Readings([*meters, ListMeter(old.lists), self._variables], plan, old.collect, rooms)
         self._rounds = rounds = Rounds(run_round, self._calm, self._disturb)
         self._tracing = Tracing(owners)
         self._was_traced = False
@@ -67,7 +70,7 @@ class LeakCheck:
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
-        self._keepers = KeeperSearch(owners, roots, rounds, self._budget)
+        self._keepers = KeeperSearch(owners, roots, rounds, self._budget, self._variables)
         self._located = NOWHERE
         self._opened = Opened()
 
@@ -157,6 +160,11 @@ class LeakCheck:
             lines = () if sites else longer_lists(self._owners, longer, self._rounds.repeat)
             if not lines:  # other growth says it already, or what runs the tests keeps its own
                 left.remove(IN_LISTS)
+            sites = sites or lines
+        if IN_VARIABLES in left:
+            lines = () if sites else fuller_variables(self._owners, self._variables, self._rounds.repeat)
+            if not lines:
+                left.remove(IN_VARIABLES)
             sites = sites or lines
         if all(quantity.family in MEMORY for quantity in left) and (left or sites):
             left, sites = self._confirmation.lasting(suspects, left, sites)

@@ -18,6 +18,7 @@ from quiesce.leaks.readings import Readings
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import BoundedCaches
 from quiesce.leaks.tracing import Site
+from quiesce.leaks.variables import IN_VARIABLES
 
 LONGER: Final = 4
 """Memory that seems to leak is watched four times as long again, if there is time."""
@@ -86,6 +87,7 @@ class Confirmation:
                 (BLOCKS, sum(site.blocks_per_round for site in sites)),
                 (HEAP, sum(site.on_c_heap_per_round for site in sites)),
                 (IN_LISTS, sum(site.bytes_per_round for site in sites)),
+                (IN_VARIABLES, sum(site.bytes_per_round for site in sites)),
             )
         )
         left = [quantity for quantity in moving if quantity in left and self._readings.leaks(quantity)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from quiesce.leaks.quantities import C_HEAP, CUPY, IN_LEDGER, PYTHON
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import collect_garbage
 from quiesce.leaks.tracing import FRAMES, Site
+from quiesce.leaks.variables import VariableMeter
 
 HALF_ROUNDS: Final = 4
 """How many rounds are watched, twice: what keeps a leak holds more after each half."""
@@ -45,11 +46,12 @@ NAMED: Final = (PYTHON, CUPY, *OPENED, C_HEAP)
 class KeeperSearch:
     """Names what keeps the leaks of one check, once these are known. ``roots`` has what lives long besides modules."""
 
-    def __init__(self, owners: Owners, roots: Roots, rounds: Rounds, budget: Budget) -> None:
+    def __init__(self, owners: Owners, roots: Roots, rounds: Rounds, budget: Budget, variables: VariableMeter) -> None:
         self._owners = owners
         self._roots = roots
         self._rounds = rounds
         self._budget = budget
+        self._variables = variables
 
     def named(self, growths: Sequence[Growth], sites: Sequence[Site], *, is_large: bool) -> tuple[Growth, ...]:
         """Return the growths, of which one says what keeps it. It takes a few rounds, fewer where they take long."""
@@ -60,7 +62,7 @@ class KeeperSearch:
         round_seconds = self._budget.elapsed_seconds / self._rounds.count
         half_rounds = 1 if is_large or 2 * HALF_ROUNDS * round_seconds > SECONDS_MAX else HALF_ROUNDS
         try:
-            keepers = Keepers(self._owners, [site.frame for site in sites], self._roots, half_rounds)
+            keepers = Keepers(self._owners, [site.frame for site in sites], self._roots, half_rounds, self._variables)
             kept = keepers.watch(self._rounds.repeat)
         except Stopped:  # the verdict stands: it was found before
             return tuple(growths)
@@ -81,11 +83,19 @@ class _Grown:
 class Keepers:
     """Looks for what keeps what a test leaves. ``frames`` are the lines that asked for it, if they are known."""
 
-    def __init__(self, owners: Owners, frames: Iterable[Frame], roots: Roots, half_rounds: int = HALF_ROUNDS) -> None:
+    def __init__(
+        self,
+        owners: Owners,
+        frames: Iterable[Frame],
+        roots: Roots,
+        half_rounds: int = HALF_ROUNDS,
+        variables: VariableMeter | None = None,
+    ) -> None:
         self._owners = owners
         self._frames = frozenset(frames)
         self._paths = Paths(owners, roots)
         self._half_rounds = half_rounds
+        self._variables = VariableMeter(owners) if variables is None else variables
 
     def watch(self, run_round: Callable[[], None]) -> str:
         """Run rounds, with nothing left out of collections; return what keeps more and more, a line each."""
@@ -94,14 +104,15 @@ class Keepers:
             tracemalloc.start(FRAMES)
         try:
             collect_garbage()
-            before = sizes(containers(gc.get_objects()))
+            before, short = sizes(containers(gc.get_objects())), self._variables.replaced()
             self._run_half(run_round)
-            halfway = sizes(containers(gc.get_objects()))
+            halfway, longer = sizes(containers(gc.get_objects())), self._variables.replaced()
             known = frozenset(map(id, gc.get_objects()))
             self._run_half(run_round)
             new = [each for each in gc.get_objects() if id(each) not in known]
             leaking = [each for each in new if self._is_of_frames(each)]
-            return self._text(self._grown(before, halfway, new, leaking), leaking)
+            named = self._named(self._grown(before, halfway, new, leaking))
+            return named or self._replaced(short, longer) or self._text_of_new(leaking)
         finally:
             if is_traced:
                 tracemalloc.stop()
@@ -141,8 +152,8 @@ class Keepers:
     def _holds(self, container: Any, leaks: frozenset[int]) -> bool:
         return not leaks.isdisjoint(map(id, gc.get_referents(container)))
 
-    def _text(self, grown: Sequence[_Grown], leaking: Sequence[Any]) -> str:
-        """Name what grows; where nothing does, the way to what is new."""
+    def _named(self, grown: Sequence[_Grown]) -> str:
+        """Name what grows, a line each."""
         named: dict[str, tuple[tuple[bool, bool], str]] = {}
         for each in grown[:LOOKED_AT_MAX]:
             way = self._paths.find([each.container])
@@ -152,10 +163,17 @@ class Keepers:
             named[way.text] = rank, f"{way.text} ({_contents(each, way)})"
         best = min((rank for rank, _ in named.values()), default=None)
         lines = [text for rank, text in named.values() if rank == best]
-        if lines:
-            more = len(lines) - SHOWN_MAX
-            return "\n".join([*lines[:SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])])
-        return self._text_of_new(leaking)
+        return _shortened(lines)
+
+    def _replaced(self, before: Mapping[str, int], halfway: Mapping[str, int]) -> str:
+        """Name the variables whose values were replaced by longer ones, after each half."""
+        return _shortened(
+            [
+                f"{name[:-1]}, {now:,} long, +{_number((now - before[name]) / (2 * self._half_rounds))} a round)"
+                for name, now in self._variables.replaced().items()
+                if before.get(name, now) < halfway.get(name, 0) < now
+            ]
+        )
 
     def _text_of_new(self, leaking: Sequence[Any]) -> str:
         if not leaking:
@@ -173,3 +191,8 @@ def _contents(grown: _Grown, way: Path) -> str:
 
 def _number(count: float) -> str:
     return f"{count:,.0f}" if count == round(count) else f"{count:,.2f}"
+
+
+def _shortened(lines: Sequence[str]) -> str:
+    more = len(lines) - SHOWN_MAX
+    return "\n".join([*lines[:SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])])

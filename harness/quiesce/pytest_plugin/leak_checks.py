@@ -39,6 +39,7 @@ from quiesce.leaks.processes import ProcessMeter
 from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
 from quiesce.leaks.series import Series
 from quiesce.leaks.threads import ThreadMeter
+from quiesce.leaks.variables import VariableMeter
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.first_run import FirstRun
 from quiesce.pytest_plugin.forked_children import ForkedChildren
@@ -81,6 +82,7 @@ class LeakChecks:
     def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
         owners = Owners(runner_places(config))
         self._owners = owners
+        self._variables = VariableMeter(owners)
         self._rooms: dict[Quantity, Series] = {}
         self._places = ListPlaces()
         self._places.leave_out(items)
@@ -161,6 +163,7 @@ class LeakChecks:
                 rooms=self._rooms,
                 roots=fixture_value,
                 places=self._places,
+                variables=self._variables,
             ).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()

@@ -1,0 +1,71 @@
+"""What variables hold: what grows in them without a block of Python's allocator."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
+
+NUMBERS: set[int] = set()
+TABLE: dict[int, None] = {}
+BUFFER = bytearray()
+
+
+class Kept:
+    text = ""
+    data = b""
+    pair: tuple[int, ...] = ()
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+
+
+KEPT = Kept()
+
+
+def longer(name: str) -> None:
+    setattr(Kept, name, getattr(Kept, name) * 2 or {"text": "a", "data": b"a", "pair": (1,)}[name])
+
+
+GROWING: dict[str, Any] = {
+    "a set": lambda: NUMBERS.add(len(NUMBERS)),
+    "a dictionary": lambda: TABLE.setdefault(len(TABLE)),
+    "a buffer": lambda: BUFFER.extend(b"a"),
+    "a text": lambda: longer("text"),
+    "bytes": lambda: longer("data"),
+    "a tuple": lambda: longer("pair"),
+    "an attribute": lambda: KEPT.numbers.add(len(KEPT.numbers)),
+}
+
+
+@pytest.mark.parametrize("grow", GROWING.values(), ids=GROWING)
+def test_what_holds_more_counts(grow: Any) -> None:
+    meter = VariableMeter(Owners([]))
+    before = meter.read()[IN_VARIABLES]
+    grow()
+    assert meter.read()[IN_VARIABLES] > before
+
+
+def test_what_is_taken_out_again_does_not_count() -> None:
+    meter = VariableMeter(Owners([]))
+    before = meter.read()[IN_VARIABLES]
+    NUMBERS.add(-1)
+    NUMBERS.discard(-1)
+    assert meter.read()[IN_VARIABLES] == before
+
+
+def test_modules_of_what_runs_the_tests_do_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = types.ModuleType("runs_tests")
+    module.__file__ = str(tmp_path / "runs_tests.py")
+    vars(module)["kept"] = set()
+    monkeypatch.setitem(sys.modules, "runs_tests", module)
+    meter = VariableMeter(Owners([str(tmp_path)]))
+    before = meter.held_bytes()
+    vars(module)["kept"].add(1)
+    assert meter.held_bytes() == before
