@@ -25,7 +25,7 @@ WITHOUT_HYPOTHESIS: Final = ("-p", "no:hypothesispytest")
 WITHOUT_NEIGHBOURS: Final = tuple(
     f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures", "timeout")
 )
-"""Plugins that only the leak suites are run beside."""
+"""Plugins that only tests of leak checks run next to."""
 GOOD: Final = """\
 title: A block comes and goes
 kind:  control
