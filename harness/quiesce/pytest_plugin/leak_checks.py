@@ -54,6 +54,7 @@ from quiesce.pytest_plugin.keys import (
 )
 from quiesce.pytest_plugin.leak_baseline import BASELINE, BASELINE_ATTRIBUTE
 from quiesce.pytest_plugin.leak_plans import asks_for_leak_check, plan_of, reason_to_skip
+from quiesce.pytest_plugin.leak_progress import LeakProgress, progress_writer
 from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, peak_findings, verdict_of
 from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
@@ -106,6 +107,7 @@ class LeakChecks:
             HeapMeter() if machine is None else HeapMeter(machine.heap_bytes),
         )
         self._keeps_errors = bool(config.option.usepdb)
+        self._progress_writer = progress_writer(config)
         self._in_round = False
         self._first: FirstRun | None = None
         self._accused = False
@@ -154,9 +156,10 @@ class LeakChecks:
         rounds = TestRounds(item, repeats_failures=test.is_asked_for and not self._keeps_errors)
         self._first = rounds.first
         self._in_round = True
+        progress = LeakProgress(self._progress_writer, item.nodeid, test.plan.seconds)
         try:
             judgement = LeakCheck(
-                rounds.run,
+                progress.following(rounds.run),
                 test.meters,
                 test.plan,
                 self._owners,
@@ -176,6 +179,7 @@ class LeakChecks:
             why = f"the leak check itself failed: {type(error).__name__}: {error}"
             judgement = Judgement(Outcome.OVER, 0, inconclusive=why)
         finally:
+            progress.end()
             self._in_round = False
         self._failure = rounds.failure
         return judgement
