@@ -77,6 +77,12 @@ def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypat
     assert judge_heap(lambda rounds: 320 * max(0, rounds - AT_HAND_COUNT)).growths
 
 
+@pytest.mark.parametrize(("connections", "rounds"), [(10, 64), (16, 64), (48, 64), (64, 128)])
+def test_a_pool_that_opens_one_connection_more_in_each_round_is_no_leak(connections: int, rounds: int) -> None:
+    judgement = Code(lambda rounds: min(rounds, connections)).judge(Plan(rounds=rounds, gauges=(DESCRIPTORS,)))
+    assert judgement == Judgement(Outcome.PASSED, judgement.rounds)
+
+
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
     assert Code(lambda rounds: min(rounds, 2)).judge() == Judgement(Outcome.PASSED, 6)
 
