@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import sys
 import types
 from pathlib import Path
@@ -15,6 +16,7 @@ from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
 NUMBERS: set[int] = set()
 TABLE: dict[int, None] = {}
 BUFFER = bytearray()
+SAMPLES = array.array("d")
 
 
 class Kept:
@@ -50,6 +52,15 @@ def test_what_holds_more_counts(grow: Any) -> None:
     before = meter.read()[IN_VARIABLES]
     grow()
     assert meter.read()[IN_VARIABLES] > before
+
+
+def test_an_array_counts_with_the_bytes_of_its_entries() -> None:
+    meter = VariableMeter(Owners([]))
+    before = meter.held_bytes()
+    SAMPLES.append(0.5)
+    assert meter.held_bytes() == before + SAMPLES.itemsize
+    SAMPLES.pop()
+    assert meter.held_bytes() == before
 
 
 def test_what_is_taken_out_again_does_not_count() -> None:

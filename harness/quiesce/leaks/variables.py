@@ -33,9 +33,10 @@ _UNITS: Final[Mapping[type, int]] = {
     bytearray: 1,
     bytes: 1,
     str: 1,
-    array.array: 1,
+    array.array: 0,
 }
-"""How many bytes each entry takes at least. Lists are counted by themselves, wherever they are."""
+"""How many bytes each entry takes at least; an array knows it itself. Lists are counted by themselves, wherever they
+are."""
 
 _REPLACED: Final = frozenset({str, bytes, tuple, frozenset})
 
@@ -132,4 +133,4 @@ def _has_places(namespace: Mapping[str, Any]) -> bool:
 def _held_bytes(namespace: Mapping[str, Any]) -> int:
     values = tuple(namespace.values())
     counted = compress(values, map(_UNITS.__contains__, map(type, values)))
-    return sum(len(each) * _UNITS[type(each)] for each in counted)
+    return sum(len(each) * (_UNITS[type(each)] or each.itemsize) for each in counted)
