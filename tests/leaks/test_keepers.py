@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextvars
 import itertools
 import json
 import subprocess
@@ -97,6 +98,16 @@ def test_a_running_thread_is_named_by_its_variable() -> None:
         done.set()
         turn.set()
         thread.join()
+
+
+def test_a_context_variable_is_named() -> None:
+    trail: contextvars.ContextVar[list[object]] = contextvars.ContextVar("trail")
+    token = trail.set([])
+    try:
+        kept = Keepers(OWNERS, [], no_roots).watch(lambda: trail.get().append(object()))
+        assert without_size(kept) == "context variable 'trail' (list, +1 a round)"
+    finally:
+        trail.reset(token)
 
 
 def test_what_replaces_its_entries_keeps_nothing() -> None:

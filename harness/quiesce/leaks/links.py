@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import sys
 import threading
@@ -127,3 +128,9 @@ def variables_of_threads() -> Iterator[tuple[str, Any]]:
             for name, value in frame.f_locals.items():
                 yield f"local variable '{name}' of {frame.f_code.co_qualname} in running thread '{thread}'", value
             frame = frame.f_back
+
+
+def context_variables() -> Iterator[tuple[str, Any]]:
+    """Yield the values of this thread's context variables, which the garbage collector does not lead back to."""
+    for variable, value in contextvars.copy_context().items():
+        yield f"context variable '{variable.name}'", value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import sys
 import threading
 import types
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.contents import untracked
-from quiesce.leaks.links import is_namespace_of, variables_of_threads, with_link
+from quiesce.leaks.links import context_variables, is_namespace_of, variables_of_threads, with_link
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Owners
 
 DEPTH_MAX: Final = 24
@@ -120,7 +121,7 @@ class Paths:
             search.widen()
             if not search.level:
                 break
-        return self._of_a_thread(search)
+        return self._of_a_variable(search)
 
     def _root(self, each: Any) -> tuple[Path | None, Any]:
         """Return the name of what lives as long as the program and what it stands for; None for all else."""
@@ -151,9 +152,9 @@ class Paths:
             return self._owners.kind(file)
         return LIBRARY if module.partition(".")[0] in sys.stdlib_module_names else TESTED
 
-    def _of_a_thread(self, search: _Search) -> Path | None:
-        """Return the way from a variable of another thread."""
-        for text, value in variables_of_threads():
+    def _of_a_variable(self, search: _Search) -> Path | None:
+        """Return the way from a context variable of this thread, or from a variable of another thread."""
+        for text, value in itertools.chain(context_variables(), variables_of_threads()):
             if id(value) in search.met:
                 return Path(*search.text_from(text, value)[:1])
         return None
