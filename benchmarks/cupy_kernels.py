@@ -49,6 +49,13 @@ extern "C" __global__ void shuffled_sum(const float *a, float *sums, int n) {
     for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
     if (lane == 0) sums[blockIdx.x] = sum;
 }
+extern "C" __global__ void reversed(const float *a, float *b, int n) {
+    __shared__ float cells[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x, me = threadIdx.x, other = blockDim.x - 1 - me;
+    cells[me * 7 % 256] = i < n ? a[i] : 0;
+    __syncthreads();
+    if (i < n) b[i] = cells[other * 7 % 256];
+}
 """
 
 
@@ -84,6 +91,9 @@ def main() -> None:
         sums[:] = 0
         measured[name.replace("_", " ")] = best(run(name, count, first, sums))
         assert float(sums[:count].get().sum(dtype=float)) == total
+    measured["scattered shared"] = best(run("reversed", blocks, first, third))
+    whole = COUNT // THREADS * THREADS
+    assert (third[:whole].reshape(-1, THREADS) == first[:whole].reshape(-1, THREADS)[:, ::-1]).all()
     for name, accelerators in (("cupy sum", []), ("cub sum", ["cub"])):
         cupy._core.set_routine_accelerators(accelerators)
         cupy._core.set_reduction_accelerators(accelerators)

@@ -55,6 +55,16 @@ def test_threads_that_use_the_same_shared_memory(checked: MakeDevice, block: int
     assert set(given.rules()) == ({THREADS_ORDERED} if races else set())
 
 
+@pytest.mark.parametrize("grid", [2, 3])
+def test_the_last_write_of_a_block_is_told_with_its_block(checked: MakeDevice, grid: int) -> None:
+    given = checked()
+    lone = "mov.u32 %r7, %ctaid.x;\nsetp.eq.u32 %p1, %r7, 1;\nsetp.lt.and.u32 %p1, %r1, 2, %p1;\n"
+    write = "add.u32 %r6, %r1, 5;\n@%p1 st.shared.u32 [numbers+4092], %r6;\n"
+    given.work(OWN + lone + WRITE + write, block=64, grid=grid, before=SHARED)
+    (finding,) = given.findings()
+    assert "writes 4 bytes at byte 4,092 of shared memory, in thread (1, 0, 0) of block (1, 0, 0)" in finding.observed
+
+
 def test_a_race_names_both_threads(checked: MakeDevice) -> None:
     given = checked()
     given.work(OWN + MIRRORED + WRITE + BARRIER + READ_OTHER + WRITE, block=64, before=SHARED)

@@ -10,20 +10,24 @@
 
 enum { ACCESS_BYTES_MAX = 32, THREAD_BITS = 10 };
 
-// When, by whom and by which instruction a byte was touched. `when`: the moment, that of the warp, and the thread.
-struct touch {
-    uint64_t when;  // 0: never
+// When and by whom a byte was touched: the moment, that of the warp, and the thread. 0: never.
+typedef uint64_t touch;
+
+// What else is known of a touch. It is asked for where another lane of the same warp comes, and to tell of a race.
+struct origin {
     uint32_t site;
     uint16_t own;  // see lane_order.h
 };
 
-// An access now, as each clock has it.
-struct access_now {
-    struct touch by[LANE_CLOCKS];
+// A write, and reads by two threads.
+enum { WRITTEN, READ, READ_TOO, TOUCHES };
+struct cell {
+    touch touched[TOUCHES];
+    struct origin origins[TOUCHES];
 };
 
-struct cell {
-    struct touch written, read[2];
+struct accessor {
+    uint32_t thread, site;
 };
 
 // Of a word whose bytes were always used together, one cell says what is known of all four.
@@ -34,16 +38,26 @@ static bool is_split[SHARED_BYTES_MAX / WORD_BYTES], any_split;
 static uint32_t moment;  // barriers and beginnings of blocks so far
 static uint32_t moment_of_bytes;  // the last one in which cells were touched
 static struct shared_ranges ranges;
-static uint32_t block_turn, block_size[3];  // of the block that was seen last
 static bool is_new;
 
-// A write to a byte that another thread has written: a race, unless both wrote the same.
+// The block that was seen last.
+static struct {
+    uint32_t turn, index[3], size[3], shared_bytes;
+} block;
+
+// Two accesses that are in no order, the later one first.
+struct race {
+    uint32_t offset, size;
+    struct accessor by, other;
+    bool writes, other_writes;
+};
+
+// A write to a byte that another thread has written: a race, unless both wrote the same, as many kernels do often.
 static struct {
     bool waits;
     const char *at;
-    unsigned size;
     char before[ACCESS_BYTES_MAX];
-    struct wrong_access wrong;
+    struct race race;
 } second_write;
 
 void shared_checks_begin(void) {
@@ -60,49 +74,87 @@ void quiesce_kernel_barrier(struct kernel_context *context) {
     shared_checks_order_block();
 }
 
+static struct wrong_access describe(const struct race *race) {
+    struct wrong_access wrong = {.address = race->offset,
+                                 .bytes = race->size,
+                                 .writes = race->writes,
+                                 .site = race->by.site,
+                                 .thread = race->by.thread,
+                                 .shared_bytes = block.shared_bytes};
+    memcpy(wrong.block, block.index, sizeof wrong.block);
+    memcpy(wrong.threads, block.size, sizeof wrong.threads);
+    wrong.other = (struct other_access){
+        .is_there = true, .writes = race->other_writes, .site = race->other.site, .code = running_code};
+    thread_index(race->other.thread, wrong.threads, wrong.other.thread);
+    return wrong;
+}
+
+static bool are_of_one_warp(uint32_t thread, uint32_t other) { return thread / WARP_THREADS == other / WARP_THREADS; }
+
+static void see_race(const struct race *race) {
+    struct wrong_access wrong = describe(race);
+    bool is_in_warp = are_of_one_warp(race->by.thread, race->other.thread);
+    wrong.seen = is_in_warp ? SEEN_KERNEL_RACE_IN_WARP : SEEN_KERNEL_RACE_IN_SHARED;
+    checks_see(&wrong);
+}
+
 static void settle(void) {
     if (!second_write.waits) return;
     second_write.waits = false;
-    if (memcmp(second_write.at, second_write.before, second_write.size)) checks_see(&second_write.wrong);
+    if (memcmp(second_write.at, second_write.before, second_write.race.size)) see_race(&second_write.race);
 }
 
 void shared_checks_end(void) { settle(); }
 
 static void follow_blocks(const struct kernel_context *context) {
-    if (!is_new && block_turn == context->block_turn) return;
+    if (!is_new && block.turn == context->block_turn) return;
     settle();
     is_new = false;
-    block_turn = context->block_turn;
+    block.turn = context->block_turn;
+    block.shared_bytes = context->shared_bytes;
+    memcpy(block.index, context->block_index, sizeof block.index);
+    memcpy(block.size, context->block, sizeof block.size);
     moment++;
     pending_copies_drop();
 }
 
-static struct access_now access_now(uint32_t thread, uint32_t site) {
-    struct access_now now;
-    for (enum lane_clock clock = 0; clock < LANE_CLOCKS; clock++) {
-        uint64_t when = (uint64_t)moment << 32 | (uint64_t)lanes_moment(clock, thread) << THREAD_BITS | thread;
-        now.by[clock] = (struct touch){when, site, lane_count(clock, thread)};
-    }
-    return now;
+static enum lane_clock clock_of(unsigned which) { return which == WRITTEN ? CLOCK_OF_WRITES : CLOCK_OF_READS; }
+static uint32_t thread_of(touch touch) { return (uint32_t)touch & (BLOCK_THREADS_MAX - 1); }
+
+// Since the last barrier of the block. Most touches are older than that, or of the same thread.
+static inline bool is_by_other_now(touch touch, uint32_t thread) {
+    uint64_t differs = touch ^ ((uint64_t)moment << 32 | thread);
+    return !(differs >> 32) && thread_of(differs);
 }
 
-static bool is_of_now(const struct touch *touch) { return touch->when >> 32 == moment; }
-static uint32_t thread_of(const struct touch *touch) { return (uint32_t)touch->when & (BLOCK_THREADS_MAX - 1); }
-static bool are_of_one_warp(uint32_t thread, uint32_t other) { return thread / WARP_THREADS == other / WARP_THREADS; }
-
-static bool is_unordered(enum lane_clock clock, const struct touch *before, const struct access_now *access) {
-    const struct touch *now = &access->by[clock];
-    uint32_t thread = thread_of(before), other = thread_of(now);
-    if (!is_of_now(before) || thread == other) return false;
-    if (!are_of_one_warp(thread, other)) return true;
-    return before->when >> THREAD_BITS == now->when >> THREAD_BITS && !lane_knows(clock, other, thread, before->own);
+static bool is_unordered_in_warp(const struct cell *cell, unsigned which, uint32_t thread) {
+    enum lane_clock clock = clock_of(which);
+    uint32_t lanes_moment_then = (uint32_t)cell->touched[which] >> THREAD_BITS;
+    return lanes_moment_then == lanes_moment(clock, thread) &&
+           !lane_knows(clock, thread, thread_of(cell->touched[which]), cell->origins[which].own);
 }
 
-static void note_read(struct cell *cell, const struct access_now *now) {
-    const struct touch *read = &now->by[CLOCK_OF_READS];
-    bool is_first = !is_of_now(&cell->read[0]) || thread_of(&cell->read[0]) == thread_of(read);
-    cell->read[is_first ? 0 : 1] = *read;
+static inline bool is_unordered(const struct cell *cell, unsigned which, uint32_t thread) {
+    if (!is_by_other_now(cell->touched[which], thread)) return false;
+    return !are_of_one_warp(thread, thread_of(cell->touched[which])) || is_unordered_in_warp(cell, which, thread);
 }
+
+static inline void note_touch(struct cell *cell, unsigned which, const struct accessor *by) {
+    enum lane_clock clock = clock_of(which);
+    cell->touched[which] = (uint64_t)moment << 32 | lanes_moment(clock, by->thread) << THREAD_BITS | by->thread;
+    cell->origins[which].site = by->site;
+    cell->origins[which].own = lane_count(clock, by->thread);
+}
+
+static inline void note_in_cell(struct cell *cell, bool writes, const struct accessor *by) {
+    if (writes)
+        note_touch(cell, WRITTEN, by);
+    else
+        note_touch(cell, is_by_other_now(cell->touched[READ], by->thread) ? READ_TOO : READ, by);
+}
+
+// Which touches an access may race with: any access with writes, and a write with reads.
+static inline unsigned touches_to_compare(bool writes) { return writes ? TOUCHES : WRITTEN + 1; }
 
 static void split(uint64_t first, uint64_t end) {
     for (uint64_t word = first / WORD_BYTES; word <= (end - 1) / WORD_BYTES; word++) {
@@ -121,36 +173,26 @@ static struct cell *cell_at(uint64_t at) {
     return is_split[word] ? &bytes[at] : &words[word];
 }
 
-struct met {
-    enum meeting how;
-    struct touch other;
-    bool other_writes;
-};
-
 // Whether an access meets that of another thread, and which.
-static struct met look(uint64_t offset, unsigned size, unsigned kind, const struct access_now *now) {
-    struct met met = {.how = MEETS_NOBODY};
-    for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1) {
+static enum meeting look(struct race *race) {
+    enum meeting met = MEETS_NOBODY;
+    for (uint64_t at = race->offset; at < race->offset + race->size; at += is_whole_word(at) ? WORD_BYTES : 1) {
         const struct cell *cell = cell_at(at);
-        if (met.how != RACES && is_unordered(CLOCK_OF_WRITES, &cell->written, now))
-            met = (struct met){kind == LOADS ? RACES : OVERWRITES, cell->written, true};
-        for (unsigned reader = 0; kind == STORES && met.how != RACES && reader < 2; reader++)
-            if (is_unordered(CLOCK_OF_READS, &cell->read[reader], now))
-                met = (struct met){RACES, cell->read[reader], false};
+        for (unsigned which = 0; met != RACES && which < touches_to_compare(race->writes); which++) {
+            if (!is_unordered(cell, which, race->by.thread)) continue;
+            met = which == WRITTEN && race->writes ? OVERWRITES : RACES;
+            race->other = (struct accessor){thread_of(cell->touched[which]), cell->origins[which].site};
+            race->other_writes = which == WRITTEN;
+        }
     }
     return met;
 }
 
-static void note(uint64_t offset, unsigned size, unsigned kind, const struct access_now *now) {
+static void note(uint64_t offset, unsigned size, bool writes, const struct accessor *by) {
     moment_of_bytes = moment;
     if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
-    for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1) {
-        struct cell *cell = cell_at(at);
-        if (kind == LOADS)
-            note_read(cell, now);
-        else
-            cell->written = now->by[CLOCK_OF_WRITES];
-    }
+    for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1)
+        note_in_cell(cell_at(at), writes, by);
 }
 
 static uint64_t offset_in(const struct shared_range *range, const uint32_t at[3]) {
@@ -159,27 +201,28 @@ static uint64_t offset_in(const struct shared_range *range, const uint32_t at[3]
     return range->offset + (uint64_t)way;
 }
 
-typedef bool visit(const struct shared_range *range, uint64_t offset, const struct access_now *now);
+typedef bool visit(const struct shared_range *range, uint64_t offset, const struct accessor *by);
 
 // What each thread of a range does, one after another, until one answers true.
 static bool each_thread(const struct shared_range *range, visit *visit) {
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++)
             for (uint32_t x = 0; x < range->counts[0]; x++) {
-                uint32_t row = range->first[1] + y + block_size[1] * (range->first[2] + z);
-                struct access_now now = access_now(range->first[0] + x + block_size[0] * row, range->site);
-                if (visit(range, offset_in(range, (uint32_t[]){x, y, z}), &now)) return true;
+                uint32_t row = range->first[1] + y + block.size[1] * (range->first[2] + z);
+                struct accessor by = {range->first[0] + x + block.size[0] * row, range->site};
+                if (visit(range, offset_in(range, (uint32_t[]){x, y, z}), &by)) return true;
             }
     return false;
 }
 
-static bool note_in_range(const struct shared_range *range, uint64_t offset, const struct access_now *now) {
-    note(offset, range->size, range->writes ? STORES : LOADS, now);
+static bool note_in_range(const struct shared_range *range, uint64_t offset, const struct accessor *by) {
+    note(offset, range->size, range->writes, by);
     return false;
 }
 
-static bool meets_in_range(const struct shared_range *range, uint64_t offset, const struct access_now *now) {
-    return look(offset, range->size, range->writes ? STORES : LOADS, now).how != MEETS_NOBODY;
+static bool meets_in_range(const struct shared_range *range, uint64_t offset, const struct accessor *by) {
+    struct race race = {.offset = (uint32_t)offset, .size = range->size, .by = *by, .writes = range->writes};
+    return look(&race) != MEETS_NOBODY;
 }
 
 // Ranges become cells, before something is known of single ones.
@@ -196,84 +239,57 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
     if (is_over) moment++;  // what came before is in order with all that follows
 }
 
-static struct wrong_access describe(const struct kernel_context *context, uint64_t offset, unsigned size, bool writes,
-                                    uint32_t site, uint32_t thread) {
-    struct wrong_access wrong = {.address = offset,
-                                 .bytes = size,
-                                 .writes = writes,
-                                 .site = site,
-                                 .thread = thread,
-                                 .shared_bytes = context->shared_bytes};
-    memcpy(wrong.block, context->block_index, sizeof wrong.block);
-    memcpy(wrong.threads, context->block, sizeof wrong.threads);
-    return wrong;
-}
-
 // Of an access to whole words, where nobody meets another one.
-static inline bool note_at_once(uint64_t offset, unsigned size, unsigned kind, const struct access_now *now) {
-    if (kind > STORES || offset % WORD_BYTES || size % WORD_BYTES) return false;
+static inline bool note_at_once(uint64_t offset, unsigned size, bool writes, const struct accessor *by) {
+    if (offset % WORD_BYTES || size % WORD_BYTES) return false;
     uint64_t first = offset / WORD_BYTES, end = first + size / WORD_BYTES;
     for (uint64_t word = first; word < end; word++) {
-        const struct cell *cell = &words[word];
-        if (is_split[word] || is_unordered(CLOCK_OF_WRITES, &cell->written, now)) return false;
-        for (unsigned reader = 0; kind == STORES && reader < 2; reader++)
-            if (is_unordered(CLOCK_OF_READS, &cell->read[reader], now)) return false;
+        if (is_split[word]) return false;
+        for (unsigned which = 0; which < touches_to_compare(writes); which++)
+            if (is_unordered(&words[word], which, by->thread)) return false;
     }
     moment_of_bytes = moment;
-    for (uint64_t word = first; word < end; word++) {
-        if (kind == LOADS)
-            note_read(&words[word], now);
-        else
-            words[word].written = now->by[CLOCK_OF_WRITES];
-    }
+    for (uint64_t word = first; word < end; word++) note_in_cell(&words[word], writes, by);
     return true;
 }
 
-static void name_other(struct wrong_access *wrong, bool writes, uint32_t thread, uint32_t site) {
-    wrong->other = (struct other_access){.is_there = true, .writes = writes, .site = site, .code = running_code};
-    thread_index(thread, wrong->threads, wrong->other.thread);
-}
-
-// What two accesses that meet do wrong.
-static void see(struct wrong_access *wrong, const struct met *met, const char *at) {
-    uint32_t other = thread_of(&met->other);
-    wrong->seen = are_of_one_warp(other, wrong->thread) ? SEEN_KERNEL_RACE_IN_WARP : SEEN_KERNEL_RACE_IN_SHARED;
-    name_other(wrong, met->other_writes, other, met->other.site);
-    if (met->how == RACES) {
-        checks_see(wrong);
-        return;
-    }
+static void see_second_write(const struct race *race, const char *at) {
     second_write.waits = true;
     second_write.at = at;
-    second_write.size = wrong->bytes;
-    second_write.wrong = *wrong;
-    memcpy(second_write.before, at, wrong->bytes);
+    second_write.race = *race;
+    memcpy(second_write.before, at, race->size);
 }
 
-static void see_early(struct wrong_access *wrong, const struct pending_copy *copy) {
-    wrong->seen = SEEN_KERNEL_USED_UNCOPIED;
-    name_other(wrong, true, copy->thread, copy->site);
-    checks_see(wrong);
+static void see_early(const struct race *race) {
+    struct wrong_access wrong = describe(race);
+    wrong.seen = SEEN_KERNEL_USED_UNCOPIED;
+    checks_see(&wrong);
 }
 
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread) {
     uint64_t offset = address - context->shared_base;
-    unsigned size = access & 0xff, kind = access >> 8 & 0xf, effect = kind == BEGINS_COPY ? STORES : kind;
-    if (is_new || block_turn != context->block_turn) follow_blocks(context);
+    unsigned size = access & 0xff, kind = access >> 8 & 0xf;
+    bool writes = kind != LOADS, begins_copy = kind == BEGINS_COPY;
+    if (is_new || block.turn != context->block_turn) follow_blocks(context);
     if (second_write.waits) settle();
-    if (effect > STORES || offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
+    if (kind == IS_ATOMIC || offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
     if (offset + size > SHARED_BYTES_MAX) return;
     if (ranges.kept) spell_out();
-    struct access_now now = access_now(thread, site);
-    const struct pending_copy *early = kind == BEGINS_COPY ? NULL : pending_copies_find(offset, size);
-    if (!early && note_at_once(offset, size, kind, &now)) return;
-    struct met met = early ? (struct met){.how = MEETS_NOBODY} : look(offset, size, effect, &now);
+    struct accessor by = {thread, site};
+    const struct pending_copy *early = begins_copy ? NULL : pending_copies_find(offset, size);
+    if (!early && !begins_copy && note_at_once(offset, size, writes, &by)) return;
+    struct race race = {.offset = (uint32_t)offset, .size = size, .by = by, .writes = writes};
+    enum meeting met = early ? MEETS_NOBODY : look(&race);
+    if (early) {
+        race.other = (struct accessor){early->thread, early->site};
+        race.other_writes = true;
+        see_early(&race);
+    }
     struct pending_copy copy = {thread, site, (uint32_t)offset, size};
-    struct wrong_access wrong = describe(context, offset, size, kind != LOADS, site, thread);
-    if (early) see_early(&wrong, early);
-    if (kind != BEGINS_COPY || !pending_copies_add(&copy)) note(offset, size, effect, &now);
-    if (met.how) see(&wrong, &met, (const char *)address);
+    if (!begins_copy || !pending_copies_add(&copy)) note(offset, size, writes, &by);
+    if (met == RACES) see_race(&race);
+    if (met == OVERWRITES) see_second_write(&race, (const char *)address);
 }
 
 // -- asynchronous copies ---------------------------------------------------------------------------------------------
@@ -287,8 +303,8 @@ void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_
     struct pending_copy copy;
     follow_blocks(context);
     while (pending_copies_take(thread, groups_left, &copy)) {
-        struct access_now now = access_now(thread, copy.site);
-        note(copy.offset, copy.bytes, STORES, &now);
+        struct accessor by = {thread, copy.site};
+        note(copy.offset, copy.bytes, true, &by);
     }
 }
 
@@ -297,7 +313,6 @@ void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_
 void shared_checks_begin_ranges(const struct kernel_context *context) {
     follow_blocks(context);
     settle();
-    memcpy(block_size, context->block, sizeof block_size);
     shared_ranges_begin(&ranges, moment);
 }
 
