@@ -74,6 +74,39 @@ def test_a_race_names_both_threads(checked: MakeDevice) -> None:
     assert "; thread (31, 0, 0) writes there at 'st.shared.u32 [%r2], %r1' (line " in finding.observed
 
 
+OF_BLOCK = "a barrier of the block between the two accesses: __syncthreads()"
+OF_WARP = "a barrier of the warp between the two accesses: __syncwarp()"
+READ_NEXT = "ld.shared.u32 %r6, [%r2+4];\n"
+"""Thread 0 meets thread 1 first; of two warps, thread 31 meets thread 32 as well."""
+
+
+@pytest.mark.parametrize(
+    ("block", "body", "expected"),
+    [
+        pytest.param(32, WRITE + READ_NEXT, [OF_WARP], id="one-warp"),
+        pytest.param(64, WRITE + READ_NEXT, [OF_BLOCK], id="also-between-warps"),
+        pytest.param(64, WRITE + WARP + READ_NEXT, [OF_BLOCK], id="barrier-of-the-warp-alone"),
+        pytest.param(64, WRITE + BARRIER + READ_NEXT, [], id="barrier-of-the-block"),
+        pytest.param(
+            32,
+            "st.shared.u32 [numbers], %r1;\n",
+            [f"other bytes for each thread, an atomic operation or, in a loop, {OF_WARP}"],
+            id="one-instruction-in-a-warp",
+        ),
+        pytest.param(
+            64,
+            "st.shared.u32 [numbers], %r1;\n",
+            [f"other bytes for each thread, an atomic operation or, in a loop, {OF_BLOCK}"],
+            id="one-instruction",
+        ),
+    ],
+)
+def test_a_race_says_what_mends_all_of_it(checked: MakeDevice, block: int, body: str, expected: list[str]) -> None:
+    given = checked()
+    given.work(OWN + body, block=block, before=SHARED)
+    assert [each.expected for each in given.findings()] == expected
+
+
 def test_threads_that_wait_for_each_other_for_ever(checked: MakeDevice) -> None:
     given = checked()
     body = "setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\n"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.traces.kernel_accesses import needs_more
 from quiesce.traces.origins import Origins
 
 CAUSES_MAX: Final = 1_000
@@ -16,7 +17,7 @@ CAUSES_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class _Cause:
-    """The first finding of a cause, and how many there were."""
+    """The first finding of a cause, or of what needs more to be mended, and how many there were."""
 
     first: Finding
     seen: int = 0
@@ -24,6 +25,8 @@ class _Cause:
 
     def add(self, finding: Finding) -> None:
         """Enter a finding of this cause."""
+        if needs_more(finding, self.first):
+            self.first = finding
         self.seen += finding.seen
         self.tests.update(dict.fromkeys(finding.tests))
 

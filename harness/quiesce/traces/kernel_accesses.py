@@ -38,6 +38,8 @@ class _Rule:
     expected: str
 
 
+_BARRIER_OF_BLOCK: Final = "a barrier of the block between the two accesses: __syncthreads()"
+_BARRIER_OF_WARP: Final = "a barrier of the warp between the two accesses: __syncwarp()"
 _RACES: Final = (Seen.KERNEL_RACE_IN_SHARED, Seen.KERNEL_RACE_IN_WARP)
 _IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES)
 _RULES: Final = {
@@ -55,12 +57,8 @@ _RULES: Final = {
     ),
     Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_RACE_IN_SHARED: _Rule(
-        THREADS_ORDERED, Kind.RACE, "a barrier of the block between the two accesses: __syncthreads()"
-    ),
-    Seen.KERNEL_RACE_IN_WARP: _Rule(
-        THREADS_ORDERED, Kind.RACE, "a barrier of the warp between the two accesses: __syncwarp()"
-    ),
+    Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK),
+    Seen.KERNEL_RACE_IN_WARP: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP),
     Seen.KERNEL_OUTSIDE_HEAP: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_FREED_IN_HEAP: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
     Seen.KERNEL_OTHERS_LOCAL: _Rule(
@@ -110,7 +108,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         request = f"{logged.kernel} at {_place(logged.place)}"
     finding = Finding(
         rule.name,
-        rule.expected,
+        _expected(record, rule, logged),
         observed,
         operation_index=launch,
         request=request,
@@ -119,6 +117,18 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         tests=_tests(logged),
     )
     return finding, launch
+
+
+def needs_more(finding: Finding, than: Finding) -> bool:
+    """Return whether a race is between warps and another one inside a warp, so that the barrier for that is not enough."""
+    return finding.expected.endswith(_BARRIER_OF_BLOCK) and than.expected.endswith(_BARRIER_OF_WARP)
+
+
+def _expected(record: Record, rule: _Rule, logged: LoggedAccess | None) -> str:
+    other = logged.other if record.seen in _RACES and logged else None
+    if logged and other and other.writes and record.flags & Flag.WRITES and other.place == logged.place:
+        return f"other bytes for each thread, an atomic operation or, in a loop, {rule.expected}"
+    return rule.expected
 
 
 def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, launch: int, what: str) -> Finding:
