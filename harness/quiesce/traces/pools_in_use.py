@@ -31,6 +31,7 @@ class _Pool:
     function: re.Pattern[str] | None
     keeps: str
     variable: str = ""
+    hides: str = "a use after free or an access past an array"
 
     def made(self, stack: CallStack) -> bool:
         """Whether a stack of the package is one of the pool's: by its Python frames, or else by its native code."""
@@ -61,6 +62,7 @@ _POOLS: Final = (
         re.compile(r"^NumbaCUDAMemoryManager\.memalloc"),
         "numba frees device memory later",
         "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT",
+        hides="a use after free",
     ),
     _Pool(
         "PyTorch",
@@ -79,9 +81,9 @@ _POOLS: Final = (
 )
 _CALLS: Final = frozenset({"cudaMalloc", "hipMalloc", "cuMemAlloc_v2"})
 """The calls by which these pools take device memory; memory of the runtime's own pools is seen."""
-_ASK: Final = ", so a use after free in it is not seen; run again with --no-pools"
+_ASK: Final = ", so {} in it is not seen; run again with --no-pools"
 _STAYED: Final = (
-    " although --no-pools was given, so a use after free in it is not seen; the program chooses the pool itself, or "
+    " although --no-pools was given, so {} in it is not seen; the program chooses the pool itself, or "
     "its Python ignores PYTHONPATH (python -E, -I)"
 )
 
@@ -108,7 +110,7 @@ def pools_of(
     for pool in _POOLS:
         stacks_of_package = [stack for stack in seen if stack.is_in(pool.file)]
         if not pool.is_off(environment, words) and any(map(pool.made, stacks_of_package)):
-            in_use.append(f"{pool.keeps}{_ASK if kept else _STAYED}")
+            in_use.append(pool.keeps + (_ASK if kept else _STAYED).format(pool.hides))
         elif stacks_of_package:
             off.append(pool.package)
     return Pools(tuple(in_use), tuple(off))
