@@ -80,6 +80,7 @@ def test_a_body() -> None:
     function = parse_function(module, module.find("kernel_name"))
     first, second, third, branch, end = function.instructions()
     assert (first.opcode, first.operands[0], first.location) == ("mov", Register("%r9", TYPES["b32"]), (1, 12))
+    assert first.caller == (1, 3)
     assert second.operands[1] == Address(Symbol("pair"), -4)
     assert second.line == 1 + TEXT.split("\n").index("    ld.param.u32 %r1, [pair+-4];")
     assert third.operands == (Register("%r1@1", TYPES["b32"]), Symbol("counter"))

@@ -88,6 +88,20 @@ def test_a_finding_names_kernel_thread_and_line(checked: MakeDevice) -> None:
     assert given.read(words, 70) == list(range(70)), "wrong stores change nothing"
 
 
+def test_a_finding_names_the_line_that_code_is_inlined_at(checked: MakeDevice) -> None:
+    given = checked()
+    files = '.file 1 "/source/fill.cu"\n.file 2 "/source/put.cuh"\n.file 3 "/source/store.cuh"\n'
+    inner = (
+        ".loc 1 9 3\n.loc 2 5 1, function_name name, inlined_at 1 9 3\n"
+        ".loc 3 2 1, function_name name+4, inlined_at 2 5 1\nst.global.u32 [%rd1], %r1;\n"
+    )
+    given.work(inner + ".loc 1 10 3\nst.global.u32 [%rd1], %r1;\n", given.words(1) + 4, before=files)
+    assert [each.request for each in given.findings()] == [
+        "work at /source/store.cuh:2, inlined at /source/fill.cu:9",
+        "work at /source/fill.cu:10",
+    ]
+
+
 def test_findings_about_one_launch_have_its_number(checked: MakeDevice) -> None:
     given = checked()
     words = given.words(*range(4))

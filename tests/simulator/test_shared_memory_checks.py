@@ -90,13 +90,13 @@ READ_NEXT = "ld.shared.u32 %r6, [%r2+4];\n"
         pytest.param(
             32,
             "st.shared.u32 [numbers], %r1;\n",
-            [f"other bytes for each thread, an atomic operation or, in a loop, {OF_WARP}"],
+            [f"different bytes for each thread, an atomic operation or, in a loop, {OF_WARP}"],
             id="one-instruction-in-a-warp",
         ),
         pytest.param(
             64,
             "st.shared.u32 [numbers], %r1;\n",
-            [f"other bytes for each thread, an atomic operation or, in a loop, {OF_BLOCK}"],
+            [f"different bytes for each thread, an atomic operation or, in a loop, {OF_BLOCK}"],
             id="one-instruction",
         ),
     ],

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_FIELDS: Final = 14
+_FIELDS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an instruction is: ``source`` is FILE:LINE, or empty if not known."""
+    """Where an instruction is: ``source`` and ``caller``, which inlines it, are FILE:LINE, or empty if not known."""
 
     source: str
+    caller: str
     ptx_line: int
     instruction: str
 
@@ -56,22 +57,22 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
 
 def _access(fields: list[str]) -> LoggedAccess:
     count, launch, test, kernel, block, thread, *places = fields
-    other, writes = places[3:5]
+    other, writes = places[4:6]
     return LoggedAccess(
         int(launch),
         test,
         kernel,
         _index(block),
         _index(thread),
-        _place(places[:3]),
-        OtherAccess(_index(other), writes == "1", _place(places[5:])) if other else None,
+        _place(places[:4]),
+        OtherAccess(_index(other), writes == "1", _place(places[6:])) if other else None,
         int(count),
     )
 
 
 def _place(fields: list[str]) -> Place:
-    source, ptx_line, instruction = fields
-    return Place(source, int(ptx_line), instruction)
+    source, caller, ptx_line, instruction = fields
+    return Place(source, caller, int(ptx_line), instruction)
 
 
 def _index(text: str) -> tuple[int, ...]:

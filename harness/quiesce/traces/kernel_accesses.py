@@ -120,14 +120,14 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
 
 
 def needs_more(finding: Finding, than: Finding) -> bool:
-    """Return whether a race is between warps and another one inside a warp, so that the barrier for that is not enough."""
+    """Return whether a race is between warps and another inside a warp, so that the barrier for that is not enough."""
     return finding.expected.endswith(_BARRIER_OF_BLOCK) and than.expected.endswith(_BARRIER_OF_WARP)
 
 
 def _expected(record: Record, rule: _Rule, logged: LoggedAccess | None) -> str:
     other = logged.other if record.seen in _RACES and logged else None
     if logged and other and other.writes and record.flags & Flag.WRITES and other.place == logged.place:
-        return f"other bytes for each thread, an atomic operation or, in a loop, {rule.expected}"
+        return f"different bytes for each thread, an atomic operation or, in a loop, {rule.expected}"
     return rule.expected
 
 
@@ -252,7 +252,11 @@ def _other(record: Record, logged: LoggedAccess) -> str:
 
 def _place(place: Place) -> str:
     """Return the line of the source, or that of the PTX with the instruction there."""
-    if place.source:
-        file, _, line = place.source.rpartition(":")
-        return f"{shown_path(file)}:{line}"
-    return f"'{place.instruction}' (line {place.ptx_line} of its PTX)"
+    if not place.source:
+        return f"'{place.instruction}' (line {place.ptx_line} of its PTX)"
+    return _line(place.source) + (f", inlined at {_line(place.caller)}" if place.caller else "")
+
+
+def _line(source: str) -> str:
+    file, _, line = source.rpartition(":")
+    return f"{shown_path(file)}:{line}"

@@ -30,6 +30,8 @@ class Instruction:
     line: int
     location: tuple[int, int] = (0, 0)
     """File and line of the source, by the last ``.loc``."""
+    caller: tuple[int, int] = (0, 0)
+    """Those of the code that the instruction was inlined into, outermost; 0 of what was not inlined."""
 
     @property
     def name(self) -> str:

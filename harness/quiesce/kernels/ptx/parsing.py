@@ -74,7 +74,9 @@ class _Parser:
         self.prototypes: dict[str, Prototype] = {}
         self._item_scopes: dict[int, int] = {}
         self._targets: dict[str, tuple[int, tuple[str, ...]]] = {}
-        self._location = (0, 0)
+        self._location = self._caller = (0, 0)
+        self._outermost: dict[tuple[str, ...], tuple[int, int]] = {}
+        """Of a file, line and column: the line that code from there was inlined at, or its own."""
         self._name = ""
         self._words: dict[str, Operand] = {}
         """What single words mean here, until another block or declaration changes it."""
@@ -107,8 +109,7 @@ class _Parser:
         fields = word.split()
         if fields[0] == ".loc":
             tokens.next()
-            if len(fields) > 2 and _LINE.match(fields[1]) and _LINE.match(fields[2]):
-                self._location = (int(fields[1]), int(fields[2]))
+            self._note_location([field.rstrip(",") for field in fields])
         elif fields[0] == ".file":
             tokens.next()
         elif word == ".pragma":
@@ -123,6 +124,14 @@ class _Parser:
                 self.scopes.declare_variable(each)
         else:
             raise tokens.refuse(f"directive '{word[:40]}' is not executed")
+
+    def _note_location(self, words: list[str]) -> None:
+        if not all(map(_LINE.match, words[1:4])) or len(words) < 4:
+            return
+        at = tuple(words[-3:]) if words[-4] == "inlined_at" and all(map(_LINE.match, words[-3:])) else None
+        self._location = (int(words[1]), int(words[2]))
+        self._caller = self._outermost.get(at, (int(at[0]), int(at[1]))) if at else (0, 0)
+        self._outermost[tuple(words[1:4])] = self._caller if at else self._location
 
     def _parse_registers(self) -> None:
         tokens = self.tokens
@@ -197,6 +206,7 @@ class _Parser:
             text=text,
             line=line,
             location=self._location,
+            caller=self._caller,
         )
         if opcode in _BRANCHES:
             self._item_scopes[len(self.items)] = self.scopes.current

@@ -278,7 +278,7 @@ def site_texts(program: Program) -> list[str]:
     for number, site in enumerate(program.sites):
         lines.append(constant_text(f"site{number}", site.text))
         texts.append(f"ptr @site{number}")
-    files = {site.file for site in program.sites}
+    files = {number for site in program.sites for number in (site.file, site.caller[0])}
     named = {number: name for number, name in program.module.files.items() if number in files}
     for number, name in named.items():
         lines.append(constant_text(f"file{number}", name))

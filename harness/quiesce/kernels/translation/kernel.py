@@ -31,7 +31,7 @@ from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
@@ -249,9 +249,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
         *names,
         _numbers("quiesce_kernel_info", info),
         _numbers("quiesce_kernel_parameters", [n for each in parameters for n in (each.offset, each.bytes)]),
-        _numbers(
-            "quiesce_kernel_sites", [n for each in program.sites for n in (each.line, each.file, each.source_line)]
-        ),
+        _numbers("quiesce_kernel_sites", [number for each in program.sites for number in each.numbers()]),
         _numbers(
             "quiesce_kernel_states",
             [n for each in translated.states for n in (each.operation, -1 if each.barrier is None else each.barrier)],

@@ -19,12 +19,17 @@ DYNAMIC_ALIGNMENT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the text where memory is touched. ``text`` is the instruction there."""
+    """A place in the text where memory is touched. ``text`` is the instruction there, ``caller`` inlines it."""
 
     line: int
     file: int
     source_line: int
     text: str = ""
+    caller: tuple[int, int] = (0, 0)
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return what the runtime is told of it."""
+        return self.line, self.file, self.source_line, *self.caller
 
 
 @dataclass(slots=True)
@@ -102,5 +107,5 @@ class Program:
 
     def add_site(self, instruction: Instruction) -> int:
         """Note an access to memory and return its number."""
-        self.sites.append(Site(instruction.line, *instruction.location, instruction.text))
+        self.sites.append(Site(instruction.line, *instruction.location, instruction.text, instruction.caller))
         return len(self.sites) - 1

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 6, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 7, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 // What every thread of a block sees; the code only reads it.
@@ -61,7 +61,8 @@ struct kernel_parameter {
 };
 
 struct kernel_site {
-    uint32_t line, file, source_line;  // of the PTX; of the source, by `.loc`
+    uint32_t line, file, source_line;   // of the PTX; of the source, by `.loc`
+    uint32_t caller_file, caller_line;  // that it is inlined at; 0: it is not
 };
 
 // What the threads of a block use of memory in one instruction, where their addresses grow evenly with their index.

@@ -9,7 +9,7 @@
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 
-enum { LINE_BYTES = 16384, TEXT_BYTES = 1536, PLACE_BYTES = 2 * TEXT_BYTES + 128, COUNT_BYTES = 20 };
+enum { LINE_BYTES = 16384, TEXT_BYTES = 1536, PLACE_BYTES = 3 * TEXT_BYTES + 128, COUNT_BYTES = 20 };
 
 static int open_log(int more) {
     char path[FOLDER_BYTES + 64];
@@ -25,11 +25,20 @@ static const char *plain(const char *text, char to[TEXT_BYTES]) {
     return to;
 }
 
-// The three fields that say where an access is. Returns `to`.
+// FILE:LINE, or nothing. Returns `to`.
+static const char *source(const char *file, uint32_t line, char to[TEXT_BYTES]) {
+    enum { NUMBER_BYTES = 16 };
+    size_t length = strlen(plain(line ? file : NULL, to));
+    if (length >= TEXT_BYTES - NUMBER_BYTES) length = TEXT_BYTES - NUMBER_BYTES;
+    if (length) snprintf(to + length, NUMBER_BYTES, ":%u", line);
+    return to;
+}
+
+// The four fields that say where an access is. Returns `to`.
 static const char *in_words(const struct logged_place *place, char to[PLACE_BYTES]) {
-    char file[TEXT_BYTES], instruction[TEXT_BYTES], line[16] = "";
-    if (place->file && place->line) snprintf(line, sizeof line, ":%u", place->line);
-    snprintf(to, PLACE_BYTES, "%s%s\t%u\t%s", *line ? plain(place->file, file) : "", line, place->ptx_line,
+    char file[TEXT_BYTES], caller[TEXT_BYTES], instruction[TEXT_BYTES];
+    snprintf(to, PLACE_BYTES, "%s\t%s\t%u\t%s", source(place->file, place->line, file),
+             source(place->caller, place->caller_line, caller), place->ptx_line,
              plain(place->instruction, instruction));
     return to;
 }
@@ -37,7 +46,7 @@ static const char *in_words(const struct logged_place *place, char to[PLACE_BYTE
 static const char *other_in_words(const struct logged_access *access, char to[PLACE_BYTES]) {
     char place[PLACE_BYTES];
     const uint32_t *thread = access->other_thread;
-    if (!access->has_other) return "\t\t\t\t";
+    if (!access->has_other) return "\t\t\t\t\t";
     snprintf(to, PLACE_BYTES, "%u,%u,%u\t%d\t%s", thread[0], thread[1], thread[2], access->other_writes,
              in_words(&access->other, place));
     return to;

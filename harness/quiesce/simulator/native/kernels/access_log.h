@@ -1,16 +1,17 @@
 // What is known of wrong accesses beside their observations in the ledger: a file next to it, with a line for each.
 // Tabs separate its fields: how often it happened, the number of the launch's observation, the test that launched the
-// kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the line of
-// the PTX, and the instruction there. Of an access that meets another one, the other's thread, whether it writes, its
-// place, line and instruction follow; else nothing stands in these fields (quiesce.simulator.access_log).
+// kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the place
+// that it is inlined at (the same), the line of the PTX, and the instruction there. Of an access that meets another
+// one, the other's thread, whether it writes, its places, line and instruction follow; else nothing stands in these
+// fields (quiesce.simulator.access_log).
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct logged_place {
-    const char *file, *instruction;  // NULL: not known
-    uint32_t line, ptx_line;
+    const char *file, *caller, *instruction;  // NULL: not known
+    uint32_t line, caller_line, ptx_line;
 };
 
 struct logged_access {

@@ -68,14 +68,21 @@ bool wrong_access_is_just_before_a_block(uint64_t address) {
 
 // -- observation -----------------------------------------------------------------------------------------------------
 
+static const char *file_name(const struct code_places *code, uint32_t number) {
+    for (const struct kernel_file *file = code->files; file && file->name; file++)
+        if (file->number == number) return file->name;
+    return NULL;
+}
+
 static struct logged_place place_of(const struct code_places *code, uint32_t number) {
     if (number == NO_SITE || !code->sites) return (struct logged_place){0};
     struct kernel_site site = code->sites[number];
-    struct logged_place place = {
-        .instruction = code->site_texts[number], .line = site.source_line, .ptx_line = site.line};
-    for (const struct kernel_file *file = code->files; file && file->name; file++)
-        if (file->number == site.file) place.file = file->name;
-    return place;
+    return (struct logged_place){.file = file_name(code, site.file),
+                                 .caller = file_name(code, site.caller_file),
+                                 .instruction = code->site_texts[number],
+                                 .line = site.source_line,
+                                 .caller_line = site.caller_line,
+                                 .ptx_line = site.line};
 }
 
 void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3]) {
