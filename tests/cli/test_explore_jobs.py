@@ -15,8 +15,9 @@ import pytest
 
 from quiesce.backend import Backend, Description
 from quiesce.backends.reference import backend as reference
-from quiesce.cli.explore_jobs import Died, Workers
-from quiesce.generation.search import Search
+from quiesce.cli.workers import Workers
+from quiesce.generation.jobs import Died
+from quiesce.generation.running import Search
 
 FAULTY = "reference:pool.accepts_double_free"
 EXPLORE = ("explore", "--backend", FAULTY, "--hostile", "--operations", "4000")
@@ -108,3 +109,14 @@ def test_a_worker_that_dies_is_replaced_and_its_task_is_known() -> None:
     with Workers(2, "reference", None) as workers:
         results = list(workers.run([name_of, name_of, die, name_of, name_of, name_of]))
     assert results == [name, name, Died("the process was ended by SIGKILL"), name, name, name]
+
+
+def test_results_that_nobody_asked_for_are_not_those_of_the_next_tasks() -> None:
+    name = reference().describe().name
+    with Workers(2, "reference", None) as workers:
+        assert next(workers.run([name_of] * 9)) == name
+        assert list(workers.run([answer_of] * 9)) == [7] * 9
+
+
+def answer_of(backend: Backend, description: Description) -> int:
+    return 7

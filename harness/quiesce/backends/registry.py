@@ -97,6 +97,13 @@ def probe_backend(name: str) -> Usable | Unusable:
         return Unusable(name, _describe(error), "repair describe(): it raises BackendUnavailable or answers")
 
 
+def is_driver_program(usable: Usable) -> bool:
+    """Whether a backend is a driver program: each of its contexts is a process."""
+    from quiesce.backends.command import CommandBackend
+
+    return isinstance(usable.backend, CommandBackend)
+
+
 def bound_answers(usable: Sequence[Usable], seconds: float) -> list[Usable]:
     """Return the backends, with another bound for each answer of those that are driver programs.
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import Final
 
 from quiesce.amounts import counted
+from quiesce.backends.registry import Usable, is_driver_program
 from quiesce.cases.writer import write_case
-from quiesce.cli.arguments import Once, add_timeout, add_verbose, operation_count, report_folder, seed_number
+from quiesce.cli.arguments import (
+    Once,
+    add_timeout,
+    add_verbose,
+    jobs_number,
+    operation_count,
+    report_folder,
+    seed_number,
+)
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.interruption import describe_interruption
@@ -17,6 +27,7 @@ from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_backends, select_cases
+from quiesce.cli.workers import Workers
 from quiesce.conformance import Conformance, Standing, run_conformance
 from quiesce.conformance.run import OPERATIONS_DEFAULT
 from quiesce.contract import IN_TIME
@@ -25,6 +36,8 @@ from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result
 
+_OPERATIONS_OF_A_JOB: Final = 10_000
+"""Fewer cost less than it costs to start a process and to load a backend there."""
 _EXIT_CODES: Final = {
     Standing.CONFORMS: ExitCode.NOTHING_FOUND,
     Standing.DOES_NOT_CONFORM: ExitCode.FINDINGS,
@@ -42,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=OPERATIONS_DEFAULT,
         metavar="N",
         help=f"how many to perform at least in valid and again in hostile sequences (default: {OPERATIONS_DEFAULT:,})",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=jobs_number,
+        metavar="N",
+        help="run generated sequences in so many processes, or 'all': one a core (default: 'all' for a driver program, "
+        f"but at most one for each {_OPERATIONS_OF_A_JOB:,} operations; 1 for other backends)",
     )
     parser.add_argument(
         "--report",
@@ -71,7 +91,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         reports.add(result)
 
     try:
-        with reports:
+        with reports, contextlib.ExitStack() as stack:
+            count = arguments.jobs or _jobs_that_help(usable, arguments.operations)
+            jobs = Workers(count, arguments.backend, arguments.timeout) if count > 1 else None
             conformance = run_conformance(
                 usable.backend,
                 seed=arguments.seed,
@@ -81,6 +103,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 progress=console.progress,
                 report=keep,
                 found=lambda case: tell_shrinking(case, console),
+                jobs=None if jobs is None else stack.enter_context(jobs),
             )
     except KeyboardInterrupt as interruption:
         console.end_progress()
@@ -98,6 +121,16 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     code = _EXIT_CODES[conformance.standing]
     is_incomplete = bool(catalogue.errors) or reports.failed
     return ExitCode.COULD_NOT_RUN if is_incomplete and code is ExitCode.NOTHING_FOUND else code
+
+
+def _jobs_that_help(usable: Usable, operations: int) -> int:
+    """Return how many processes to use where nobody said it.
+
+    Each context of a driver program is a process anyway. Other backends may be alone with a device.
+    """
+    if not is_driver_program(usable):
+        return 1
+    return max(1, min(jobs_number("all"), operations // _OPERATIONS_OF_A_JOB))
 
 
 def _show_found(conformance: Conformance, directory: Path | None, console: Console) -> None:

@@ -26,18 +26,20 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.explore_jobs import Here, Jobs, Workers
 from quiesce.cli.exploring import Explored, Exploring, explore, results_of
 from quiesce.cli.file_errors import explain
 from quiesce.cli.report_writing import write_reports
 from quiesce.cli.run_record import describe_machine
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.selection import choose_described
+from quiesce.cli.workers import Here, Workers
 from quiesce.files import naming
 from quiesce.generation.campaign import CampaignResult
 from quiesce.generation.coverage import STATES
+from quiesce.generation.jobs import Jobs
+from quiesce.generation.running import Search
 from quiesce.generation.saving import FOLDER
-from quiesce.generation.search import Cause, Search
+from quiesce.generation.search import Cause
 from quiesce.reporting.text import clean_line
 
 OPERATIONS_DEFAULT: Final = 100_000

@@ -15,24 +15,20 @@ from quiesce.amounts import counted
 from quiesce.backend import Description
 from quiesce.cases.parser import CASE_SUFFIX
 from quiesce.cli.console import Console
-from quiesce.cli.explore_jobs import Died, Jobs
 from quiesce.cli.saved_cases import tell_shrinking
-from quiesce.contract import RAISED
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.campaign import CampaignResult, Discovery, reproduce_command
+from quiesce.generation.jobs import Died, Jobs
+from quiesce.generation.running import Ran, Search, ended_process, run_sequence
 from quiesce.generation.saving import named_case, save
 from quiesce.generation.search import (
     Cause,
     Failing,
-    Ran,
-    Search,
     Tally,
     case_name,
     distinct,
-    run_sequence,
     shrink_failing,
 )
-from quiesce.oracle.rule import found
 from quiesce.results import Result, Verdict
 
 _DEATHS_MAX: Final = 3
@@ -105,7 +101,7 @@ def _search(
         ran = result
         if isinstance(result, Died):
             deaths += 1
-            ran = Ran(sent[place], 0, 0, "", {}, found(RAISED, "an answer", result.how))
+            ran = ended_process(sent[place], result)
         failing = tally.add(ran)
         console.progress(tally.operations, operations or 0, f"operations, sequence {ran.number}")
         if failing is not None:

@@ -47,12 +47,12 @@ _SAME: Final = "the same Description every time: decide once what it says, when 
 
 
 class Attentive:
-    """``backend``, watched. Raises what :mod:`quiesce.answers` raises."""
+    """``backend``, watched; ``first`` is what it said of itself before. Raises what :mod:`quiesce.answers` raises."""
 
-    def __init__(self, backend: Backend, notebook: Notebook) -> None:
+    def __init__(self, backend: Backend, notebook: Notebook, first: Description | None = None) -> None:
         self._backend = backend
         self._notebook = notebook
-        self._first: Description | None = None
+        self._first = first
 
     def describe(self) -> Description:
         """Return the backend's own description, as it was the first time."""

@@ -36,6 +36,16 @@ class Notebook:
         where = f", in {self.place}" if self.place else ""
         notes[key] = found(rule, instead, f"{observed}{request}{where}")
 
+    def enter(self, later: Notebook) -> None:
+        """Enter what another notebook holds, as if it had been noticed here."""
+        self.looked.update(later.looked)
+        self.served.update(later.served)
+        for rule, noted in later._notes.items():
+            notes = self._notes.setdefault(rule, {})
+            for key, finding in noted.items():
+                if key not in notes and len(notes) < NOTES_MAX:
+                    notes[key] = finding
+
     def findings(self, rule: str) -> tuple[Finding, ...]:
         """Return what was noted about a rule."""
         return tuple(self._notes.get(rule, {}).values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from quiesce import shell
@@ -18,6 +19,7 @@ from quiesce.cases.expansion import expand
 from quiesce.conformance.advice import advised
 from quiesce.conformance.attention import NOTED, Attentive
 from quiesce.conformance.checks import CHECKS, ContractCheck, NotExercised
+from quiesce.conformance.elsewhere import run_elsewhere
 from quiesce.conformance.gaps import claims_not_exercised, results_not_exercised, sequences_not_exercised
 from quiesce.conformance.notebook import Notebook
 from quiesce.conformance.result import Conformance, Gap
@@ -37,12 +39,14 @@ from quiesce.contract import (
     OWN_NAMES,
     RAISED,
     RULES,
+    SHARE_NOTHING,
     STAYS_THE_SAME,
 )
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.execution import run_case
 from quiesce.findings import Finding
-from quiesce.generation.campaign import CampaignResult, reproduce_command, run_campaign
+from quiesce.generation.campaign import CampaignResult, Runs, reproduce_command, run_campaign
+from quiesce.generation.jobs import Jobs
 from quiesce.lockstep import finding_of, run_lockstep
 from quiesce.results import Result, Verdict
 from quiesce.sweep import RESULTS_MAX, sweep
@@ -80,6 +84,7 @@ def run_conformance(
     report: Report | None = None,
     found: Callable[[Case], None] | None = None,
     trials_max: int | None = None,
+    jobs: Jobs | None = None,
 ) -> Conformance:
     """Run everything on a backend and return what came of it; a misbehaving backend is never an exception.
 
@@ -88,14 +93,15 @@ def run_conformance(
     comes with quiesce. ``name`` is what the backend is installed as, for the commands that reproduce a finding.
     ``progress`` is told how many of how many are done of what, ``report`` is handed every result as it is there
     (:meth:`quiesce.reporting.folder.ReportFolder.add` keeps them). ``found`` and ``trials_max``
-    are as for :func:`quiesce.generation.campaign.run_campaign`.
+    are as for :func:`quiesce.generation.campaign.run_campaign`. ``jobs`` runs generated sequences in other processes,
+    with the same results, where the contract's checks saw that contexts share nothing.
 
     Raises :class:`BackendUnavailable` where the backend cannot work here, :class:`ConfigurationError` for an argument
     that means nothing, and :class:`quiesce.errors.CaseError` for a corpus that cannot be read.
     """
     _check_arguments(backend, operations)
     chosen = _corpus() if cases is None else tuple(cases)
-    run = _Run(backend, seed, name, progress or _silent, report or _unheard, found, trials_max)
+    run = _Run(backend, seed, name, progress or _silent, report or _unheard, found, trials_max, jobs)
     return run.everything(chosen, operations)
 
 
@@ -137,6 +143,7 @@ class _Run:
         report: Report,
         found: Callable[[Case], None] | None,
         trials_max: int | None,
+        jobs: Jobs | None,
     ) -> None:
         self._backend = backend
         self._seed = seed
@@ -144,6 +151,7 @@ class _Run:
         self._report = report
         self._found_whole = found
         self._trials_max = trials_max
+        self._jobs = jobs
         self._notebook = Notebook()
         self._watched = Attentive(backend, self._notebook)
         self._name = name or type(backend).__name__
@@ -168,7 +176,7 @@ class _Run:
             return Conformance(self._name, self._seed, description, tuple(contract), not_exercised=rest)
         corpus = tuple(self._keep(result) for result in self._run_cases(cases))
         swept = tuple(self._keep(result) for result in self._sweep())
-        campaigns, generated, refused = self._generate(operations)
+        campaigns, generated, refused = self._generate(operations, self._runs(description, contract))
         contract += [self._keep(result) for result in self._notes(description)]
         gaps = [
             *claims_not_exercised(description, cases, corpus, self._notebook.served),
@@ -299,7 +307,18 @@ class _Run:
                 self._found.append(swept.case)
             yield swept.result
 
-    def _generate(self, operations: int) -> tuple[tuple[CampaignResult, ...], tuple[Result, ...], list[Gap]]:
+    def _runs(self, description: Description, contract: Sequence[Result]) -> Runs | None:
+        """Return how sequences run in other processes; None where they have to run here, one after the other."""
+        shares_nothing = any(
+            each.case == f"contract/{SHARE_NOTHING}" and each.verdict is Verdict.PASSED for each in contract
+        )
+        if self._jobs is None or not shares_nothing:
+            return None
+        return partial(run_elsewhere, self._jobs, self._backend, self._notebook, description)
+
+    def _generate(
+        self, operations: int, runs: Runs | None
+    ) -> tuple[tuple[CampaignResult, ...], tuple[Result, ...], list[Gap]]:
         campaigns: list[CampaignResult] = []
         results: list[Result] = []
         gaps: list[Gap] = []
@@ -321,6 +340,7 @@ class _Run:
                     found=self._found_whole,
                     progress=self._progress,
                     trials_max=self._trials_max,
+                    runs=runs,
                 )
             except BackendUnavailable as unavailable:  # for one of the devices that sequences ask for
                 gaps.append(Gap(kind, str(unavailable)))
@@ -338,7 +358,8 @@ class _Run:
         if discovery is not None:
             verdict, findings = Verdict.FAILED, (discovery.shrunk,)
             lines = counted(len(discovery.case.body), "line")
-            again = f"shrunk to {lines}" if discovery.trials else "it did not fail again"
+            whole = "it ended its process, so it is not shrunk" if discovery.interrupted else "it did not fail again"
+            again = f"shrunk to {lines}" if discovery.trials else whole
             reason = f"sequence {discovery.number}, {again}"
         elif not campaign.operations:
             verdict, reason = Verdict.UNSUPPORTED, "nothing could be performed"

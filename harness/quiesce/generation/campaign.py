@@ -13,7 +13,8 @@ from quiesce.backend import Backend, Description
 from quiesce.cases.case import Case
 from quiesce.findings import Finding
 from quiesce.generation.bulk import generate_one
-from quiesce.generation.coverage import Coverage, Watched
+from quiesce.generation.coverage import Coverage
+from quiesce.generation.running import Ran, Search, run_sequence
 from quiesce.generation.saving import named_case
 from quiesce.generation.shrinking import TRIALS_MAX, Shrunk, shrink
 from quiesce.lockstep import run_lockstep
@@ -27,6 +28,8 @@ RIVALS_MAX: Final = 3
 RIVAL_OPERATIONS_MAX: Final = 10_000
 
 Progress: TypeAlias = Callable[[int, int, str], None]
+Runs: TypeAlias = Callable[[Search], Iterator[Ran]]
+"""Runs the sequences of a search wherever it wants to, and yields what came of them in their order, without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,39 +76,48 @@ def run_campaign(
     found: Callable[[Case], None] | None = None,
     progress: Progress | None = None,
     trials_max: int | None = None,
+    runs: Runs | None = None,
 ) -> CampaignResult:
     """Run sequences until ``operations`` were performed or one failed, and shrink that one.
 
     ``name`` is what the backend was asked for as, for the command that finds the same again. ``found`` is handed the
     failing sequence as a case before it is shrunk, so that a kill loses nothing; a :class:`KeyboardInterrupt` meanwhile
     ends the shrinking with the best there is. ``trials_max`` bounds the sequences that shrinking runs, where each is
-    dear: then no others that fail are looked for. Raises
+    dear: then no others that fail are looked for. ``runs`` runs the sequences somewhere else; what fails is shrunk
+    here, unless it ended its process there. Raises
     :class:`quiesce.errors.BackendUnavailable` where the backend cannot work.
     """
     coverage = Coverage()
-    watched = Watched(backend, coverage)
     description = backend.describe()
+    search = Search(name or description.name, seed, hostile)
     unsupported: Counter[str] = Counter()
     discovery = None
-    done = skipped = number = 0
-    while done < operations and discovery is None and (done or number < IDLE_SEQUENCES_MAX):
-        sequence = generate_one(description, seed, number, hostile=hostile)
-        trial = run_lockstep(watched, sequence.device, sequence.steps(), timeline=False)
-        done += trial.operations
-        skipped += trial.skipped
-        if trial.unsupported:
-            unsupported[trial.unsupported] += 1
+    done = skipped = sequences = 0
+    for ran in _run_here(backend, description, search) if runs is None else runs(search):
+        sequences += 1
+        done += ran.operations
+        skipped += ran.skipped
+        coverage.pairs.update(ran.pairs)
+        if ran.unsupported:
+            unsupported[ran.unsupported] += 1
         if progress is not None:
-            progress(done, operations, f"operations, sequence {number}")
-        if trial.findings:
-            command = reproduce_command(name or description.name, seed, hostile=hostile, operations=done)
-            name_of_case = f"{trial.findings[0].rule}_seed_{seed}"
-            maker = _CaseMaker(backend, description, command, name_of_case, trials_max)
-            rivals = partial(_rivals, backend, description, seed, number, hostile, trial.findings[0].rule)
-            discovery = maker.discover(number, sequence.case(), trial.findings[0], rivals, found, progress)
-        number += 1
-    shown = name or description.name
-    return CampaignResult(shown, seed, hostile, done, number, skipped, unsupported, coverage, discovery)
+            progress(done, operations, f"operations, sequence {ran.number}")
+        if ran.finding is not None:
+            command = reproduce_command(search.name, seed, hostile=hostile, operations=max(1, done))
+            maker = _CaseMaker(backend, description, command, f"{ran.finding.rule}_seed_{seed}", trials_max)
+            whole = generate_one(description, seed, ran.number, hostile=hostile).case()
+            if ran.ended_its_process:
+                discovery = maker.keep(ran.number, whole, ran.finding, found)
+            else:
+                rivals = partial(_rivals, backend, description, search, ran.number, ran.finding.rule)
+                discovery = maker.discover(ran.number, whole, ran.finding, rivals, found, progress)
+        if done >= operations or discovery is not None or (not done and sequences >= IDLE_SEQUENCES_MAX):
+            break
+    return CampaignResult(search.name, seed, hostile, done, sequences, skipped, unsupported, coverage, discovery)
+
+
+def _run_here(backend: Backend, description: Description, search: Search) -> Iterator[Ran]:
+    return (run_sequence(backend, description, search, number) for number in search.numbers())
 
 
 def discover(
@@ -131,6 +143,13 @@ class _CaseMaker:
     command: str
     name: str
     trials_max: int | None
+
+    def keep(self, number: int, whole: Case, finding: Finding, found: Callable[[Case], None] | None) -> Discovery:
+        """Keep a failing sequence as it is."""
+        case = self._named(whole, finding)
+        if found is not None:
+            found(case)
+        return Discovery(number, finding, case, finding, 0, interrupted=True)
 
     def discover(
         self,
@@ -169,14 +188,12 @@ class _CaseMaker:
         return named_case(case, finding, self.description, found_by=self.command, name=self.name)
 
 
-def _rivals(
-    backend: Backend, description: Description, seed: int, number: int, hostile: bool, rule: str
-) -> Iterator[Case]:
+def _rivals(backend: Backend, description: Description, search: Search, number: int, rule: str) -> Iterator[Case]:
     """Yield some of the next sequences that break the same rule."""
     yielded = done = 0
     while yielded < RIVALS_MAX and done < RIVAL_OPERATIONS_MAX:
         number += 1
-        sequence = generate_one(description, seed, number, hostile=hostile)
+        sequence = generate_one(description, search.seed, number, hostile=search.hostile)
         trial = run_lockstep(backend, sequence.device, sequence.steps(), timeline=False)
         done += max(1, trial.operations)
         if trial.findings and trial.findings[0].rule == rule:

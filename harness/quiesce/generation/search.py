@@ -7,7 +7,7 @@ their order: the same number of operations ends a search after the same sequence
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -19,47 +19,14 @@ from quiesce.cases.parser import CASE_SUFFIX
 from quiesce.findings import Finding
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.campaign import IDLE_SEQUENCES_MAX, CampaignResult, Discovery, discover, reproduce_command
-from quiesce.generation.coverage import Coverage, Watched
+from quiesce.generation.coverage import Coverage
+from quiesce.generation.running import Ran, Search
 from quiesce.generation.saving import FOLDER
-from quiesce.lockstep import run_lockstep
 
 SHRUNK_OF_A_RULE_MAX: Final = 4
 """So many sequences that break one rule are shrunk; those after them mostly have the same causes, and are counted."""
 
 _Cause: TypeAlias = tuple[str, frozenset[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What is searched: ``name`` is what the backend is asked for as, ``shard`` K of N takes every N-th sequence."""
-
-    name: str
-    seed: int
-    hostile: bool
-    shard: tuple[int, int] = (1, 1)
-
-    def numbers(self) -> Iterator[int]:
-        """Yield the numbers of its sequences, without end."""
-        number, step = self.shard[0] - 1, self.shard[1]
-        while True:
-            yield number
-            number += step
-
-    def share_of(self, operations: int) -> int:
-        """Return how many of the operations that all shards perform together are this one's."""
-        return -(-operations // self.shard[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What came of one sequence; it can be sent to another process."""
-
-    number: int
-    operations: int
-    skipped: int
-    unsupported: str
-    pairs: Mapping[tuple[str, str], int]
-    finding: Finding | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +46,6 @@ class Cause:
 
     discovery: Discovery
     shrunk: int
-
-
-def run_sequence(backend: Backend, description: Description, search: Search, number: int) -> Ran:
-    """Run one sequence on a backend."""
-    coverage = Coverage()
-    sequence = generate_one(description, search.seed, number, hostile=search.hostile)
-    trial = run_lockstep(Watched(backend, coverage), sequence.device, sequence.steps(), timeline=False)
-    finding = trial.findings[0] if trial.findings else None
-    return Ran(number, trial.operations, trial.skipped, trial.unsupported, coverage.pairs, finding)
 
 
 @dataclass(slots=True)

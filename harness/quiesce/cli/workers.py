@@ -1,4 +1,4 @@
-"""Where the sequences of ``quiesce explore`` run: in this process, or in several of its own.
+"""Where generated sequences run: in this process, or in several of its own.
 
 A worker is a fresh interpreter that loads the backend by its name. It has one sequence at a time. If it dies, the
 sequence that it had is known, and another worker goes on with the others.
@@ -8,32 +8,25 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
-from quiesce.backend import Backend, Description
 from quiesce.backends.registry import Usable
 from quiesce.cli.interruption import interrupted_by_signals
 from quiesce.cli.selection import choose_described
 from quiesce.errors import BackendUnavailable
+from quiesce.generation.jobs import Died, Task
 
 _AHEAD: Final = 8
 """So many results for each worker are kept until those before them are there."""
 _END_SECONDS: Final = 5.0
 
-Task: TypeAlias = Callable[[Backend, Description], Any]
-"""What a worker does: a function of a module with its arguments, so that it can be sent there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """What came of a task whose worker died: how the process ended."""
-
-    how: str
+_Place: TypeAlias = tuple[int, int]
+"""Which run, and which of its tasks: a worker may still have one of a run whose results nobody wants any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +36,6 @@ class _Refused:
     backend: str
     reason: str
     remedy: str
-
-
-class Jobs(Protocol):
-    """Runs tasks, and yields their results in the order of the tasks."""
-
-    def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Run tasks; :class:`Died` is the result of one that ended its process."""
 
 
 class Here:
@@ -71,9 +57,9 @@ class _Worker:
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, name, timeout_seconds), daemon=False)
         self.process.start()
         theirs.close()
-        self.place: int | None = None
+        self.place: _Place | None = None
 
-    def give(self, place: int, task: Task) -> None:
+    def give(self, place: _Place, task: Task) -> None:
         self.place = place
         self.connection.send(task)
 
@@ -92,6 +78,7 @@ class Workers:
     def __init__(self, count: int, name: str, timeout_seconds: float | None) -> None:
         self._count, self._name, self._timeout_seconds = count, name, timeout_seconds
         self._workers: list[_Worker] = []
+        self._runs = 0
 
     def __enter__(self) -> Self:
         return self
@@ -106,14 +93,15 @@ class Workers:
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost."""
-        source = enumerate(tasks)
-        results: dict[int, Any] = {}
+        self._runs += 1
+        run, source = self._runs, enumerate(tasks)
+        results: dict[_Place, Any] = {}
         following = 0
         while True:
-            self._hand_out(source, following)
+            self._hand_out(source, run, following)
             busy = [worker for worker in self._workers if worker.place is not None]
-            if following in results:
-                yield results.pop(following)
+            if (run, following) in results:
+                yield results.pop((run, following))
                 following += 1
                 continue
             if not busy:
@@ -123,23 +111,23 @@ class Workers:
                 place, result = self._take(worker)
                 results[place] = result
 
-    def _hand_out(self, source: Iterator[tuple[int, Task]], following: int) -> None:
+    def _hand_out(self, source: Iterator[tuple[int, Task]], run: int, following: int) -> None:
         while len(self._workers) < self._count:
             self._workers.append(_Worker(self._name, self._timeout_seconds))
         for worker in self._workers:
-            if worker.place is not None or self._is_far_ahead(following):
+            if worker.place is not None or self._is_far_ahead(run, following):
                 continue
             try:
-                place, task = next(source)
+                number, task = next(source)
             except StopIteration:
                 return
-            worker.give(place, task)
+            worker.give((run, number), task)
 
-    def _is_far_ahead(self, following: int) -> bool:
-        places = [worker.place for worker in self._workers if worker.place is not None]
-        return bool(places) and max(places) - following >= _AHEAD * self._count
+    def _is_far_ahead(self, run: int, following: int) -> bool:
+        numbers = [worker.place[1] for worker in self._workers if worker.place is not None and worker.place[0] == run]
+        return bool(numbers) and max(numbers) - following >= _AHEAD * self._count
 
-    def _take(self, worker: _Worker) -> tuple[int, Any]:
+    def _take(self, worker: _Worker) -> tuple[_Place, Any]:
         place = worker.place
         assert place is not None
         worker.place = None
@@ -151,6 +139,8 @@ class Workers:
             worker.end()
             self._workers.remove(worker)
         if isinstance(result, _Refused):
+            worker.end()
+            self._workers.remove(worker)
             raise BackendUnavailable(result.backend, result.reason, result.remedy)
         return place, result
 
