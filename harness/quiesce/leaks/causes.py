@@ -16,6 +16,7 @@ from quiesce.leaks.lists import IN_LISTS
 from quiesce.leaks.openers import OPENED, Opened
 from quiesce.leaks.owners import LIBRARY, Owners, frame_text
 from quiesce.leaks.quantities import (
+    ANONYMOUS,
     C_HEAP,
     CONTEXTS,
     DESCRIPTORS,
@@ -82,13 +83,28 @@ class Causes:
     def _is_told(self, quantity: Quantity) -> bool:
         if quantity in self._counted:
             return quantity not in self._pooled and not self._is_of_modules(quantity)
+        if quantity.family == ANONYMOUS:
+            return self._is_mapped_alone()
         if quantity.family == FREE_MEMORY:
             return not any(each.family in (CONTEXTS, *IN_POOLS) for each in self._left)
         if quantity.family == DESCRIPTORS:
             return not self._comes_with_others(quantity)
         if quantity.family == PYTHON:
             return not self._with_it or bool(self._alone)
-        return quantity.family != C_HEAP or not self._holds or self._is_more_than_threads_take(quantity)
+        if quantity.family == C_HEAP:
+            is_known = bool(self._holds) and not self._is_more_than_threads_take(quantity)
+            return not is_known and not self._is_mapped_alone()
+        return True
+
+    def _is_mapped_alone(self) -> bool:
+        """Whether mappings are all that grows, but for a smaller part of the C heap: what manages them is there."""
+        if self._sites or any(quantity.family not in (C_HEAP, ANONYMOUS) for quantity in self._left):
+            return False
+        mapped, on_heap = (
+            sum(self._readings.growth(quantity) for quantity in self._left if quantity.family == family)
+            for family in (ANONYMOUS, C_HEAP)
+        )
+        return mapped > on_heap
 
     def _is_more_than_threads_take(self, heap: Quantity) -> bool:
         """Whether the C heap grows by more than what is opened takes of it, where nothing else holds any."""
@@ -135,7 +151,8 @@ class Causes:
         sites = self._alone
         per_round = sum(site.bytes_per_round for site in sites)
         kept = self._tracing.kept_bytes(sites)
-        return Growth(PYTHON_BYTES, per_round, kept, untraced + 1, str(sites[0]), sites_text(sites))
+        evidence = "\n".join([sites_text(sites), *self._at_the_same_time(ANONYMOUS)])
+        return Growth(PYTHON_BYTES, per_round, kept, untraced + 1, str(sites[0]), evidence)
 
     def _growth(self, quantity: Quantity, endured: int) -> Growth:
         readings = tuple(self._readings.values(quantity))
@@ -167,9 +184,10 @@ class Causes:
 
     def _evidence(self, quantity: Quantity) -> str:
         if quantity in (IN_LISTS, IN_VARIABLES):
-            return sites_text(self._alone)
+            return "\n".join([sites_text(self._alone), *self._at_the_same_time(ANONYMOUS)])
         if quantity not in self._holds:
-            return self._readings.meter(quantity.family).evidence(quantity)
+            said = self._readings.meter(quantity.family).evidence(quantity)
+            return "\n".join(filter(None, [said, *self._at_the_same_time(ANONYMOUS, C_HEAP)]))
         behind = map(self._located.evidence, self._behind(quantity))
         opened = self._readings.meter(quantity.family).evidence(quantity) if quantity.family in OPENED else ""
         return "\n".join(filter(None, [opened, *behind, *self._also_grown(self._origin(quantity))]))
@@ -187,14 +205,14 @@ class Causes:
             lines = [line for line in sites_text(self._with_it).splitlines() if line != origin]
             introduction = f"at the same time, Python's memory grows by {per_round:,.0f} bytes per round"
             said = [f"{introduction}:" if lines else introduction, *lines]
-        also = [
-            quantity
-            for quantity in self._left
-            if quantity.family in (C_HEAP, DESCRIPTORS) and not self._is_told(quantity)
-        ]
-        return said + [
+        return said + self._at_the_same_time(C_HEAP, DESCRIPTORS, ANONYMOUS)
+
+    def _at_the_same_time(self, *families: str) -> list[str]:
+        """Return lines that say what grows of these families and is no finding of its own."""
+        return [
             f"at the same time, {quantity.name} {_grows(quantity)} by {self._rate(quantity)} per round"
-            for quantity in also
+            for quantity in self._left
+            if quantity.family in families and not self._is_told(quantity)
         ]
 
 

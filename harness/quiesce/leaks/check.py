@@ -27,7 +27,7 @@ from quiesce.leaks.openers import Opened, who_opened
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.paths import Roots, no_roots
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, IN_LEDGER, MEMORY, PYTHON, Meter, Quantity
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMORY, PYTHON, Meter, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.screening import Screening
@@ -144,6 +144,8 @@ class LeakCheck:
         if not endurance.is_large:
             gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
         left = [quantity for quantity in growing if quantity not in gone]
+        if gone:  # an allocator may keep at hand what caches let go
+            left = [quantity for quantity in left if quantity.family != ANONYMOUS]
         self._locate(left)
         sites: Sequence[Site] = ()
         if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
@@ -166,7 +168,7 @@ class LeakCheck:
             if not lines:
                 left.remove(IN_VARIABLES)
             sites = sites or lines
-        if all(quantity.family in MEMORY for quantity in left) and (left or sites):
+        if all(quantity.family in LASTING for quantity in left) and (left or sites):
             left, sites = self._confirmation.lasting(suspects, left, sites)
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]

@@ -90,12 +90,15 @@ class Endurance:
 
     def _is_decided(self, caches: BoundedCaches, most: int, share: float) -> bool:
         """Whether no more rounds are needed."""
-        if not self.moving():
+        moving = self.moving()
+        if not moving:
             return True
         self.is_large = self.watched >= LARGE_ROUNDS and self._readings.most_bytes() >= LARGE_BYTES
         least = min(most, SLOW_ROUNDS if share == ENDURANCE else LARGE_ROUNDS)
         is_slow = self.watched >= least and self._budget.is_used_up(share)
         if share == ENDURANCE and self._budget.is_used_up() and self.watched < least:
+            if not any(map(self._readings.says_something, moving)):
+                return True
             raise Stopped(self._budget.over(self._rounds.count))
         if not (self.is_large or is_slow or self.watched >= most or self._is_steady(share)):
             return False

@@ -7,13 +7,13 @@ blocks of their own, tens of thousands in a round, after which malloc's leftover
 from __future__ import annotations
 
 import ctypes
-import platform
 import sys
 from array import array
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from quiesce.leaks.environment import EnvironmentTexts
+from quiesce.leaks.glibc_heap import GlibcHeap
 from quiesce.leaks.immortal_texts import immortal_texts
 from quiesce.leaks.quantities import C_HEAP, PYTHON, Quantity
 
@@ -61,26 +61,6 @@ class PythonMeter:
         return ""
 
 
-class _Mallinfo2(ctypes.Structure):
-    """``struct mallinfo2`` of glibc's malloc.h."""
-
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena",
-            "ordblks",
-            "smblks",
-            "hblks",
-            "hblkhd",
-            "usmblks",
-            "fsmblks",
-            "uordblks",
-            "fordblks",
-            "keepcost",
-        )
-    ]
-
-
 class HeapMeter:
     """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own, Python's among them.
 
@@ -91,12 +71,12 @@ class HeapMeter:
 
     def __init__(self, not_of_tests: Callable[[], int] = int) -> None:
         self._not_of_tests = not_of_tests
-        self._absent = _why_no_mallinfo2()
+        self._heap = GlibcHeap()
+        self._absent = self._heap.absent
         if not self._absent:
             self._environment = EnvironmentTexts()
             self._taken = array("Q", bytes(8 * AT_HAND_TRIES))  # numbers in a list would be blocks of Python's
-            self._library = ctypes.PyDLL(None)
-            self._library.mallinfo2.restype = _Mallinfo2
+            self._library = self._heap.library
             self._library.malloc.restype = ctypes.c_void_p
             self._library.malloc.argtypes = [ctypes.c_size_t]
             self._library.free.argtypes = [ctypes.c_void_p]
@@ -119,8 +99,7 @@ class HeapMeter:
         """
         self._environment.watch()
         self._fill_up()
-        info = self._library.mallinfo2()
-        return {HEAP: info.uordblks + info.hblkhd - self._environment.kept_bytes - self._not_of_tests()}
+        return {HEAP: self._heap.in_use_bytes() - self._environment.kept_bytes - self._not_of_tests()}
 
     def _fill_up(self) -> None:
         """Have malloc keep as many chunks at hand as it will, of each size it keeps.
@@ -159,11 +138,3 @@ class HeapMeter:
     def evidence(self, quantity: Quantity) -> str:
         """Have nothing to add."""
         return ""
-
-
-def _why_no_mallinfo2() -> str:
-    if sys.platform != "linux":
-        return f"{platform.system()} does not count it"
-    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
-        return "this C library has no mallinfo2; glibc has it since 2.33"
-    return ""

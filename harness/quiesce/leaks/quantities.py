@@ -33,6 +33,7 @@ LINKERS: Final = "linkers"
 USER_OBJECTS: Final = "user-objects"
 LIBRARY_HANDLES: Final = "library-handles"
 FREE_MEMORY: Final = "free-memory"
+ANONYMOUS: Final = "anonymous-memory"
 
 IN_LEDGER: Final = (
     DEVICE,
@@ -55,10 +56,27 @@ IN_LEDGER: Final = (
 IN_POOLS: Final = (CUPY, TORCH, RMM, JAX)
 """What libraries say of the memory that they hand out: a device's memory follows from it."""
 
-FAMILIES: Final = (CONTEXTS, *IN_POOLS, *IN_LEDGER, FREE_MEMORY, PROCESSES, THREADS, DESCRIPTORS, C_HEAP, PYTHON)
+FAMILIES: Final = (
+    CONTEXTS,
+    *IN_POOLS,
+    *IN_LEDGER,
+    FREE_MEMORY,
+    PROCESSES,
+    THREADS,
+    DESCRIPTORS,
+    C_HEAP,
+    PYTHON,
+    ANONYMOUS,
+)
 """Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
+COARSE: Final = (FREE_MEMORY, ANONYMOUS)
+"""What also counts others' memory and pages that are merely kept at hand: growth must be large, and never fall."""
+
 MEMORY: Final = (PYTHON, C_HEAP)
+"""What is counted of the process's memory by the byte or block."""
+
+LASTING: Final = (*MEMORY, ANONYMOUS)
 """What holds memory of the process: a cache of the code's own is counted there, and needs the longest look."""
 
 COUNTED_EXACTLY: Final = frozenset({*IN_POOLS, DEVICE, MANAGED, PINNED, REGISTERED})
@@ -77,6 +95,7 @@ _MEMORY: Final[Mapping[str, str]] = {
     REGISTERED: "registered",
     RESERVATIONS: "address space",
     FREE_MEMORY: "device, by the GPU driver's figure",
+    ANONYMOUS: "mapped by native code",
 }
 _HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
 

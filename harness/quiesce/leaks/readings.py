@@ -7,12 +7,13 @@ from typing import Final
 
 from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import FAMILIES, FREE_MEMORY, Meter, Quantity, Unreadable
+from quiesce.leaks.quantities import COARSE, FAMILIES, Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import collect_garbage
 
 COARSE_GROWTH_BYTES: Final = 8 << 20
-"""What a driver's figure must grow by to say anything: other processes come and go in a granule or two."""
+"""What a coarse figure must grow by to say anything: other processes come and go in a granule or two of a device, and
+the system joins pages to huge ones of 2 MiB."""
 
 
 class Readings:
@@ -130,10 +131,14 @@ class Readings:
 
     def leaks(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; ``known_per_round`` is growth that is accounted for elsewhere."""
-        values = self.values(quantity)
-        if quantity.family == FREE_MEMORY and (fell(values) or self.grown(quantity) < COARSE_GROWTH_BYTES):
-            return False
-        return is_leak(values, self.allowed(quantity) + known_per_round)
+        allowed = self.allowed(quantity) + known_per_round
+        return self.says_something(quantity) and is_leak(self.values(quantity), allowed)
+
+    def says_something(self, quantity: Quantity) -> bool:
+        """Whether a quantity is counted exactly, or has never fallen and has grown by more than what is noise."""
+        if quantity.family not in COARSE:
+            return True
+        return self.grown(quantity) >= COARSE_GROWTH_BYTES and not fell(self.values(quantity))
 
     def growth(self, quantity: Quantity) -> float:
         """Return by how much a quantity grows per round; nothing if it is not watched."""

@@ -19,6 +19,7 @@ import pytest
 
 from quiesce.errors import ConfigurationError
 from quiesce.findings import Finding
+from quiesce.leaks.anonymous_memory import AnonymousMemoryMeter
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.contexts import ContextMeter
 from quiesce.leaks.cupy_pools import CupyMeter
@@ -105,6 +106,7 @@ class LeakChecks:
             DescriptorMeter(),
             PythonMeter(),
             HeapMeter() if machine is None else HeapMeter(machine.heap_bytes),
+            *((AnonymousMemoryMeter(),) if machine is None else ()),  # last: it takes and leaves blocks at hand
         )
         self._keeps_errors = bool(config.option.usepdb)
         self._progress_writer = progress_writer(config)

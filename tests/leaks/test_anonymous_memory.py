@@ -1,0 +1,140 @@
+"""Memory that code maps itself: seen past malloc, and told only where it is large and nothing better explains it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from quiesce.leaks.anonymous_memory import MAPPED, AnonymousMemoryMeter
+from quiesce.leaks.quantities import Unreadable, kind_of_leak
+
+pytestmark = pytest.mark.skipif(
+    bool(AnonymousMemoryMeter().absent()), reason="this C library does not count its heap, so nobody knows the rest"
+)
+
+MAPS: Final = """\
+import ctypes, mmap, sys
+from quiesce.leaks.anonymous_memory import MAPPED, AnonymousMemoryMeter
+from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.judgement import Outcome
+from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.plan import Plan
+
+MIB = 1 << 20
+library = ctypes.PyDLL(None)
+library.mmap.restype = library.malloc.restype = ctypes.c_void_p
+library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+library.malloc.argtypes = [ctypes.c_size_t]
+library.free.argtypes = [ctypes.c_void_p]
+
+def map_pages(size_bytes):
+    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = library.mmap(None, size_bytes, protection, flags, -1, 0)
+    ctypes.memset(address, 1, size_bytes)
+    return address
+"""
+
+READS: Final = f"""{MAPS}
+meter = AnonymousMemoryMeter()
+before = meter.read()[MAPPED]
+address = map_pages(4 * MIB)
+mapped = meter.read()[MAPPED] - before
+library.munmap(address, 4 * MIB)
+unmapped = meter.read()[MAPPED] - before
+blocks = [library.malloc(2 * MIB) for _ in range(4)]
+for block in blocks:
+    ctypes.memset(block, 1, 2 * MIB)
+print(round(mapped / MIB), round(unmapped / MIB), round((meter.read()[MAPPED] - before) / MIB))
+"""
+
+
+def printed(program: str) -> list[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_mappings_count_and_what_malloc_hands_out_does_not() -> None:
+    assert printed(READS) == ["4", "0", "0"]
+
+
+CHECKS: Final = f"""{MAPS}
+kept, free, blocks, rounds = [], [], [], [0]
+
+def leak(): map_pages(2 * MIB)
+def leak_beside_malloc(): map_pages(2 * MIB); blocks.append(library.malloc(100))
+def keep(): kept.append((bytes(100), map_pages(2 * MIB)))
+def give_back(): library.munmap(map_pages(2 * MIB), 2 * MIB)
+def reuse(): free.append(free.pop() if free else map_pages(2 * MIB))
+def leak_little(): map_pages(32 << 10)
+
+def warm_up():
+    rounds[0] += 1
+    if rounds[0] < 12:
+        map_pages(2 * MIB)
+
+def use_malloc():
+    rounds[0] += 1
+    block = library.malloc(rounds[0] % 7 * MIB // 2)
+    ctypes.memset(block, 1, rounds[0] % 7 * MIB // 2)
+    library.free(block)
+
+def run():
+    globals()[sys.argv[1]]()
+    return Outcome.PASSED
+
+meters = [AnonymousMemoryMeter(), PythonMeter(), HeapMeter()]
+judgement = LeakCheck(run, meters, Plan(rounds=24), Owners([])).judge()
+print(judgement.rounds, judgement.inconclusive, *(growth.quantity.family for growth in judgement.growths))
+for growth in judgement.growths:
+    print(growth.evidence, file=sys.stderr)
+"""
+
+
+def checked(code: str) -> tuple[int, list[str], str]:
+    """Return how many rounds there were, what leaks, and the evidence."""
+    command = [sys.executable, "-c", CHECKS, code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rounds, *families = done.stdout.split()
+    return int(rounds), families, done.stderr
+
+
+def test_pages_that_are_never_unmapped_leak() -> None:
+    _, families, evidence = checked("leak")
+    assert families == ["anonymous-memory"]
+    assert evidence == "resident anonymous pages of the process, less the C heap\n"
+    assert kind_of_leak(MAPPED.family) == "memory leak (mapped by native code)"
+
+
+def test_the_mapping_is_told_and_the_block_beside_it_is_evidence() -> None:
+    _, families, evidence = checked("leak_beside_malloc")
+    assert families == ["anonymous-memory"]
+    assert "at the same time, the C heap grows by" in evidence
+
+
+def test_an_object_that_keeps_a_mapping_is_told_with_the_mapping_as_evidence() -> None:
+    _, families, evidence = checked("keep")
+    assert families == ["python"]
+    assert "at the same time, memory that native code maps itself grows by 2,0" in evidence
+
+
+def test_pages_that_come_back_cost_no_round() -> None:
+    assert checked("give_back")[:2] == (3, [])
+
+
+@pytest.mark.parametrize("code", ["reuse", "warm_up", "use_malloc", "leak_little"])
+def test_what_comes_to_rest_or_is_malloc_or_is_little_does_not_leak(code: str) -> None:
+    assert checked(code)[1] == []
+
+
+def test_a_system_that_does_not_say_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="cannot be read: No such file"):
+        AnonymousMemoryMeter(str(tmp_path)).read()
+    (tmp_path / "statm").write_text("100 90 10 1 0 50 0\n", encoding="ascii")
+    (tmp_path / "smaps_rollup").write_text("Rss: 4 kB\n", encoding="ascii")
+    with pytest.raises(Unreadable, match="no line 'Anonymous:'"):
+        AnonymousMemoryMeter(str(tmp_path)).read()
