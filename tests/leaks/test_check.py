@@ -187,7 +187,7 @@ def judge_heap(read: Callable[[int], int], run: Callable[[int], None] = lambda _
         return Outcome.PASSED
 
     meters = (ToldHeap(lambda: read(now[0])), PythonMeter())
-    return LeakCheck(run_round, meters, Plan(rounds=ROUNDS), Owners([])).judge()
+    return LeakCheck(run_round, meters, Plan(rounds=ROUNDS, seconds=120), Owners([])).judge()
 
 
 def filling(rounds: int) -> int:
