@@ -197,8 +197,8 @@ class Kernel:
         return list((ctypes.c_uint32 * count).from_address(self._address(name)))
 
     def site(self, number: int) -> tuple[int, ...]:
-        """Return line, file and line of the source of an access."""
-        return tuple(self._numbers("sites", 3 * self.sites)[3 * number : 3 * number + 3])
+        """Return line, file and line of the source, and file and line that inline it (0 if none), of an access."""
+        return tuple(self._numbers("sites", 5 * self.sites)[5 * number : 5 * number + 5])
 
     def _set_variables(self, variables: dict[str, np.ndarray[Any, Any]], count: int) -> None:
         pairs = list((ctypes.c_uint64 * (2 * count)).from_address(self._address("variables"))) if count else []
