@@ -100,8 +100,9 @@ def test_the_loop_of_an_asynchronous_test_is_closed_in_each_round(project: Proje
     assert_words(result, JUDGED, LEAKS.format(line="24, ke*"))
 
 
-def test_a_benchmark_measures_in_the_run_that_is_reported(project: Project) -> None:
+def test_a_benchmark_measures_in_the_run_that_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pytest_benchmark")
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # in a worker of xdist it measures nothing
     project.write("test_it.py", MEASURES)
     result = project.run_beside("benchmark", "test_it.py", *BRIEFLY)
     result.assert_outcomes(passed=1, failed=1)
