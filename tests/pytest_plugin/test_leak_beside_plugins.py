@@ -92,7 +92,6 @@ def assert_words(result: pytest.RunResult, *lines: str) -> None:
     assert sum(line.startswith("FAILED ") for line in result.outlines) == 1
 
 
-@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="CPython 3.12.1 does not come back from gc.collect()")
 def test_the_loop_of_an_asynchronous_test_is_closed_in_each_round(project: Project) -> None:
     pytest.importorskip("pytest_asyncio")
     project.write("test_it.py", LOOPS)

@@ -17,6 +17,8 @@ from itertools import compress, filterfalse
 from operator import not_
 from typing import Any, Final, TypeAlias
 
+from quiesce.leaks.referents import referents
+
 Sizes: TypeAlias = dict[int, int]
 """How many entries, or bytes, the object with each identity holds."""
 
@@ -67,8 +69,8 @@ def containers(objects: Sequence[Any]) -> Sequence[Any]:
 
 def untracked(objects: Sequence[Any], kinds: frozenset[type]) -> Iterator[Any]:
     """Yield what these objects refer to that is of these types and not tracked; some more than once."""
-    referents = gc.get_referents(*objects)
-    return filterfalse(gc.is_tracked, compress(referents, map(kinds.__contains__, map(type, referents))))
+    held = referents(objects)
+    return filterfalse(gc.is_tracked, compress(held, map(kinds.__contains__, map(type, held))))
 
 
 def sizes(found: Sequence[Any]) -> Sizes:

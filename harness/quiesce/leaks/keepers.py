@@ -16,6 +16,7 @@ from quiesce.leaks.openers import OPENED
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Frame, Owners
 from quiesce.leaks.paths import Path, Paths, Roots
 from quiesce.leaks.quantities import C_HEAP, CUPY, IN_LEDGER, PYTHON
+from quiesce.leaks.referents import referents
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.settling import collect_garbage
 from quiesce.leaks.tracing import FRAMES, Site
@@ -150,7 +151,7 @@ class Keepers:
         return sorted(grown, key=lambda grown: (not grown.holds_new, -grown.per_round))
 
     def _holds(self, container: Any, leaks: frozenset[int]) -> bool:
-        return not leaks.isdisjoint(map(id, gc.get_referents(container)))
+        return not leaks.isdisjoint(map(id, referents([container])))
 
     def _named(self, grown: Sequence[_Grown]) -> str:
         """Name what grows, a line each."""

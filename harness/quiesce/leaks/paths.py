@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from quiesce.leaks.contents import untracked
 from quiesce.leaks.links import context_variables, is_namespace_of, variables_of_threads, with_link
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Owners
+from quiesce.leaks.referents import referents
 
 DEPTH_MAX: Final = 24
 """How many references there may be between a root and an object."""
@@ -75,7 +76,7 @@ class _Search:
         for holder in _referrers(self.level):
             if id(holder) in own or id(holder) in self.met:
                 continue
-            held = next((id(each) for each in gc.get_referents(holder) if id(each) in level), None)
+            held = next((id(each) for each in referents([holder]) if id(each) in level), None)
             if held is not None:
                 self.met[id(holder)] = holder
                 self.refers_to[id(holder)] = held
@@ -175,6 +176,6 @@ def _referrers(level: Sequence[Any]) -> Sequence[Any]:
     if all(isinstance(each, types.FrameType | list) for each in found):
         wanted = frozenset(map(id, level))
         for each in untracked(gc.get_objects(), frozenset({dict, tuple})):
-            if not wanted.isdisjoint(map(id, gc.get_referents(each))):
+            if not wanted.isdisjoint(map(id, referents([each]))):
                 found.append(each)
     return found
