@@ -217,18 +217,19 @@ def test_a_driver_that_takes_no_batch_is_sent_none(tmp_path: Path) -> None:
 
 SHORT = """
 import sys
+left = 0
 for line in sys.stdin:
     line = line.rstrip()
     if line == "hello 1":
         print('{"protocol":1,"batch":true,"name":"short","version":"1",'
               '"capabilities":["memory"],"promises":[],"gauges":{}}')
-    elif line.startswith("batch"):
-        print('{"outcome":"done"}')
     elif line == "quit":
         break
     else:
         print('{"outcome":"done"}')
-    sys.stdout.flush()
+        left = int(line.split()[1]) if line.startswith("batch") else max(0, left - 1)
+    if not left:
+        sys.stdout.flush()
 """
 
 
