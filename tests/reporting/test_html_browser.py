@@ -160,7 +160,7 @@ def test_without_scripts_everything_but_the_picture_is_there(browser: Browser, r
         expect(page.locator(".operations").first).to_contain_text("b = allocate 100663296")
         expect(page.locator(".reproduce").first).to_contain_text("quiesce run cases/pool/squeeze_before_oom.case")
         press(page.get_by_role("link", name="known upstream").first)
-        expect(page.locator("#finding-4")).to_be_visible()
+        expect(page.locator("#finding-3")).to_be_visible()
 
 
 def test_ten_thousand_results_open_without_being_laid_out(browser: Browser, tmp_path: Path) -> None:
