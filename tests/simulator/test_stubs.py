@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.simulator.conftest import Compile, Run
 
 from quiesce.errors import ConfigurationError, UnreadableObject
+from quiesce.simulator.elf_reading import Tag, read_undefined
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
 from quiesce.simulator.stubs import Process, Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
 
@@ -286,6 +288,11 @@ def test_modules_are_found_by_what_they_need(tmp_path: Path) -> None:
     (site / "package" / "cpu.so").write_bytes(write_library(cpu))
     (site / "package" / "script.so").write_text("GROUP ( libm.so.6 )")
     (site / "package" / "notes.so.txt").write_bytes(write_library(gpu))
+    size_of_symbols, wrong_size = (struct.pack("<QQ", Tag.SYMENT, size_bytes) for size_bytes in (24, 25))
+    broken = write_library(gpu).replace(size_of_symbols, wrong_size)
+    (site / "package" / "broken.so").write_bytes(broken)
+    with pytest.raises(UnreadableObject, match="its symbols have 25 bytes"):
+        read_undefined(site / "package" / "broken.so")
     found = gpu_modules([site, tmp_path / "nowhere"])
     assert [path.name for path in found.files] == ["gpu.cpython-311-x86_64-linux-gnu.so", "libgpu.so.1.2"]
     assert {tmp_path / "nowhere", site / "package", site / "package" / "cpu.so"} <= found.looked_at

@@ -103,13 +103,19 @@ def gpu_modules(folders: Sequence[Path]) -> Modules:
                 if ".so" in name and _LIBRARY_NAME.fullmatch(name):
                     path = Path(place, name)
                     looked_at.add(path)
-                    try:
-                        needed = read_dependencies(path).needed
-                    except UnreadableObject:
-                        continue  # a linker script, or another machine's
-                    if any(family_of(each) for each in needed):
+                    if _needs_a_vendors_library(path):
                         found.add(path)
     return Modules(tuple(sorted(found)), frozenset(looked_at))
+
+
+def _needs_a_vendors_library(path: Path) -> bool:
+    try:
+        is_found = any(family_of(each) for each in read_dependencies(path).needed)
+        if is_found:
+            read_undefined(path)
+    except UnreadableObject:
+        return False  # a linker script, another machine's, or broken: nobody asked for it yet
+    return is_found
 
 
 def stubs_needed(program: Path, simulator: Simulator, library_path: Sequence[str] = ()) -> bool:
