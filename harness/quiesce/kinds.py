@@ -38,6 +38,7 @@ class Kind(enum.StrEnum):
     UNWRITTEN = "read of memory that was not written"
     WRONG_MEMORY = "access to memory of another device or of the host"
     READ_ONLY = "write to read-only memory"
+    DIVERGENT_BARRIER = "divergent barrier"
     DEADLOCK = "deadlock of the threads of a block"
     ORDER = "result that depends on the order of threads"
 
@@ -72,6 +73,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.WRONG_MEMORY: "A kernel uses an address that its device has no access to.",
     Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
     Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
+    Kind.DIVERGENT_BARRIER: "Threads of one warp wait at different barriers.",
     Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
 }
 """Each kind in a sentence."""

@@ -26,6 +26,7 @@ KERNELS_INSIDE_SURFACES: Final = "kernels_stay_inside_surfaces"
 THREADS_ORDERED: Final = "threads_of_a_block_are_ordered"
 COPIES_AWAITED: Final = "asynchronous_copies_are_awaited"
 BARRIERS_END: Final = "barriers_are_reached"
+BARRIERS_SAME: Final = "warps_wait_at_one_barrier"
 KERNELS_ANY_ORDER: Final = "results_do_not_depend_on_order"
 
 RULES: Final[Mapping[str, str]] = {
@@ -50,6 +51,7 @@ RULES: Final[Mapping[str, str]] = {
     THREADS_ORDERED: "Threads of a block share memory, where one of them writes, only with a barrier in between.",
     COPIES_AWAITED: "Shared memory that `cp.async` writes is used only after a wait for the copy.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
+    BARRIERS_SAME: "Threads of a warp wait for their block at the same `__syncthreads()`.",
     KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",
 }
 """Every such rule. What is lost at exit breaks the oracle's rule about quiescence."""

@@ -138,6 +138,7 @@ class Seen(enum.IntEnum):
     KERNEL_OUTSIDE_HEAP = 45
     KERNEL_FREED_IN_HEAP = 46
     KERNEL_OTHERS_LOCAL = 47
+    KERNEL_BARRIERS_DIFFER = 48
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

@@ -11,6 +11,7 @@ from quiesce.findings import Finding
 from quiesce.kinds import Kind
 from quiesce.program_rules import (
     BARRIERS_END,
+    BARRIERS_SAME,
     COPIES_AWAITED,
     KERNELS_ALIGNED,
     KERNELS_ANY_ORDER,
@@ -70,6 +71,11 @@ _RULES: Final = {
     Seen.KERNEL_WAITS_FOR_EVER: _Rule(
         BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
     ),
+    Seen.KERNEL_BARRIERS_DIFFER: _Rule(
+        BARRIERS_SAME,
+        Kind.DIVERGENT_BARRIER,
+        "the same __syncthreads() for all threads of a warp, outside of a branch or a loop that only some of them take",
+    ),
     Seen.KERNEL_NO_TEXTURE: _Rule(KERNELS_TEXTURES, Kind.DEAD_HANDLE, "a texture or surface object that exists"),
     Seen.KERNEL_OUTSIDE_SURFACE: _Rule(
         KERNELS_INSIDE_SURFACES, Kind.OUT_OF_BOUNDS, "an access that stays inside the surface"
@@ -99,6 +105,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         return _without_place(record, rule, logged, launch, _other_bytes(record)), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
+    elif record.seen is Seen.KERNEL_BARRIERS_DIFFER:
+        observed = f"{who} waits at a barrier"
     else:
         observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function
@@ -238,6 +246,8 @@ def _other(record: Record, logged: LoggedAccess) -> str:
     thread, place = _index(logged.other.thread), _place(logged.other.place)
     if record.seen is Seen.KERNEL_OTHERS_LOCAL:
         return f"; it is that of thread {thread}"
+    if record.seen is Seen.KERNEL_BARRIERS_DIFFER:
+        return f"; thread {thread} of the same warp waits at {place}"
     if record.seen in (Seen.KERNEL_OUTSIDE_HEAP, Seen.KERNEL_FREED_IN_HEAP):
         return f"; thread {thread} of its block allocated it at {place}"
     if record.seen is Seen.KERNEL_USED_UNCOPIED:

@@ -39,6 +39,8 @@ class Waiting:
     """The barrier of all threads of the block; None for any other operation."""
     kept: tuple[Register, ...]
     """What is live there, without the results of the operation."""
+    site: int = -1
+    """The instruction, where all threads of a warp have to come to the same one."""
 
 
 class Frames:

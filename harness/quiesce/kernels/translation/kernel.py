@@ -254,6 +254,7 @@ def _tables(program: Program, function: Function, suspends: bool, translated: Tr
             "quiesce_kernel_states",
             [n for each in translated.states for n in (each.operation, -1 if each.barrier is None else each.barrier)],
         ),
+        _numbers("quiesce_kernel_state_sites", [each.site for each in translated.states]),
         *(site_texts(program) if program.checks else ()),
         f"@quiesce_kernel_variables = constant [{len(pairs) + 1} x ptr] [{', '.join([*pairs, 'ptr null'])}], align 8",
     ]

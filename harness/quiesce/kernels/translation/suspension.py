@@ -7,6 +7,7 @@ of a block in turn, and gives each the result of its operation when all that tak
 from __future__ import annotations
 
 from quiesce.kernels.ptx.declarations import Variable
+from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Operand, Register, registers_in
 from quiesce.kernels.ptx.types import PREDICATE
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
@@ -63,7 +64,8 @@ class ThreadSuspension:
         """End the function with the number of an operation, and go on with its results later."""
         written = {register for result in results for register in registers_in(result)}
         live = tuple(each for each in self._liveness.after(*e.position) if each not in written)
-        state = self._frames.add_state(e.position, Waiting(operation, plain_barrier(operation, operands), live))
+        site = e.program.add_site(e.instruction) if e.program.checks and is_aligned(e.instruction) else -1
+        state = self._frames.add_state(e.position, Waiting(operation, plain_barrier(operation, operands), live, site))
         _set(e, STATE, "i32", str(state))
         for offset, type_, value, unused in (
             (MASK, "i32", operands.mask, _UNUSED.mask),
@@ -106,6 +108,11 @@ class ThreadSuspension:
         """Return the predicate that came with the result."""
         value = e.define(f"load i32, ptr {e.byte_offset('%thread', PREDICATE_RESULT)}")
         return e.cast(value, 32, PREDICATE.bits)
+
+
+def is_aligned(i: Instruction) -> bool:
+    """Say whether all threads of a warp have to come to the same barrier (PTX ISA, "barrier.sync")."""
+    return "warp" not in i.modifiers and (i.opcode == "bar" or (i.opcode == "barrier" and "aligned" in i.modifiers))
 
 
 _WARP_OPERATION = 10

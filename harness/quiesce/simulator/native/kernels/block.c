@@ -103,7 +103,7 @@ void block_open(struct block *block, const struct object *object, const struct o
     block->memory = memory;
     block->has_threads = block->is_stepping = false;
     block->context.frames = block_frames(object, block->context.block, memory);
-    barriers_open(&block->barriers);
+    barriers_open(&block->barriers, object, &block->context);
 }
 
 // Lets each thread go on by itself, after all were run together.

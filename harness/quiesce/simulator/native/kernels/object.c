@@ -240,6 +240,8 @@ static bool describe(struct loading *loading, struct object *object) {
     object->together = (run_together *)find_exported(loading, "quiesce_kernel_together", 1);
     object->states = (const struct kernel_state *)find_exported(
         loading, "quiesce_kernel_states", (uint64_t)info->state_count * sizeof(struct kernel_state));
+    object->state_sites = (const int32_t *)find_exported(loading, "quiesce_kernel_state_sites",
+                                                         (uint64_t)info->state_count * sizeof(int32_t));
     bool whole = (object->parameters || !info->parameter_count) && (object->variables || !info->variable_count) &&
                  (object->states || !info->state_count) &&
                  (info->suspends ? object->thread != NULL : object->block != NULL);

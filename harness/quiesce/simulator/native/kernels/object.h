@@ -19,6 +19,7 @@ struct object {
     run_thread *thread;  // of one whose threads do
     run_together *together;  // the same, all threads of a block at once; NULL: there is no such function
     const struct kernel_state *states;
+    const int32_t *state_sites;  // the instruction of each that all threads of a warp have to come to; -1: of none
 };
 
 enum { OBJECT_REASON_BYTES = 256 };

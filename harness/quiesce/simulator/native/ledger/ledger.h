@@ -94,6 +94,7 @@ enum seen {
     SEEN_KERNEL_OUTSIDE_HEAP,   // other, other_bytes: the block of the device's heap; the log has who made it
     SEEN_KERNEL_FREED_IN_HEAP,  // the same
     SEEN_KERNEL_OTHERS_LOCAL,   // the log of accesses has whose local memory it is
+    SEEN_KERNEL_BARRIERS_DIFFER,  // threads of a warp wait at different ones; the log of accesses has both
 };
 
 enum {
