@@ -164,6 +164,20 @@ def keep_in_a_cache() -> None:
     remembered(next(NUMBERS))
 
 
+@functools.lru_cache(maxsize=4096)
+def remembered_for_a_while(_number: int) -> list[Thing]:
+    return [Thing() for _ in range(9)]
+
+
+RECENT: deque[Any] = deque(maxlen=4096)
+
+
+def keep_beside_what_is_not_full_yet() -> None:
+    """keeping.ITEMS (list, +1 a round)"""
+    ITEMS.append(remembered_for_a_while(next(NUMBERS)))
+    RECENT.extend([Thing(), Thing()])
+
+
 def with_closure() -> Callable[[], None]:
     cache: dict[int, Thing] = {}
 

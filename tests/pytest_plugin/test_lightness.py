@@ -51,3 +51,14 @@ def test_a_listing_of_the_options_imports_no_more(project: Project) -> None:
     result = project.run_apart("--help")
     (loaded,) = (line for line in result.outlines if line.startswith("loaded: "))
     assert set(loaded.split()[1:]) <= set(AT_START)
+
+
+def test_a_leak_check_loads_nothing_that_judges_gpu_programs(project: Project) -> None:
+    (project.path / "tox.ini").unlink()
+    project.write("plain/conftest.py", SHOW_LOADED)
+    project.write("plain/test_it.py", "def test_it(): pass\n")
+    result = project.run_apart("--quiesce-leak", "plain")
+    result.assert_outcomes(passed=1)
+    (loaded,) = (line for line in result.outlines if line.startswith("loaded: "))
+    assert "quiesce.leaks.check" in loaded.split()
+    assert not [name for name in loaded.split() if name.startswith("quiesce.oracle")]

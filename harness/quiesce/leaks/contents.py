@@ -55,6 +55,13 @@ def kind_in_words(kind: type) -> str:
     return "functools.lru_cache" if kind is functools._lru_cache_wrapper else kind.__name__
 
 
+def is_bounded(container: Any) -> bool:
+    """Whether a container says of itself how much it holds at most."""
+    if type(container) is functools._lru_cache_wrapper:
+        return bool(container.cache_info().maxsize)
+    return type(container) is deque and bool(container.maxlen)
+
+
 def containers(objects: Sequence[Any]) -> Sequence[Any]:
     """Return the containers among these objects, and those that are not tracked and that one of these refers to."""
     kinds = frozenset(filter(_count_of, set(map(type, objects))))

@@ -154,13 +154,13 @@ class Keepers:
         return not leaks.isdisjoint(map(id, referents([container])))
 
     def _named(self, grown: Sequence[_Grown]) -> str:
-        """Name what grows, a line each."""
-        named: dict[str, tuple[tuple[bool, bool], str]] = {}
+        """Name what grows, a line each: what has no bound rather than what is only not full yet."""
+        named: dict[str, tuple[tuple[bool, bool, bool], str]] = {}
         for each in grown[:LOOKED_AT_MAX]:
             way = self._paths.find([each.container])
             if way is None or way.owner == RUNNER or way.text.startswith(OF_THREADS) or way.text in named:
                 continue
-            rank = way.is_weak, way.owner == LIBRARY
+            rank = way.is_bounded, way.is_weak, way.owner == LIBRARY
             named[way.text] = rank, f"{way.text} ({_contents(each, way)})"
         best = min((rank for rank, _ in named.values()), default=None)
         lines = [text for rank, text in named.values() if rank == best]

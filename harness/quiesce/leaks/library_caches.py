@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from quiesce.leaks.contents import is_bounded
+
 
 class LibraryCaches:
     """The caches of the standard library, as far as they grow with what passes through them."""
@@ -69,11 +71,6 @@ def _forget_source_lines(known: frozenset[str]) -> None:
         entry = lines.get(name)
         if entry is not None and len(entry) > 1 and entry[1] is not None:
             del lines[name]
-
-
-def is_bounded(cache: Any) -> bool:
-    """Whether a cache of :func:`functools.lru_cache` has a bound."""
-    return bool(cache.cache_info().maxsize)
 
 
 def _forget_dead_cursors(connection: object) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from quiesce.leaks.contents import untracked
+from quiesce.leaks.contents import is_bounded, untracked
 from quiesce.leaks.links import context_variables, is_namespace_of, variables_of_threads, with_link
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Owners
 from quiesce.leaks.referents import referents
@@ -46,12 +46,13 @@ class Path:
     """The way to an object, in words. ``owner`` says whose the root is.
 
     ``kind`` is what the object is to what refers to it, where its type does not say it: the dictionary of a
-    ``WeakKeyDictionary``, or that of the attributes of an instance.
+    ``WeakKeyDictionary``, or that of the attributes of an instance. ``is_bounded`` says that it holds so much at most.
     """
 
     text: str
     owner: str = TESTED
     kind: str = ""
+    is_bounded: bool = False
 
     @property
     def is_weak(self) -> bool:
@@ -83,19 +84,20 @@ class _Search:
                 following.append(holder)
         self.level = following[:WIDTH_MAX]
 
-    def text_from(self, text: str, root: Any) -> tuple[str, str]:
-        """Return the name of the first target that the root leads to, and what that is to its holder."""
-        owner, holder, kind = None, root, ""
+    def path_from(self, start: Path, root: Any) -> Path:
+        """Return the way to the first target that the root leads to; ``start`` is that to the root."""
+        text, owner, holder, kind = start.text, None, root, ""
         while id(holder) not in self.targets:
             held = self.met[self.refers_to[id(holder)]]
             text = with_link(text, holder, held, owner)
             kind = next((type(each).__name__ for each in (holder, owner) if type(each) in WEAK), "")
             owner, holder = holder, held
         if type(holder) is dict and isinstance(owner, functools._lru_cache_wrapper):
-            return text, "functools.lru_cache"
+            return Path(text, start.owner, "functools.lru_cache", is_bounded(owner))
         if kind:
-            return text.removesuffix(".data"), kind
-        return text, "attributes" if is_namespace_of(holder, owner) else ""
+            return Path(text.removesuffix(".data"), start.owner, kind)
+        kind = "attributes" if is_namespace_of(holder, owner) else ""
+        return Path(text, start.owner, kind, is_bounded(holder))
 
 
 class Paths:
@@ -117,8 +119,7 @@ class Paths:
                 if found is None or _RANKS[root.owner] < _RANKS[found[0].owner]:
                     found = root, start
             if found is not None:
-                text, kind = search.text_from(found[0].text, found[1])
-                return Path(text, found[0].owner, kind)
+                return search.path_from(*found)
             search.widen()
             if not search.level:
                 break
@@ -157,7 +158,7 @@ class Paths:
         """Return the way from a context variable of this thread, or from a variable of another thread."""
         for text, value in itertools.chain(context_variables(), variables_of_threads()):
             if id(value) in search.met:
-                return Path(*search.text_from(text, value)[:1])
+                return Path(search.path_from(Path(text), value).text)
         return None
 
 

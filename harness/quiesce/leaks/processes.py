@@ -26,14 +26,13 @@ class ProcessMeter:
 
     def __init__(self, folder: str = "/proc") -> None:
         self._folder = folder
+        self._lists = sys.platform == "linux" and SystemCalls.is_folder(folder)  # asked once: a list takes long
         self._count = 0
         self._known: frozenset[int] = frozenset()
 
     def absent(self) -> str:
         """Say so where the system does not list processes."""
-        return (
-            "" if sys.platform == "linux" and SystemCalls.is_folder(self._folder) else "this system lists no processes"
-        )
+        return "" if self._lists else "this system lists no processes"
 
     def settle(self) -> None:
         """Wait for what :mod:`subprocess` would wait for at its next start, and for others that are just ending."""

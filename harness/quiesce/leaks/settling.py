@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from quiesce.leaks.library_caches import LibraryCaches, is_bounded
+from quiesce.leaks.contents import is_bounded
+from quiesce.leaks.library_caches import LibraryCaches
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import Lists
 from quiesce.leaks.numba_frees import finish_numbas_frees
@@ -114,7 +115,7 @@ class BoundedCaches:
         self._library = LibraryCaches(objects)
         caches = [each for each in objects if type(each) is functools._lru_cache_wrapper]
         self._others = [each for each in caches if is_bounded(each) and not self._library.holds(each)]
-        self._rings = [each for each in objects if type(each) is deque and each.maxlen]
+        self._rings = [each for each in objects if type(each) is deque and is_bounded(each)]
         self._cache_sizes = self._sizes_of_caches()
         self._ring_sizes = list(map(len, self._rings))
 

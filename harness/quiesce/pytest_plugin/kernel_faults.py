@@ -9,7 +9,6 @@ from quiesce.findings import Finding
 from quiesce.simulator.access_log import read_accesses
 from quiesce.simulator.launch import SETTINGS_VARIABLE
 from quiesce.simulator.own_machine import own_ledger
-from quiesce.traces.watching import RemoteWatch
 
 
 class KernelFaults:
@@ -29,6 +28,8 @@ class KernelFaults:
         """Return the accesses that were wrong since the beginning."""
         if self._folder is None or self._counts() == self._told:
             return ()
+        from quiesce.traces.watching import RemoteWatch  # all of the oracle, which is long to load and rarely needed
+
         watch = RemoteWatch(own_ledger(self._folder))
         try:
             return watch.wrong_accesses(self._told).findings
