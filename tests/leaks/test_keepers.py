@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextvars
+import gc
 import itertools
 import json
 import subprocess
@@ -133,3 +134,16 @@ def test_what_other_code_keeps_long_is_named_by_it() -> None:
 
     said = Keepers(OWNERS, [], roots).watch(lambda: fixture.value["rows"].append(1))
     assert said == f"fixture 'database'['rows'] (list, {2 * HALF_ROUNDS} entries, +1 a round)"
+
+
+def test_objects_of_a_class_that_was_half_collected_are_passed_over() -> None:
+    """A class that is its own class is never freed: a collection takes its bases away, and it stays."""
+
+    class Own(type):
+        pass
+
+    made = Own("Made", (Own,), {})
+    made.__class__ = made  # type: ignore[assignment]
+    del made, Own
+    gc.collect()
+    assert Keepers(OWNERS, [], no_roots).watch(lambda: None) == NOBODY

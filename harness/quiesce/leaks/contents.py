@@ -95,6 +95,6 @@ def size_of(container: Any) -> int:
 
 def _count_of(kind: type) -> Callable[[Any], int] | None:
     if kind not in _COUNTS:
-        bases = (base for base in type.__dict__["__mro__"].__get__(kind) if base in _ENTRIES or base in _BYTES)
+        bases = (base for base in (type.__dict__["__mro__"].__get__(kind) or ()) if base in _ENTRIES or base in _BYTES)
         _COUNTS[kind] = next((_COUNTS[base] for base in bases), None)
     return _COUNTS[kind]
