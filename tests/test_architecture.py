@@ -101,6 +101,7 @@ LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
     "kernels": _rooms("llvmlite lz4 zstandard"),
+    "leaks": _rooms("memray"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }

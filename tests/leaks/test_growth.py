@@ -18,6 +18,7 @@ from quiesce.leaks.growth import (
     measured_from,
     never_came_back,
     rises_often,
+    usual_step,
 )
 
 LEAK = [10 * number for number in range(30)]
@@ -122,3 +123,10 @@ def test_growth_by_the_same_in_each_round_is_steady() -> None:
     assert is_steady([1, 4, 7])
     assert not is_steady([1, 4, 8])
     assert not is_steady([4, 4, 4])
+
+
+def test_the_usual_step_is_that_of_each_pair_of_rounds_and_no_growth_of_a_container() -> None:
+    steps = [10 * number + 500 * (number // 12) for number in range(48)]
+    assert [usual_step(values).per_round for values in (LEAK, EVERY_OTHER, steps, STEP, [1])] == [10, 0.5, 10, 0, 0]
+    assert usual_step(steps).error == 0
+    assert usual_step([number**2 for number in range(48)]).error > 1

@@ -187,10 +187,16 @@ class Causes:
             return "\n".join([sites_text(self._alone), *self._at_the_same_time(ANONYMOUS)])
         if quantity not in self._holds:
             said = self._readings.meter(quantity.family).evidence(quantity)
-            return "\n".join(filter(None, [said, *self._at_the_same_time(ANONYMOUS, C_HEAP)]))
+            known = self._explained(quantity)
+            return "\n".join(filter(None, [said, known, *self._at_the_same_time(ANONYMOUS, C_HEAP)]))
         behind = map(self._located.evidence, self._behind(quantity))
         opened = self._readings.meter(quantity.family).evidence(quantity) if quantity.family in OPENED else ""
         return "\n".join(filter(None, [opened, *behind, *self._also_grown(self._origin(quantity))]))
+
+    def _explained(self, quantity: Quantity) -> str:
+        """Say how much of the C heap's growth is that of Python's memory, which is a finding of its own."""
+        known = self._tracing.usual_step_on_c_heap().per_round if self._alone and quantity.family == C_HEAP else 0.0
+        return f"of this, Python's memory takes {known:,.0f} bytes per round" if known > 0 else ""
 
     def _rate(self, quantity: Quantity) -> str:
         growth = self._readings.growth(quantity)

@@ -14,6 +14,7 @@ from quiesce.leaks.budget import ENDURANCE, Budget
 from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
+from quiesce.leaks.growth import UsualStep
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
@@ -23,6 +24,7 @@ from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import fuller_variables, longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
+from quiesce.leaks.native_stacks import NativeStacks
 from quiesce.leaks.openers import Opened, who_opened
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.paths import Roots, no_roots
@@ -71,6 +73,9 @@ class LeakCheck:
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
         self._keepers = KeeperSearch(owners, roots, rounds, self._budget, self._variables)
+        self._native_stacks = NativeStacks(owners, rounds, self._budget)
+        self._explained: UsualStep | None = None
+        """What Python's own growth takes of the C heap in most rounds, if a line of its own is found."""
         self._located = NOWHERE
         self._opened = Opened()
 
@@ -154,8 +159,8 @@ class LeakCheck:
             sites, known = self._traced.leaking_sites(caches), self._tracing.on_c_heap_per_round()
             self._tracing.stop()
             if is_traced:
-                known *= 1 + bool(sites)
-                left = [each for each in left if each != BLOCKS and self._seems_to_leak(each, known)]
+                self._explained = self._tracing.usual_step_on_c_heap() if sites else self._explained
+                left = [each for each in left if each != BLOCKS and self._is_beyond(each, known)]
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
         if IN_LISTS in left:
@@ -170,10 +175,13 @@ class LeakCheck:
             sites = sites or lines
         if all(quantity.family in LASTING for quantity in left) and (left or sites):
             left, sites = self._confirmation.lasting(suspects, left, sites)
+            left = [each for each in left if self._is_beyond(each)]
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
         growths = self._causes(left, sites)
         self._end()
+        if not self._endurance.is_large:
+            growths = self._native_stacks.named(growths, sites)
         return self._keepers.named(growths, sites, is_large=endurance.is_large)
 
     def _locate(self, left: Sequence[Quantity]) -> None:
@@ -187,6 +195,12 @@ class LeakCheck:
     def _causes(self, left: Sequence[Quantity], sites: Sequence[Site] = ()) -> tuple[Growth, ...]:
         causes = Causes(self._readings, self._tracing, left, sites, self._located, self._opened, self._owners)
         return causes.growths(self._endurance.ended, self._traced.untraced)
+
+    def _is_beyond(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
+        """Whether a quantity leaks beyond what Python's growth accounts for, of which the C heap holds a part."""
+        if known_per_round and not self._seems_to_leak(quantity, known_per_round):
+            return False
+        return self._explained is None or quantity != HEAP or self._readings.is_beyond(HEAP, self._explained)
 
     def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""

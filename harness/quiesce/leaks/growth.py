@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
+from math import pi, sqrt
 from statistics import median
 from typing import Final
 
@@ -13,6 +15,9 @@ SHORT: Final = 6
 PACE_KEPT: Final = 2 / 3
 """Of watches of 256 rounds, two in a hundred see what leaks every other round, by chance, slow by more than that; what
 leaks in four of five rounds, or blocks of random sizes in each, does not."""
+
+NORMAL_DEVIATION: Final = 1.4826
+"""The standard deviation of normal numbers for each unit of their median deviation."""
 
 
 def at_rest(values: Sequence[int], window: int, allowed: int) -> bool:
@@ -39,6 +44,27 @@ def is_steady(values: Sequence[int]) -> bool:
     """Whether each reading is above the one before by the same amount."""
     steps = {after - before for before, after in pairwise(values)}
     return len(steps) == 1 and min(steps) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsualStep:
+    """The median growth per round over all pairs of rounds, and its standard error.
+
+    The steps in which containers grow leave it alone, and what grows in every other round grows in each pair.
+    """
+
+    per_round: float = 0.0
+    error: float = 0.0
+
+
+def usual_step(values: Sequence[int]) -> UsualStep:
+    """Return the usual step of readings. The error is that of a median of normal numbers; pairs overlap by half."""
+    steps = [(after - before) / 2 for before, after in zip(values, values[2:], strict=False)]
+    if not steps:
+        return UsualStep()
+    middle = median(steps)
+    deviation = NORMAL_DEVIATION * median(abs(step - middle) for step in steps)
+    return UsualStep(middle, sqrt(pi / 2) * deviation / sqrt(len(steps) / 2))
 
 
 def measured_from(values: Sequence[int]) -> int:

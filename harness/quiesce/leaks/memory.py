@@ -133,7 +133,7 @@ class HeapMeter:
 
     def origin(self, quantity: Quantity) -> str:
         """Say that native code has no place that can be seen from here."""
-        return "native code; run the test under heaptrack or memray --native to see where"
+        return "native code; install memray, or run the test under heaptrack, to see where"
 
     def evidence(self, quantity: Quantity) -> str:
         """Have nothing to add."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from quiesce.leaks.growth import at_rest, fell, growth_per_round, is_leak, lows_rise
+from quiesce.leaks.growth import UsualStep, at_rest, fell, growth_per_round, is_leak, lows_rise, usual_step
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COARSE, FAMILIES, Meter, Quantity, Unreadable
 from quiesce.leaks.series import Series
@@ -14,6 +14,12 @@ from quiesce.leaks.settling import collect_garbage
 COARSE_GROWTH_BYTES: Final = 8 << 20
 """What a coarse figure must grow by to say anything: other processes come and go in a granule or two of a device, and
 the system joins pages to huge ones of 2 MiB."""
+
+KNOWN_MARGIN: Final = 1 / 8
+"""What share of the growth that is accounted for elsewhere may be wrong: large blocks take whole pages, say."""
+
+ERRORS: Final = 5
+"""By how many standard errors that growth must be exceeded, where it varies: it is measured in few rounds."""
 
 
 class Readings:
@@ -133,6 +139,12 @@ class Readings:
         """Whether a quantity leaks; ``known_per_round`` is growth that is accounted for elsewhere."""
         allowed = self.allowed(quantity) + known_per_round
         return self.says_something(quantity) and is_leak(self.values(quantity), allowed)
+
+    def is_beyond(self, quantity: Quantity, known: UsualStep) -> bool:
+        """Whether a quantity grows in most rounds by clearly more than what is accounted for elsewhere."""
+        step = usual_step(self.values(quantity))
+        known_at_most = (1 + KNOWN_MARGIN) * known.per_round + ERRORS * known.error
+        return step.per_round > self.allowed(quantity) + known_at_most
 
     def says_something(self, quantity: Quantity) -> bool:
         """Whether a quantity is counted exactly, or has never fallen and has grown by more than what is noise."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.leaks.growth import doubles, growth_per_round, is_leak, rises_often
+from quiesce.leaks.environment import chunk_bytes
+from quiesce.leaks.growth import UsualStep, doubles, growth_per_round, is_leak, rises_often, usual_step
 from quiesce.leaks.owners import Frame, Owners, frame_text
 
 FRAMES: Final = 12
@@ -26,6 +28,9 @@ PYMALLOC_MAX_BYTES: Final = 512
 TRACEMALLOC_LEAKS: Final = sys.version_info < (3, 13)
 """Whether to start and stop tracemalloc keeps 32 bytes of the C heap: CPython 3.11.7 and 3.12.1 do, 3.13.0 does not."""
 
+DEBUG_BYTES: Final = 24
+"""What Python's debug allocators add to each block, unseen by traces (``_PyMem_DebugRawAlloc`` in obmalloc.c)."""
+
 PYTHONS_OWN: Final = 0
 """The domain of Python's allocators in traces. What others report in theirs, as NumPy does, is on the C heap."""
 
@@ -35,7 +40,7 @@ class Sample:
     """What is kept at one moment: what tested code asked for, in bytes by file and line, and what lies on the C heap.
 
     Of each line there is also the number of its blocks, and how many of its bytes lie on the C heap.
-    ``on_c_heap_bytes`` is what Python itself takes of the C heap, for whomever.
+    ``on_c_heap_bytes`` is what Python itself takes of the C heap, for whomever, in chunks of malloc.
     """
 
     sites: dict[Frame, tuple[int, int, int]]
@@ -64,6 +69,8 @@ class Tracing:
         self._stop = False
         # Without pymalloc, as PYTHONMALLOC=malloc has it, no block is counted and all of them are on the C heap.
         self._heap_from_bytes = PYMALLOC_MAX_BYTES if _counts_blocks() else 0
+        is_debug = sys.flags.dev_mode or os.environ.get("PYTHONMALLOC", "").endswith("debug")
+        self._added_bytes = DEBUG_BYTES if is_debug else 0
 
     def start(self) -> None:
         """Take traces, unless somebody else does already."""
@@ -102,7 +109,7 @@ class Tracing:
         for domain, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
             is_on_c_heap = domain != PYTHONS_OWN or size_bytes > self._heap_from_bytes
             if is_on_c_heap and frames[0][0] != __file__:  # the samples themselves
-                on_c_heap += size_bytes
+                on_c_heap += chunk_bytes(size_bytes + self._added_bytes)
             site = self._owners.owner(frames)
             if site is not None:
                 kept = sites.get(site, NOTHING)
@@ -122,6 +129,10 @@ class Tracing:
         """
         taken = [sample.on_c_heap_bytes for sample in self._samples]
         return growth_per_round(taken) if rises_often(taken) and is_leak(taken, 0) else 0.0
+
+    def usual_step_on_c_heap(self) -> UsualStep:
+        """Return the same without the steps in which containers grow."""
+        return usual_step([sample.on_c_heap_bytes for sample in self._samples])
 
     def leaking_sites(self) -> Sequence[Site]:
         """Return the sites that keep ever more, the fastest first.
