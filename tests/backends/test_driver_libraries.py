@@ -16,6 +16,7 @@ from quiesce.backend import Capability, DeviceProfile
 from quiesce.backends.command import CommandBackend
 from quiesce.cases.catalogue import find_cases, load
 from quiesce.conformance import Conformance, run_conformance
+from quiesce.observations import DeviceSynchronized
 from quiesce.outcomes import Unsupported
 from quiesce.request_format import format_request
 from quiesce.requests import parse_request
@@ -217,3 +218,10 @@ def test_an_option_that_is_not_claimed_is_unsupported(
         assert isinstance(context.ask(line).outcome, Unsupported), line
     context.close()
     assert (tmp_path / "requests").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_everything_that_was_seen_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    context = echo(tmp_path, language, set(Capability), monkeypatch).open(DeviceProfile())
+    assert context.ask("synchronize device").observations == (DeviceSynchronized(0),)
+    context.close()

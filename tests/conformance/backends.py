@@ -350,3 +350,13 @@ class DiesAtAFree(Passing):
     def close(self) -> Closing:
         closing = super().close()
         return closing if self._fault is None else Closing()
+
+
+class IsInterruptedAtAnAllocation(Passing):
+    """A context whose user presses Ctrl-C while an allocation is answered."""
+
+    def perform(self, operation: Operation) -> Reply:
+        reply = super().perform(operation)
+        if isinstance(operation, ops.Allocate):
+            raise KeyboardInterrupt
+        return reply

@@ -9,8 +9,8 @@ from quiesce.backend import BackendFault, Capability, DeviceProfile, Flavour
 from quiesce.backends.reference import backend as reference
 from quiesce.conformance.attention import Attentive
 from quiesce.conformance.notebook import Notebook
-from quiesce.contract import GAUGES_READ
-from quiesce.operations import Free
+from quiesce.contract import GAUGES_READ, LEDGER_FITS
+from quiesce.operations import Allocate, Free, Mark
 
 
 def test_a_dead_subject_is_not_blamed_for_having_no_gauges() -> None:
@@ -27,6 +27,17 @@ def test_one_that_is_alive_is() -> None:
     backend = faults.reading(lambda readings: {})
     Attentive(backend, notebook).open(DeviceProfile()).close()
     assert notebook.findings(GAUGES_READ)
+
+
+def test_an_interrupt_takes_a_reply_along_and_the_rest_of_the_ledger_is_let_be() -> None:
+    notebook = Notebook()
+    context = Attentive(faults.Altered(wrapping=faults.IsInterruptedAtAnAllocation), notebook).open(DeviceProfile())
+    context.perform(Mark("begun"))
+    context.readings()
+    with pytest.raises(KeyboardInterrupt):
+        context.perform(Allocate("a", 512))
+    context.close()  # frees what nobody read that it was allocated
+    assert notebook.findings(LEDGER_FITS) == ()
 
 
 def test_a_flavour_counts_as_exercised_once_something_ran_on_it() -> None:

@@ -116,6 +116,9 @@ class AttentiveContext:
         except BackendFault:
             self._failed = True
             raise
+        except KeyboardInterrupt:
+            self._book.tear_out()
+            raise
         self._look(operation, reply.outcome)
         self._book.enter(reply.observations, operation)
         return reply

@@ -47,6 +47,10 @@ class Book:
         """Enter slots that a request makes; their names are the sequence's from now on."""
         self._made.update(slots)
 
+    def tear_out(self) -> None:
+        """Note that observations were lost, as by an interrupt: the rest adds up to nothing."""
+        self._complete = False
+
     def enter(self, observations: tuple[Observation, ...], operation: Operation | None) -> None:
         """Enter what was observed while an operation ran, or (None) while the context closed."""
         for seen in observations:

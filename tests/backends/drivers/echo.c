@@ -18,6 +18,7 @@ static quiesce_outcome performed(void *state, quiesce_request *request) {
             request->size, request->arguments, or_none(request->reads), or_none(request->writes),
             request->foreign_error);
     fflush(echo);
+    if (request->verb == QUIESCE_SYNCHRONIZE_DEVICE) quiesce_see("\"seen\":\"device-synchronized\",\"device\":0");
     return QUIESCE_DONE;
 }
 

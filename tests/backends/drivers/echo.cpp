@@ -22,7 +22,10 @@ class Echo final : public quiesce::Driver {
     }
     void destroy_pool(const std::string &slot) override { write({"destroy pool", {slot}, 0, {}}); }
     void launch(const Options &options) override { write({"launch", {}, 0, options}); }
-    void synchronize() override { write({"synchronize device", {}, 0, {}}); }
+    void synchronize() override {
+        write({"synchronize device", {}, 0, {}});
+        ledger.see(R"("seen":"device-synchronized","device":0)");
+    }
     void fail(const std::string &point, std::uint64_t nth, bool foreign) override {
         write({"fail " + point, {}, nth, {}}, foreign);
     }

@@ -1,6 +1,6 @@
 //! Writes every request as the crate reads it to the file that ECHO names, and serves none.
 
-use quiesce_driver::{serve, Driver, Ledger, Outcome, Profile, Request};
+use quiesce_driver::{serve, Driver, Ledger, Outcome, Profile, Request, Verb};
 use std::{env, fs::File, io::Write};
 
 struct Echo(File);
@@ -14,7 +14,7 @@ impl Driver for Echo {
         Outcome::Done
     }
 
-    fn perform(&mut self, r: &Request, _: &mut Ledger) -> Outcome {
+    fn perform(&mut self, r: &Request, ledger: &mut Ledger) -> Outcome {
         let option = |value: Option<u64>| value.unwrap_or(0);
         let name = |value: Option<&str>| value.unwrap_or("").to_string();
         let fields = [
@@ -24,6 +24,9 @@ impl Driver for Echo {
             r.writes.join(","), u32::from(r.foreign_error).to_string(),
         ];
         writeln!(self.0, "{}", fields.join("|")).unwrap();
+        if r.verb == Verb::SynchronizeDevice {
+            ledger.see(r#""seen":"device-synchronized","device":0"#.to_string());
+        }
         Outcome::Done
     }
 
