@@ -75,6 +75,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
     "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
+    "generation.corpus": VALUES | _rooms("cases generation"),
     "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
     "recording": VALUES | _rooms("backend backends.command cases generation oracle"),
     "leaks": VALUES | _rooms("backend cases files simulator traces"),
@@ -87,8 +88,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "subjects": VALUES | _rooms("backend backends.command cases conformance execution reporting simulator traces"),
     "cli": VALUES
     | _rooms(
-        "answers backend backends.registry cases conformance execution files generation oracle reference "
-        "reporting simulator subjects traces"
+        "answers backend backends.python_source backends.registry cases conformance execution files generation "
+        "generation.corpus oracle reference reporting simulator subjects traces"
     ),
     "__main__": _rooms("cli"),
     "pytest_plugin": VALUES
@@ -100,6 +101,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
+    "generation.corpus": _rooms("hypothesis"),
     "kernels": _rooms("llvmlite lz4 zstandard"),
     "leaks": _rooms("memray"),
     "reporting": _rooms("jinja2 markupsafe plotly"),

@@ -23,20 +23,26 @@ def load(argument: str, name: str) -> Backend:
     Raises :class:`~quiesce.errors.ConfigurationError` for a name that means nothing or a factory of something else,
     and :class:`~quiesce.errors.BackendUnavailable` where the source cannot be imported or the factory fails.
     """
+    backend = make(argument, name)
+    if not isinstance(backend, Backend):
+        what = f"'{name}' makes {type(backend).__name__}, which is not a backend"
+        raise ConfigurationError(f"{what}; name what returns an object with describe() and open(profile)")
+    return backend
+
+
+def make(argument: str, name: str) -> object:
+    """Return what the factory of ``PLACE:FACTORY`` makes, whatever it is. Raises as :func:`load` does."""
     place, colon, factory = argument.rpartition(":")
     if not colon or not place or not factory:
         raise ConfigurationError(f"'{name}' names no factory; write {PREFIX}:my_allocator.py:Backend")
     try:
-        backend: object = getattr(_imported(place), factory)()
+        made: object = getattr(_imported(place), factory)()
     except (BackendUnavailable, ConfigurationError):
         raise
     except (Exception, SystemExit) as error:  # somebody else's code: whatever it raises, it cannot be used here
         said = f"{type(error).__name__}: {error}"
         raise BackendUnavailable(name, f"it cannot be made ({said})", f"repair {place}, or give its path") from error
-    if not isinstance(backend, Backend):
-        what = f"'{name}' makes {type(backend).__name__}, which is not a backend"
-        raise ConfigurationError(f"{what}; name what returns an object with describe() and open(profile)")
-    return backend
+    return made
 
 
 def name_of(backend: Backend) -> str | None:

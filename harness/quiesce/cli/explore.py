@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Final
 
-from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import (
@@ -26,11 +25,12 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.explored_corpus import is_red, open_corpus
 from quiesce.cli.exploring import Explored, Exploring, explore, results_of
 from quiesce.cli.file_errors import explain
 from quiesce.cli.report_writing import write_reports
 from quiesce.cli.run_record import describe_machine
-from quiesce.cli.saved_cases import save_or_complain
+from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
 from quiesce.files import naming
@@ -76,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"where a failing sequence becomes a case file (default: {FOLDER})",
     )
+    parser.add_argument(
+        "--corpus",
+        metavar="DIR",
+        help="keep what fails in this folder and run it first the next time; or python:FILE.py:FACTORY, which makes "
+        "one of Hypothesis' databases",
+    )
     parser.add_argument("--report", type=report_folder, metavar="DIR", help="write reports here")
     parser.add_argument("--coverage", action="store_true", help="count how often each operation met each state")
     parser.add_argument(
@@ -93,10 +99,12 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if operations is None and arguments.seconds is None:
         operations = OPERATIONS_DEFAULT
     operations = None if operations is None else search.share_of(operations)
+    corpus = None if arguments.corpus is None else open_corpus(arguments.corpus, usable.description, search)
     with contextlib.ExitStack() as stack:
         jobs: Jobs = Here(usable)
         if arguments.jobs > 1:
             jobs = stack.enter_context(Workers(arguments.jobs, arguments.backend, arguments.timeout))
+        replayed = () if corpus is None else corpus.replay(jobs, arguments.save, console)
         explored = explore(
             search, jobs, usable.description, Exploring(arguments.save, console), operations, arguments.seconds
         )
@@ -108,12 +116,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     is_written = arguments.coverage_json is None or _try_coverage(result, arguments.coverage_json, console)
     for cause in explored.causes:
         _show(cause, search, arguments.save, console)
+        if corpus is not None:
+            corpus.keep(cause.discovery.case, console)
     if arguments.report is not None:
         record = {**describe_machine(), f"version of {usable.name}": usable.description.version}
-        results = results_of(result, explored, search)
+        results = [*replayed, *results_of(result, explored, search)]
         is_written &= write_reports(arguments.report, results, console, seed=search.seed, run=record)
     console.write(f"{conclusion(result, explored)}\n")
-    if explored.causes:
+    if explored.causes or is_red(replayed):
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
 
@@ -127,9 +137,7 @@ def _show(cause: Cause, search: Search, directory: Path, console: Console) -> No
     if saved is None or not discovery.interrupted:  # a case that nobody shortened is long, and is in the file
         console.write(f"{write_case(case)}\n")
     if saved is not None:
-        path = saved.as_posix()
-        console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
-        console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', search.name])}\n\n")
+        tell_how_to_run(saved, search.name, console)
 
 
 def _try_coverage(result: CampaignResult, path: Path, console: Console) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cases.case import Case
 from quiesce.cli.console import Console
 from quiesce.cli.file_errors import explain
 from quiesce.generation.saving import save
+from quiesce.reporting.text import clean_line
 
 
 def save_or_complain(case: Case, directory: Path, console: Console) -> Path | None:
@@ -19,6 +21,13 @@ def save_or_complain(case: Case, directory: Path, console: Console) -> Path | No
         console.end_progress()
         console.complain(f"a case is not saved: {explain(error)}")
         return None
+
+
+def tell_how_to_run(saved: Path, backend: str, console: Console) -> None:
+    """Say where a case is saved, and the command that makes it fail again."""
+    path = saved.as_posix()
+    console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
+    console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', backend])}\n\n")
 
 
 def tell_shrinking(case: Case, console: Console) -> None:
