@@ -44,8 +44,9 @@ CONTEXT: Final = np.dtype(
         "names": [
             *("grid", "block", "block_index", "dynamic", "shared_base", "parameters"),
             *("shared_bytes", "reserved", "checks", "runtime", "grid_workspace", "frames", "touched"),
+            "shared_words",
         ],
-        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8", "u8", "u8"],
+        "formats": [("u4", 3), ("u4", 3), ("u4", 3), "u4", "u8", "u8", "u4", "u4", "u8", "u8", "u8", "u8", "u8", "u8"],
     }
 )
 READY, WAITING, DONE = range(3)
@@ -226,6 +227,8 @@ class Kernel:
         context["parameters"] = block_memory.ctypes.data
         bits = np.zeros(64, "u1")  # of addresses that none is kept for, and nothing is known
         context["checks"], context["touched"] = bits.ctypes.data, self.touched
+        words = np.full(1, -1, "i8")  # the number of no block: kernels note no accesses to shared memory by themselves
+        context["shared_words"] = words.ctypes.data
         frames = np.zeros(self.array_bytes + 64, "u1")
         context["frames"] = frames.ctypes.data
         for z, y, x in itertools.product(*(range(size) for size in reversed(sizes))):

@@ -174,8 +174,9 @@ class Use:
     def text(self, number: int) -> str:
         """Return it as PTX, with registers of its own."""
         a, b, c = (f"%r{3 + 3 * number + each}" for each in range(3))
-        word = "u32" if self.bytes == 4 else "u64"
-        access = f"st.shared.{word} [{a}], %rd9" if self.writes else f"ld.shared.{word} %rd8, [{a}]"
+        word = {4: "u32", 8: "u64", 16: "v2.u64"}[self.bytes]
+        read, written = ("{%rd7, %rd8}", "{%rd9, %rd9}") if self.bytes == 16 else ("%rd8", "%rd9")
+        access = f"st.shared.{word} [{a}], {written}" if self.writes else f"ld.shared.{word} {read}, [{a}]"
         return (
             f"mul.lo.s32 {a}, %r1, {self.steps[0]};\nmul.lo.s32 {b}, %r2, {self.steps[1]};\nadd.s32 {a}, {a}, {b};\n"
             f"mov.u32 {c}, numbers;\nadd.s32 {c}, {c}, {self.first};\nadd.s32 {a}, {a}, {c};\n"
@@ -186,10 +187,10 @@ class Use:
 
 def any_use(generator: random.Random) -> Use:
     """Return a use in the middle of the shared memory."""
-    bytes_ = generator.choice((4, 4, 4, 8))
+    bytes_ = generator.choice((4, 4, 4, 8, 16))
     steps = [bytes_ * generator.choice((0, 1, 1, 1, 2, 3, 4, 5, 8, -1, -4)) for _ in range(2)]
     counts = [generator.choice((1, 2, 3, 4)) for _ in range(2)]
-    first = 2048 + 8 * generator.randrange(-8, 8)
+    first = 2048 + max(8, bytes_) * generator.randrange(-8, 8)
     return Use(first, (steps[0], steps[1]), (counts[0], counts[1]), bytes_, generator.random() < 0.5)
 
 
@@ -205,13 +206,18 @@ def race(uses: list[Use]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_uses_are_found_to_race_if_they_do(checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Accesses that are judged as ranges race if those of single threads do, and only then."""
-    monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+@pytest.mark.parametrize("width", [4, 16], ids=["one-warp", "two-warps"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "as-ranges"])
+def test_any_uses_are_found_to_race_if_they_do(
+    checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, is_tuned: bool, width: int, seed: int
+) -> None:
+    """Accesses race if those of two threads meet, and only then: each is judged by itself, or all as ranges."""
+    if is_tuned:
+        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
     generator, given, seen = random.Random(seed), checked(), 0
     own = "mov.u32 %r2, %tid.y;\nmad.lo.u32 %r12, %r2, 16, %r1;\ncvt.u64.u32 %rd9, %r12;\nbar.sync 1;\n"
     for _ in range(12):
         uses = [any_use(generator) for _ in range(generator.choice((1, 2, 2)))]
-        given.work(own + "".join(each.text(n) for n, each in enumerate(uses)), block=(4, 4), before=SHARED)
+        given.work(own + "".join(each.text(n) for n, each in enumerate(uses)), block=(width, 4), before=SHARED)
         before, seen = seen, sum(each.seen for each in given.findings())
         assert (seen > before) == race(uses), uses

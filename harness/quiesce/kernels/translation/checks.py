@@ -19,6 +19,7 @@ from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import refuse
 from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.shapes import SHARED_BASE, SHARED_BYTES, CalledShape, StateShape
+from quiesce.kernels.translation.shared_words import can_be_noted, is_unnoted
 from quiesce.kernels.translation.touched import is_ordered, kinds_of_use, note_use, was_noted
 
 CHECKS: Final = 64
@@ -85,11 +86,7 @@ def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
     access = judged.access
     address = e.define(f"ptrtoint ptr {pointer} to i64")
     if access.space == "shared":
-        if judged.may_race:
-            arguments = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
-            e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
-        wrong = _is_outside_shared(e, address, access.bytes)
-        return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(), site))
+        return _judge_shared(e, judged, pointer, address, site)
     if access.space == "local":
         return _checked_local(e, pointer, address, access, site)
     within = _within(e, address)
@@ -110,6 +107,28 @@ def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
     e.emit(f"br label %{done}")
     e.place(done)
     return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{last}]")
+
+
+def _judge_shared(e: Emitter, judged: Judged, pointer: str, address: str, site: str) -> str:
+    access = judged.access
+    base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
+    offset = e.define(f"sub i64 {address}, {base}")
+    wrong = _is_outside_shared(e, offset, address, access.bytes)
+
+    def ask() -> str:
+        return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(), site))
+
+    if not judged.may_race:
+        return ask()
+    arguments = [f"i64 {address}", f"i32 {access.number()}", f"i32 {site}", f"i32 {e.shape.linear(e)}"]
+
+    def tell() -> str:
+        e.call("void", "quiesce_kernel_shared", "ptr %context", *arguments, attributes="nounwind")
+        return ask()
+
+    if not can_be_noted(access):
+        return tell()
+    return _unless(e, is_unnoted(e, access, wrong, offset, site), pointer, tell)
 
 
 def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], site: str) -> str:
@@ -182,10 +201,9 @@ def _or_misaligned(e: Emitter, wrong: str, address: str, bytes_: int) -> str:
     return e.define(f"or i1 {wrong}, {odd}")
 
 
-def _is_outside_shared(e: Emitter, address: str, bytes_: int) -> str:
-    base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
+def _is_outside_shared(e: Emitter, offset: str, address: str, bytes_: int) -> str:
     whole = e.cast(e.shape.context(e, SHARED_BYTES, "i32"), 32, 64)
-    return _or_misaligned(e, _is_outside(e, e.define(f"sub i64 {address}, {base}"), whole, bytes_), address, bytes_)
+    return _or_misaligned(e, _is_outside(e, offset, whole, bytes_), address, bytes_)
 
 
 def _is_outside(e: Emitter, offset: str, whole: str, bytes_: int) -> str:
@@ -238,15 +256,17 @@ def _distance(e: Emitter, offset: str, bytes_: int) -> str:
 
 def _unless(e: Emitter, wrong: str, pointer: str, ask: Callable[[], str]) -> str:
     """Return the pointer, or what the runtime says where it has to be asked."""
-    before, asked, done = e.new_label(), e.new_label(), e.new_label()
+    before, asked, answered, done = (e.new_label() for _ in range(4))
     e.emit(f"br label %{before}")
     e.place(before)
     e.emit(f"br i1 {wrong}, label %{asked}, label %{done}, !prof !7")
     e.place(asked)
     answer = ask()
+    e.emit(f"br label %{answered}")
+    e.place(answered)
     e.emit(f"br label %{done}")
     e.place(done)
-    return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{asked}]")
+    return e.define(f"phi ptr [{pointer}, %{before}], [{answer}, %{answered}]")
 
 
 def _frame(e: Emitter) -> str:

@@ -29,9 +29,10 @@ from quiesce.kernels.translation.program import Program
 from quiesce.kernels.translation.ranges import Ranges
 from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
+from quiesce.kernels.translation.shared_words import noting_functions
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
@@ -70,6 +71,7 @@ def translate_kernel(
         lines += _called(program, program.parse(name), done)
         done += 1
     lines += called_checks(program, function)
+    lines += noting_functions(program)
     lines += _tables(program, function, suspends, translated)
     lines += sorted(program.declarations)
     ranges = [

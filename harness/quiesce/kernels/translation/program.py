@@ -51,6 +51,8 @@ class Program:
     """Each function that is called or whose address is taken, by the number that its name in LLVM has."""
     checks_called: dict[Judged, int] = field(default_factory=dict)
     """What the checks depend on that are functions of their own, with the numbers that their names have."""
+    noted_words: set[tuple[int, bool]] = field(default_factory=set)
+    """The accesses to shared memory that kernels note by themselves: their sizes, and whether they write."""
     local_bytes: int = 0
     shared_bytes: int = 0
     _shared: dict[str, int] = field(default_factory=dict)

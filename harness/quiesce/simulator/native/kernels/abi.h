@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 7, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 8, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 // What every thread of a block sees; the code only reads it.
@@ -20,6 +20,7 @@ struct kernel_context {
     uint64_t grid_workspace;  // of a cooperative launch: words by which device code waits for other blocks; or 0
     void *frames;   // where registers of the block's threads are kept while they wait; the first array has their states
     void *touched;  // see kernels/touched.h
+    void *shared_words;  // see kernels/shared_words.h
 };
 
 // A thread of a kernel whose threads wait for each other: where it goes on, and what it waits for. Its frame follows.
@@ -33,6 +34,7 @@ struct kernel_thread {
 
 _Static_assert(offsetof(struct kernel_context, frames) == 88, "the context as compiled code knows it");
 _Static_assert(offsetof(struct kernel_context, touched) == 96, "the context as compiled code knows it");
+_Static_assert(offsetof(struct kernel_context, shared_words) == 104, "the context as compiled code knows it");
 _Static_assert(sizeof(struct kernel_thread) == 64, "a frame begins at byte 64");
 
 // How far the threads of a block lie from each other.

@@ -6,6 +6,7 @@
 #include "kernels/block.h"
 #include "kernels/fault.h"
 #include "kernels/print.h"
+#include "kernels/shared_words.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
 #include "machine/mappings.h"
@@ -165,6 +166,7 @@ static bool prepare(const struct grid *grid) {
         .shared_bytes = shared_bytes,
         .checks = grid->checks,
         .touched = grid->touched,
+        .shared_words = &shared_words,
         .grid_workspace = grid->is_cooperative ? (uint64_t)&running.workspace : 0,
     };
     memcpy(running.first.grid, grid->blocks, sizeof running.first.grid);

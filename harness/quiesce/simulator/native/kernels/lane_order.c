@@ -2,16 +2,23 @@
 
 #include <string.h>
 
-struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
+#include "kernels/shared_words.h"
 
-static bool meet_all(struct warp_clock *clock) {
+struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
+unsigned split_clocks;
+
+static bool meet_all(struct warp_clock *clock, uint32_t *moment) {
     if (clock->is_split) {
-        memset(clock->own, 0, sizeof clock->own);
-        memset(clock->known, 0, sizeof clock->known);
+        memset(clock, 0, sizeof *clock);
+        split_clocks--;
     }
-    clock->is_split = false;
-    clock->moment = (clock->moment + 1) % (1 << LANES_MOMENT_BITS);
-    return !clock->moment;
+    *moment = (*moment + 1) % (1 << LANES_MOMENT_BITS);
+    return !*moment;
+}
+
+void lanes_forget(void) {
+    if (split_clocks) memset(lane_clocks, 0, sizeof lane_clocks);
+    split_clocks = 0;
 }
 
 static void meet_some(struct warp_clock *clock, uint32_t lanes) {
@@ -25,6 +32,7 @@ static void meet_some(struct warp_clock *clock, uint32_t lanes) {
         if (lanes >> lane & 1) known[lane] = ++clock->own[lane];
     for (unsigned lane = 0; lane < WARP_THREADS; lane++)
         if (lanes >> lane & 1) memcpy(clock->known[lane], known, sizeof known);
+    split_clocks += !clock->is_split;
     clock->is_split = true;
 }
 
@@ -37,7 +45,7 @@ static bool is_full(const struct warp_clock *clock) {
 // A count that has come to its end begins again, as if all lanes had met: a race may be missed, and none is invented.
 bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all) {
     struct warp_clock *met = &lane_clocks[clock][warp % WARPS_MAX];
-    if (are_all || is_full(met)) return meet_all(met);
+    if (are_all || is_full(met)) return meet_all(met, &shared_words.lanes_moments[clock][warp % WARPS_MAX]);
     meet_some(met, lanes);
     return false;
 }

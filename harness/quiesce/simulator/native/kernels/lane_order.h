@@ -17,16 +17,12 @@ enum { WARPS_MAX = BLOCK_THREADS_MAX / WARP_THREADS, LANES_MOMENT_BITS = 22 };
 // Each lane counts how often it met some lanes without the whole warp, and knows up to which count of each other lane
 // all comes before what it does now.
 struct warp_clock {
-    uint32_t moment;  // how often the whole warp met
-    bool is_split;    // some lanes met by themselves since then
+    bool is_split;  // some lanes met by themselves since the whole warp met
     uint16_t own[WARP_THREADS], known[WARP_THREADS][WARP_THREADS];
 };
 
 extern struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
-
-static inline uint32_t lanes_moment(enum lane_clock clock, uint32_t thread) {
-    return lane_clocks[clock][thread / WARP_THREADS].moment;
-}
+extern unsigned split_clocks;  // how many are split
 
 static inline uint16_t lane_count(enum lane_clock clock, uint32_t thread) {
     return lane_clocks[clock][thread / WARP_THREADS].own[thread % WARP_THREADS];
@@ -38,5 +34,7 @@ static inline bool lane_knows(enum lane_clock clock, uint32_t thread, uint32_t o
     return count < lane_clocks[clock][thread / WARP_THREADS].known[thread % WARP_THREADS][other % WARP_THREADS];
 }
 
-// Lanes of a warp meet; `are_all`: no other lane is left out. True: the moments begin again.
+// Lanes of a warp meet; `are_all`: no other lane is left out. That is how often the whole warp met, which begins again
+// with 0: then the answer is true.
 bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all);
+void lanes_forget(void);  // no lane knows of another one

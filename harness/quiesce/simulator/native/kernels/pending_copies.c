@@ -52,6 +52,8 @@ bool pending_copies_add(const struct pending_copy *copy) {
     return true;
 }
 
+bool pending_copies_wait(void) { return pending; }
+
 void pending_copies_commit(uint32_t thread) { queues[thread % BLOCK_THREADS_MAX].committed++; }
 
 bool pending_copies_take(uint32_t thread, uint32_t groups_left, struct pending_copy *taken) {

@@ -15,6 +15,8 @@ void pending_copies_drop(void);  // another block runs
 // False: there is no room, and nobody will hear of it.
 bool pending_copies_add(const struct pending_copy *copy);
 
+bool pending_copies_wait(void);  // there are some
+
 // A thread ends a group of copies; and takes those that a wait for all but the last groups ends. False: there is none.
 void pending_copies_commit(uint32_t thread);
 bool pending_copies_take(uint32_t thread, uint32_t groups_left, struct pending_copy *taken);

@@ -7,35 +7,20 @@
 #include "kernels/lane_order.h"
 #include "kernels/pending_copies.h"
 #include "kernels/shared_ranges.h"
+#include "kernels/shared_words.h"
 
-enum { ACCESS_BYTES_MAX = 32, THREAD_BITS = 10 };
-
-// When and by whom a byte was touched: the moment, that of the warp, and the thread. 0: never.
-typedef uint64_t touch;
-
-// What else is known of a touch. It is asked for where another lane of the same warp comes, and to tell of a race.
-struct origin {
-    uint32_t site;
-    uint16_t own;  // see lane_order.h
-};
-
-// A write, and reads by two threads.
-enum { WRITTEN, READ, READ_TOO, TOUCHES };
-struct cell {
-    touch touched[TOUCHES];
-    struct origin origins[TOUCHES];
-};
+enum { ACCESS_BYTES_MAX = 32 };
 
 struct accessor {
     uint32_t thread, site;
 };
 
-// Of a word whose bytes were always used together, one cell says what is known of all four.
-enum { WORD_BYTES = 4 };
-static struct cell words[SHARED_BYTES_MAX / WORD_BYTES], bytes[SHARED_BYTES_MAX];
+struct shared_words shared_words = {.turn = NO_TURN};
+
+// Of a word whose bytes were not always used together, each byte has a cell.
+static struct cell bytes[SHARED_BYTES_MAX];
 static bool is_split[SHARED_BYTES_MAX / WORD_BYTES], any_split;
 
-static uint32_t moment;  // barriers and beginnings of blocks so far
 static uint32_t moment_of_bytes;  // the last one in which cells were touched
 static struct shared_ranges ranges;
 static bool is_new;
@@ -63,11 +48,18 @@ static struct {
 void shared_checks_begin(void) {
     second_write.waits = false;
     is_new = true;
+    shared_words.turn = NO_TURN;
+    lanes_forget();
     if (any_split) memset(is_split, 0, sizeof is_split);
     any_split = false;
 }
 
-void shared_checks_order_block(void) { moment++; }
+static void begin_moment(void) {
+    shared_words.moment++;
+    shared_words.turn = NO_TURN;  // the first access has something to say of this moment
+}
+
+void shared_checks_order_block(void) { begin_moment(); }
 
 void quiesce_kernel_barrier(struct kernel_context *context) {
     (void)context;
@@ -114,53 +106,61 @@ static void follow_blocks(const struct kernel_context *context) {
     block.shared_bytes = context->shared_bytes;
     memcpy(block.index, context->block_index, sizeof block.index);
     memcpy(block.size, context->block, sizeof block.size);
-    moment++;
+    begin_moment();
     pending_copies_drop();
 }
 
 static enum lane_clock clock_of(unsigned which) { return which == WRITTEN ? CLOCK_OF_WRITES : CLOCK_OF_READS; }
-static uint32_t thread_of(touch touch) { return (uint32_t)touch & (BLOCK_THREADS_MAX - 1); }
+static uint32_t thread_of(stamp when) {
+    return (uint32_t)(when >> 27 & (WARPS_MAX - 1)) * WARP_THREADS + (uint32_t)(when & (WARP_THREADS - 1));
+}
+
+static stamp stamp_of(enum lane_clock clock, uint32_t thread) {
+    uint32_t warp = thread / WARP_THREADS, lane = thread % WARP_THREADS;
+    uint32_t low = warp << 27 | shared_words.lanes_moments[clock][warp] << 5 | lane;
+    return (stamp)shared_words.moment << 32 | low;
+}
 
 // Since the last barrier of the block. Most touches are older than that, or of the same thread.
-static inline bool is_by_other_now(touch touch, uint32_t thread) {
-    uint64_t differs = touch ^ ((uint64_t)moment << 32 | thread);
-    return !(differs >> 32) && thread_of(differs);
+static inline bool is_by_other_now(stamp when, uint32_t thread) {
+    return when >> 32 == shared_words.moment && thread_of(when) != thread;
 }
 
 static bool is_unordered_in_warp(const struct cell *cell, unsigned which, uint32_t thread) {
     enum lane_clock clock = clock_of(which);
-    uint32_t lanes_moment_then = (uint32_t)cell->touched[which] >> THREAD_BITS;
-    return lanes_moment_then == lanes_moment(clock, thread) &&
-           !lane_knows(clock, thread, thread_of(cell->touched[which]), cell->origins[which].own);
+    stamp then = cell->touched[which].when, now = stamp_of(clock, thread);
+    return !((then ^ now) >> 5) &&
+           !lane_knows(clock, thread, thread_of(then), (uint16_t)cell->touched[which].own);
 }
 
 static inline bool is_unordered(const struct cell *cell, unsigned which, uint32_t thread) {
-    if (!is_by_other_now(cell->touched[which], thread)) return false;
-    return !are_of_one_warp(thread, thread_of(cell->touched[which])) || is_unordered_in_warp(cell, which, thread);
+    stamp when = cell->touched[which].when;
+    if (!is_by_other_now(when, thread)) return false;
+    return !are_of_one_warp(thread, thread_of(when)) || is_unordered_in_warp(cell, which, thread);
 }
 
 static inline void note_touch(struct cell *cell, unsigned which, const struct accessor *by) {
     enum lane_clock clock = clock_of(which);
-    cell->touched[which] = (uint64_t)moment << 32 | lanes_moment(clock, by->thread) << THREAD_BITS | by->thread;
-    cell->origins[which].site = by->site;
-    cell->origins[which].own = lane_count(clock, by->thread);
+    cell->touched[which].when = stamp_of(clock, by->thread);
+    cell->touched[which].site = by->site;
+    cell->touched[which].own = lane_count(clock, by->thread);
 }
 
 static inline void note_in_cell(struct cell *cell, bool writes, const struct accessor *by) {
     if (writes)
         note_touch(cell, WRITTEN, by);
     else
-        note_touch(cell, is_by_other_now(cell->touched[READ], by->thread) ? READ_TOO : READ, by);
+        note_touch(cell, is_by_other_now(cell->touched[READ].when, by->thread) ? READ_TOO : READ, by);
 }
 
 // Which touches an access may race with: any access with writes, and a write with reads.
-static inline unsigned touches_to_compare(bool writes) { return writes ? TOUCHES : WRITTEN + 1; }
+static inline unsigned touches_to_compare(bool writes) { return writes ? TOUCHES_OF_WORD : WRITTEN + 1; }
 
 static void split(uint64_t first, uint64_t end) {
     for (uint64_t word = first / WORD_BYTES; word <= (end - 1) / WORD_BYTES; word++) {
         if (is_split[word]) continue;
         is_split[word] = any_split = true;
-        for (unsigned i = 0; i < WORD_BYTES; i++) bytes[word * WORD_BYTES + i] = words[word];
+        for (unsigned i = 0; i < WORD_BYTES; i++) bytes[word * WORD_BYTES + i] = shared_words.all[word];
     }
 }
 
@@ -170,7 +170,7 @@ static bool is_whole_word(uint64_t at) { return !(at % WORD_BYTES) && !is_split[
 
 static struct cell *cell_at(uint64_t at) {
     uint64_t word = at / WORD_BYTES;
-    return is_split[word] ? &bytes[at] : &words[word];
+    return is_split[word] ? &bytes[at] : &shared_words.all[word];
 }
 
 // Whether an access meets that of another thread, and which.
@@ -181,7 +181,7 @@ static enum meeting look(struct race *race) {
         for (unsigned which = 0; met != RACES && which < touches_to_compare(race->writes); which++) {
             if (!is_unordered(cell, which, race->by.thread)) continue;
             met = which == WRITTEN && race->writes ? OVERWRITES : RACES;
-            race->other = (struct accessor){thread_of(cell->touched[which]), cell->origins[which].site};
+            race->other = (struct accessor){thread_of(cell->touched[which].when), cell->touched[which].site};
             race->other_writes = which == WRITTEN;
         }
     }
@@ -189,7 +189,7 @@ static enum meeting look(struct race *race) {
 }
 
 static void note(uint64_t offset, unsigned size, bool writes, const struct accessor *by) {
-    moment_of_bytes = moment;
+    moment_of_bytes = shared_words.moment;
     if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
     for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1)
         note_in_cell(cell_at(at), writes, by);
@@ -227,7 +227,7 @@ static bool meets_in_range(const struct shared_range *range, uint64_t offset, co
 
 // Ranges become cells, before something is known of single ones.
 static void spell_out(void) {
-    unsigned count = ranges.moment == moment ? ranges.kept : 0;
+    unsigned count = ranges.moment == shared_words.moment ? ranges.kept : 0;
     ranges.kept = ranges.count = 0;
     for (unsigned i = 0; i < count; i++) each_thread(&ranges.all[i], note_in_range);
 }
@@ -236,7 +236,8 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
     spell_out();
     bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all);
     if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all);
-    if (is_over) moment++;  // what came before is in order with all that follows
+    if (split_clocks) shared_words.turn = NO_TURN;
+    if (is_over) begin_moment();  // what came before is in order with all that follows
 }
 
 // Of an access to whole words, where nobody meets another one.
@@ -246,10 +247,10 @@ static inline bool note_at_once(uint64_t offset, unsigned size, bool writes, con
     for (uint64_t word = first; word < end; word++) {
         if (is_split[word]) return false;
         for (unsigned which = 0; which < touches_to_compare(writes); which++)
-            if (is_unordered(&words[word], which, by->thread)) return false;
+            if (is_unordered(&shared_words.all[word], which, by->thread)) return false;
     }
-    moment_of_bytes = moment;
-    for (uint64_t word = first; word < end; word++) note_in_cell(&words[word], writes, by);
+    moment_of_bytes = shared_words.moment;
+    for (uint64_t word = first; word < end; word++) note_in_cell(&shared_words.all[word], writes, by);
     return true;
 }
 
@@ -266,17 +267,13 @@ static void see_early(const struct race *race) {
     checks_see(&wrong);
 }
 
-void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
-                           uint32_t thread) {
+static void see_access(struct kernel_context *context, uint64_t address, uint32_t access, struct accessor by) {
     uint64_t offset = address - context->shared_base;
     unsigned size = access & 0xff, kind = access >> 8 & 0xf;
     bool writes = kind != LOADS, begins_copy = kind == BEGINS_COPY;
-    if (is_new || block.turn != context->block_turn) follow_blocks(context);
-    if (second_write.waits) settle();
     if (kind == IS_ATOMIC || offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
     if (offset + size > SHARED_BYTES_MAX) return;
     if (ranges.kept) spell_out();
-    struct accessor by = {thread, site};
     const struct pending_copy *early = begins_copy ? NULL : pending_copies_find(offset, size);
     if (!early && !begins_copy && note_at_once(offset, size, writes, &by)) return;
     struct race race = {.offset = (uint32_t)offset, .size = size, .by = by, .writes = writes};
@@ -286,10 +283,25 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
         race.other_writes = true;
         see_early(&race);
     }
-    struct pending_copy copy = {thread, site, (uint32_t)offset, size};
+    struct pending_copy copy = {by.thread, by.site, (uint32_t)offset, size};
     if (!begins_copy || !pending_copies_add(&copy)) note(offset, size, writes, &by);
     if (met == RACES) see_race(&race);
     if (met == OVERWRITES) see_second_write(&race, (const char *)address);
+}
+
+// Whether all that is known is in the cells of words: then the kernel may go on noting there by itself.
+static bool is_all_in_words(void) {
+    return moment_of_bytes == shared_words.moment && !second_write.waits && !ranges.kept && !any_split &&
+           !split_clocks && !pending_copies_wait();
+}
+
+void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                           uint32_t thread) {
+    shared_words.turn = NO_TURN;
+    if (is_new || block.turn != context->block_turn) follow_blocks(context);
+    if (second_write.waits) settle();
+    see_access(context, address, access, (struct accessor){thread, site});
+    if (is_all_in_words()) shared_words.turn = block.turn;
 }
 
 // -- asynchronous copies ---------------------------------------------------------------------------------------------
@@ -313,7 +325,8 @@ void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_
 void shared_checks_begin_ranges(const struct kernel_context *context) {
     follow_blocks(context);
     settle();
-    shared_ranges_begin(&ranges, moment);
+    shared_words.turn = NO_TURN;
+    shared_ranges_begin(&ranges, shared_words.moment);
 }
 
 // Lays an instruction's accesses out in shared memory. False: one of them is outside, or misaligned.
@@ -345,7 +358,7 @@ bool shared_checks_add_range(const struct kernel_context *context, const struct 
     struct shared_range *added = shared_ranges_next(&ranges);
     if (!range->counts[0] || !range->counts[1] || !range->counts[2]) return true;
     if (!added || !lay_out(context, range, added)) return false;
-    if (moment_of_bytes == moment && each_thread(added, meets_in_range)) return false;
+    if (moment_of_bytes == shared_words.moment && each_thread(added, meets_in_range)) return false;
     return shared_ranges_add(&ranges);
 }
 
