@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "kernels/shared_words.h"
-
 struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
 unsigned split_clocks;
 
@@ -43,9 +41,9 @@ static bool is_full(const struct warp_clock *clock) {
 }
 
 // A count that has come to its end begins again, as if all lanes had met: a race may be missed, and none is invented.
-bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all) {
+bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all, uint32_t *moment) {
     struct warp_clock *met = &lane_clocks[clock][warp % WARPS_MAX];
-    if (are_all || is_full(met)) return meet_all(met, &shared_words.lanes_moments[clock][warp % WARPS_MAX]);
+    if (are_all || is_full(met)) return meet_all(met, moment);
     meet_some(met, lanes);
     return false;
 }

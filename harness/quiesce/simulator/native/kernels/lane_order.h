@@ -34,7 +34,7 @@ static inline bool lane_knows(enum lane_clock clock, uint32_t thread, uint32_t o
     return count < lane_clocks[clock][thread / WARP_THREADS].known[thread % WARP_THREADS][other % WARP_THREADS];
 }
 
-// Lanes of a warp meet; `are_all`: no other lane is left out. That is how often the whole warp met, which begins again
-// with 0: then the answer is true.
-bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all);
+// Lanes of a warp meet; `are_all`: no other lane is left out. `moment`: how often the whole warp met. True: it begins
+// again with 0.
+bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all, uint32_t *moment);
 void lanes_forget(void);  // no lane knows of another one

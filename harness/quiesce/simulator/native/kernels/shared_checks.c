@@ -234,8 +234,9 @@ static void spell_out(void) {
 
 void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier) {
     spell_out();
-    bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all);
-    if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all);
+    uint32_t(*moments)[WARPS_MAX] = shared_words.lanes_moments, of = warp % WARPS_MAX;
+    bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all, &moments[CLOCK_OF_READS][of]);
+    if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all, &moments[CLOCK_OF_WRITES][of]);
     if (split_clocks) shared_words.turn = NO_TURN;
     if (is_over) begin_moment();  // what came before is in order with all that follows
 }
