@@ -52,7 +52,7 @@ def outcomes(project: Project) -> dict[str, tuple[str, str]]:
 
 def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Project) -> None:
     project.write("test_it.py", SUITE)
-    result = project.run("test_it.py", *PATIENTLY, "--quiesce-report=out")
+    result = project.run_apart("test_it.py", *PATIENTLY, "--quiesce-report=out")
     assert result.parseoutcomes() == {
         "failed": 5,  # of these, one is a subtest, and one the test that it is part of
         "passed": 3,
