@@ -10,12 +10,14 @@ import json
 import subprocess
 import sys
 import threading
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from quiesce.leaks import keepers
+from quiesce.leaks import keepers, paths
 from quiesce.leaks.keepers import HALF_ROUNDS, NOBODY, Keepers
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.paths import no_roots
@@ -109,6 +111,19 @@ def test_a_context_variable_is_named() -> None:
         assert without_size(kept) == "context variable 'trail' (list, +1 a round)"
     finally:
         trail.reset(token)
+
+
+@pytest.mark.parametrize("order", [list, lambda found: list(reversed(found))], ids=["as-found", "reversed"])
+def test_a_variable_is_named_by_its_module_and_not_by_a_function(
+    monkeypatch: pytest.MonkeyPatch, order: Callable[[Any], list[Any]]
+) -> None:
+    referrers = paths._referrers
+    monkeypatch.setattr(paths, "_referrers", lambda level: order(referrers(level)))
+    module = types.ModuleType("cache")
+    monkeypatch.setitem(sys.modules, "cache", module)
+    exec("SEEN = []\ndef look_up(): SEEN.append(1)", vars(module))
+    said = Keepers(OWNERS, [], no_roots).watch(module.look_up)
+    assert said == f"cache.SEEN (list, {2 * HALF_ROUNDS} entries, +1 a round)"
 
 
 def test_what_replaces_its_entries_keeps_nothing() -> None:

@@ -86,6 +86,7 @@ def test_a_child_that_comes_back_from_a_test_ends_without_a_report(project: Proj
 
 
 @pytest.mark.long
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="such a leak is not seen there: docs/limitations.md")
 def test_tests_that_take_traces_themselves_get_their_own_verdict(project: Project) -> None:
     project.write("test_it.py", TRACES)
     arguments = ("--quiesce-leak", "--quiesce-leak-rounds=24", "--quiesce-leak-seconds=120")

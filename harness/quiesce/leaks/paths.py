@@ -116,7 +116,7 @@ class Paths:
                 root, start = self._root(each)
                 if root is None or id(start) not in search.met:
                     continue
-                if found is None or _RANKS[root.owner] < _RANKS[found[0].owner]:
+                if found is None or _rank(root, start) < _rank(*found):
                     found = root, start
             if found is not None:
                 return search.path_from(*found)
@@ -160,6 +160,11 @@ class Paths:
             if id(value) in search.met:
                 return Path(search.path_from(Path(text), value).text)
         return None
+
+
+def _rank(root: Path, start: Any) -> tuple[int, bool]:
+    """Order roots at one distance: a variable belongs to its module, and each function of that leads there as well."""
+    return _RANKS[root.owner], not issubclass(type(start), types.ModuleType)
 
 
 def _frames_of_this_thread() -> list[types.FrameType]:
