@@ -194,3 +194,17 @@ def test_under_xdist(tmp_path: Path) -> None:
     assert ran.ended("FAILED") == {"test_leak_wrong", "test_leak_wrong_as_well"}
     wrong = {"test_wrong", "test_sizes[30]", "test_sizes[28]", *ran.ended("ERROR"), *ran.ended("FAILED")}
     assert ran.accused() == wrong
+
+
+@pytest.mark.parametrize("ends_early", [False, True])
+def test_a_program_that_takes_no_notice_of_a_kernel_that_ended_early_is_inconclusive(
+    ends_early: bool, tmp_path: Path
+) -> None:
+    code = BEGIN.replace("    ret;", "    trap;") if ends_early else BEGIN
+    program = tmp_path / "program.py"
+    program.write_text(code.replace(" == 0", " >= 0") + "fill(32, 32)\n", encoding="utf-8")
+    command = [*EXEC, sys.executable, str(program)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (result,) = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["results"]
+    assert done.returncode == (2 if ends_early else 0), done.stderr
+    assert ("'fill' (ended with a trap, in block (0, 0, 0))" in result["reason"]) is ends_early

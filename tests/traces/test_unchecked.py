@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quiesce.simulator.uncomputed import Uncomputed
-from quiesce.traces.unchecked import functions_missing, kernels_unchecked, kernels_uncomputed
+from quiesce.traces.unchecked import functions_missing, kernels_unchecked, kernels_uncomputed, kernels_unfinished
 
 
 def test_kernels_that_did_not_run_are_told() -> None:
@@ -31,6 +31,17 @@ def test_kernels_that_could_not_be_executed_are_named() -> None:
     assert told.startswith("5 kernels could not be executed, so that results are missing: 'kernel0' (why), ")
     assert "'kernel2' (why), 2 more. " in told
     assert "--kernels off" in told
+
+
+def test_kernels_that_broke_their_device_are_named() -> None:
+    refused = Uncomputed("refused", "why")
+    kernels = [refused, Uncomputed("fill", "ended with a trap, in block (0, 0, 0)", has_begun=True)]
+    assert kernels_unfinished([refused]) == ""
+    assert kernels_unfinished(kernels) == (
+        "1 kernel did not run to its end, so that what follows on the device was not tested: "
+        "'fill' (ended with a trap, in block (0, 0, 0))"
+    )
+    assert "fill" not in kernels_uncomputed(kernels)
 
 
 def test_functions_that_are_not_simulated_are_told() -> None:

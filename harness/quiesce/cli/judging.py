@@ -28,7 +28,7 @@ from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.pools_in_use import pools_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
-from quiesce.traces.unchecked import kernels_uncomputed, leaks_unchecked
+from quiesce.traces.unchecked import kernels_uncomputed, kernels_unfinished, leaks_unchecked
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 
@@ -102,7 +102,8 @@ def _judged(
         if memory is not None:
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
         leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
-        unchecked = "; ".join(filter(None, (leaks, kernels_uncomputed(read_uncomputed(path)))))
+        kernels = read_uncomputed(path)
+        unchecked = "; ".join(filter(None, (leaks, kernels_uncomputed(kernels), kernels_unfinished(kernels))))
         return Process(
             judgement.findings,
             ledger.observations,

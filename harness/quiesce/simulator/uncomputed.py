@@ -1,4 +1,4 @@
-"""The reader of a log of kernels that did not compute although kernels run; ``kernels/uncomputed.h`` writes it."""
+"""The reader of a log of kernels that did not compute, or not to their end; ``kernels/uncomputed.h`` writes it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Uncomputed:
-    """A kernel that was launched and did not compute, and why."""
+    """A kernel that was launched and did not compute, and why. ``has_begun``: it computed, but not to its end."""
 
     kernel: str
     reason: str
+    has_begun: bool = False
 
 
 def read_uncomputed(ledger: Path) -> tuple[Uncomputed, ...]:
-    """Return the kernels of one process that did not compute, each once, in the order of their first launches."""
+    """Return the kernels of one process that did not compute to their end, each once, in the order of the launches."""
     try:
         text = ledger.with_suffix(".uncomputed").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ()
-    lines = (line.partition("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
-    return tuple(dict.fromkeys(Uncomputed(kernel, reason) for kernel, tab, reason in lines if tab))
+    lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
+    return tuple(dict.fromkeys(Uncomputed(line[0], line[1], line[2] == "1") for line in lines if len(line) == 3))

@@ -36,15 +36,28 @@ def kernels_unchecked(launches: int, computed: int = 0, checked: int = 0) -> str
 
 def kernels_uncomputed(kernels: Sequence[Uncomputed]) -> str:
     """Return why results of a process may be wrong: its kernels that could not be executed, empty where all were."""
-    if not kernels:
+    refused = [each for each in kernels if not each.has_begun]
+    if not refused:
         return ""
-    shown = [f"'{each.kernel[:_NAME_MAX]}' ({each.reason})" for each in kernels[:_SHOWN_MAX]]
-    if len(kernels) > _SHOWN_MAX:
-        shown.append(f"{len(kernels) - _SHOWN_MAX:,} more")
     return (
-        f"{counted(len(kernels), 'kernel')} could not be executed, so that results are missing: {', '.join(shown)}. "
+        f"{counted(len(refused), 'kernel')} could not be executed, so that results are missing: {_shown(refused)}. "
         "To put kernels in order without running any, use --kernels off"
     )
+
+
+def kernels_unfinished(kernels: Sequence[Uncomputed]) -> str:
+    """Return which kernels of a process broke their device, empty where none did: nothing after them is tested."""
+    broken = [each for each in kernels if each.has_begun]
+    if not broken:
+        return ""
+    what = f"{counted(len(broken), 'kernel')} did not run to {'its' if len(broken) == 1 else 'their'} end"
+    return f"{what}, so that what follows on the device was not tested: {_shown(broken)}"
+
+
+def _shown(kernels: Sequence[Uncomputed]) -> str:
+    shown = [f"'{each.kernel[:_NAME_MAX]}' ({each.reason})" for each in kernels[:_SHOWN_MAX]]
+    more = [f"{len(kernels) - _SHOWN_MAX:,} more"] if len(kernels) > _SHOWN_MAX else []
+    return ", ".join(shown + more)
 
 
 def functions_missing(functions: Sequence[str]) -> str:

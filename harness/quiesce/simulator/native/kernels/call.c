@@ -10,6 +10,7 @@
 #include "kernels/grid.h"
 #include "kernels/ranges.h"
 #include "kernels/shared_checks.h"
+#include "kernels/uncomputed.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/shadow.h"
@@ -97,10 +98,11 @@ static const char *reason_of(int how) {
 }
 
 static void tell(const struct kernel *kernel, const struct grid_end *end) {
-    char address[32] = "";
+    char address[32] = "", how[256];
     if (end->how == ENDED_BY_ADDRESS && end->address) snprintf(address, sizeof address, ": 0x%" PRIx64, end->address);
-    fprintf(stderr, "quiesce: kernel '%.200s' %s%s, in block (%u, %u, %u)\n", kernel->name, reason_of(end->how),
-            address, end->block[0], end->block[1], end->block[2]);
+    snprintf(how, sizeof how, "%s%s, in block (%u, %u, %u)", reason_of(end->how), address, end->block[0],
+             end->block[1], end->block[2]);
+    unfinished_note(kernel->name, how);
 }
 
 static struct grid_end run(const struct grid *grid) {
@@ -139,8 +141,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
     if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
     checks_end(end.how == ENDED_BY_USER);
     if (end.no_memory) {
-        fprintf(stderr, "quiesce: kernel '%.200s' did not run: this machine has no memory for its threads\n",
-                kernel->name);
+        unfinished_note(kernel->name, "did not run: this machine has no memory for its threads");
         context_break(kernel->device, LAUNCH_FAILURE);
     } else if (end.how) {
         tell(kernel, &end);
