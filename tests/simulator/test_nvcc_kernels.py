@@ -109,7 +109,7 @@ def test_an_assertion_is_told(tmp_path: Path) -> None:
 def test_machine_code_alone_is_named(tmp_path: Path) -> None:
     done = run(build(tmp_path, {"work.cu": MACHINE_CODE}, code="-gencode=arch=compute_80,code=sm_80"))
     assert done.returncode == 2
-    assert "'_Z4workPi' (its image has machine code only, and no PTX)" in done.stdout
+    assert "'work' (its image has machine code only, and no PTX)" in done.stdout
 
 
 def test_parts_that_are_linked_compute(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.simulator.kernel_names import readable_kernel_name
+
 _FIELDS: Final = 16
 
 
@@ -61,7 +63,7 @@ def _access(fields: list[str]) -> LoggedAccess:
     return LoggedAccess(
         int(launch),
         test,
-        kernel,
+        readable_kernel_name(kernel),
         _index(block),
         _index(thread),
         _place(places[:4]),

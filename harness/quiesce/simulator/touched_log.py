@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from quiesce.errors import QuiesceError
+from quiesce.simulator.kernel_names import readable_kernel_name
 from quiesce.simulator.stacks import HEADER, LOG_BYTES, RECORD
 
 MAGIC: Final = 0x31454843554F5451
@@ -96,7 +97,7 @@ class TouchedLog:
             return None
         if found not in self._sets:
             self._sets[found] = tuple(self._pieces(found))
-        return Touched(self._text(kernel), self._sets[found])
+        return Touched(readable_kernel_name(self._text(kernel)), self._sets[found])
 
     def _read_launches(self) -> None:
         if not len(self._data):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from quiesce.simulator.kernel_names import readable_kernel_name
+
 
 @dataclass(frozen=True, slots=True)
 class Uncomputed:
@@ -21,5 +23,7 @@ def read_uncomputed(ledger: Path) -> tuple[Uncomputed, ...]:
         text = ledger.with_suffix(".uncomputed").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ()
-    lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
-    return tuple(dict.fromkeys(Uncomputed(line[0], line[1], line[2] == "1") for line in lines if len(line) == 3))
+    lines = (line.split("\t") for line in text.split("\n"))
+    whole = (line for line in lines if len(line) == 3)  # the last one of a killed process may be cut
+    kernels = (Uncomputed(readable_kernel_name(name), reason, begun == "1") for name, reason, begun in whole)
+    return tuple(dict.fromkeys(kernels))
