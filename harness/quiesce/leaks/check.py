@@ -15,10 +15,11 @@ from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
 from quiesce.leaks.growth import UsualStep
-from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
 from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
+from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.letting_go import LettingGo
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
@@ -43,7 +44,7 @@ from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
 class LeakCheck:
     """One check: ``run_round`` runs the code once. ``clock`` returns seconds.
 
-    ``rooms`` and ``places`` go from check to check.
+    ``rooms``, ``places``, ``variables`` and ``files`` go from check to check.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class LeakCheck:
         roots: Roots = no_roots,
         places: ListPlaces | None = None,
         variables: VariableMeter | None = None,
+        files: LeftFilesSearch | None = None,
     ) -> None:
         self._plan = plan
         self._owners = owners
@@ -68,7 +70,8 @@ class LeakCheck:
         self._tracing = Tracing(owners)
         self._was_traced = False
         self._letting_go = LettingGo(old, readings)
-        self._screening = Screening(readings, rounds, old, plan)
+        self._files = files or LeftFilesSearch(owners)
+        self._screening = Screening(readings, rounds, old, plan, self._files)
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
@@ -82,6 +85,7 @@ class LeakCheck:
     def judge(self) -> Judgement:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
+        files: tuple[LeftFiles, ...] = ()
         reason, unstable = "", False
         self._budget.begin()
         for meter in self._readings.meters:
@@ -89,6 +93,8 @@ class LeakCheck:
                 meter.begin()
         try:
             moving = self._screening.moving()
+            if self._screening.may_leave_files and self._plan.gauges is None and not self._budget.is_used_up():
+                files = self._files.find(self._rounds.repeat)
             if suspects := self._suspects(moving):
                 growths = self._pursue(suspects)
         except Stopped as stopped:
@@ -96,7 +102,8 @@ class LeakCheck:
             growths = self._growths_so_far() if unstable else ()
         finally:
             self._end()
-        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, self._readings.absent())
+        absent = self._readings.absent()
+        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, absent, files)
 
     def _growths_so_far(self) -> tuple[Growth, ...]:
         """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""
