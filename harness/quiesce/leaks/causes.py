@@ -29,6 +29,7 @@ from quiesce.leaks.quantities import (
     PINNED,
     PROCESSES,
     PYTHON,
+    TASKS,
     THREADS,
     Quantity,
     leading,
@@ -115,9 +116,9 @@ class Causes:
         return self._readings.growth(heap) > 2 * known + opened * THREAD_BYTES + NOISE_BYTES
 
     def _comes_with_others(self, descriptors: Quantity) -> bool:
-        """Whether the line that opens descriptors starts threads or processes as well, as that of a server does."""
+        """Whether the line that opens descriptors starts what runs as well, as that of a server does."""
         opener = self._opened.origin(descriptors)
-        started = (quantity for quantity in self._left if quantity.family in (THREADS, PROCESSES))
+        started = (quantity for quantity in self._left if quantity.family in (THREADS, TASKS, PROCESSES))
         return opener is not None and any(self._opened.origin(each) == opener for each in started)
 
     def _is_of_modules(self, quantity: Quantity) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, THREADS, Quantity
+from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
@@ -40,7 +40,7 @@ class LettingGo:
                 break
             now = readings.now()
             left = [each for each in left if now.get(each, math.inf) > ends[each]]
-            if not any(quantity.family in (DESCRIPTORS, THREADS, PROCESSES) for quantity in left):
+            if not any(quantity.family in (DESCRIPTORS, THREADS, TASKS, PROCESSES) for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:
                 SystemCalls.sleep(ENDING_SECONDS)

@@ -23,11 +23,15 @@ LINES_MAX: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ChangedBy:
-    """A line of tested code and what it changed in all rounds. ``function`` has the first and last line around it."""
+    """A line of tested code and what it changed in all rounds.
+
+    ``function`` has the first and last line around it, and ``callers`` the lines of tested code that led there.
+    """
 
     frame: Frame
     change: int
     function: tuple[int, int]
+    callers: frozenset[Frame] = frozenset()
 
 
 class LineWatch:
@@ -40,6 +44,7 @@ class LineWatch:
         self._frame: FrameType | None = None
         self._line = 0
         self._lines = 0
+        self._callers: dict[Frame, frozenset[Frame]] = {}
         self._changes: list[dict[tuple[Frame, tuple[int, int]], int]] = [{} for _ in self._last]
 
     def watch(self, run_round: Callable[[], None]) -> Sequence[ChangedBy]:
@@ -101,7 +106,11 @@ class LineWatch:
             frame = frame.f_back
             line = frame.f_lineno if frame is not None else 0
         owner = self._owners.owner(frames) if frames else None
-        return None if owner is None else (owner, functions[owner])
+        if owner is None:
+            return None
+        callers = (each for each in frames if self._owners.is_tested(each[0]))
+        self._callers[owner] = self._callers.get(owner, frozenset()).union(callers)
+        return owner, functions[owner]
 
     def _changed(self) -> Sequence[ChangedBy]:
         found: dict[tuple[Frame, tuple[int, int]], int] = {}
@@ -109,7 +118,9 @@ class LineWatch:
             for owner, change in changes.items():
                 if after > before and change > 0:
                     found[owner] = found.get(owner, 0) + change
-        changed = [ChangedBy(frame, change, function) for (frame, function), change in found.items()]
+        changed = [
+            ChangedBy(frame, change, function, self._callers[frame]) for (frame, function), change in found.items()
+        ]
         return sorted(changed, key=lambda each: (-each.change, each.frame))
 
 

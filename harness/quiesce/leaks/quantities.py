@@ -13,6 +13,7 @@ C_HEAP: Final = "c-heap"
 DESCRIPTORS: Final = "descriptors"
 THREADS: Final = "threads"
 PROCESSES: Final = "processes"
+TASKS: Final = "tasks"
 CONTEXTS: Final = "contexts"
 CUPY: Final = "cupy"
 TORCH: Final = "torch"
@@ -63,6 +64,7 @@ FAMILIES: Final = (
     FREE_MEMORY,
     PROCESSES,
     THREADS,
+    TASKS,
     DESCRIPTORS,
     C_HEAP,
     PYTHON,
@@ -99,6 +101,13 @@ _MEMORY: Final[Mapping[str, str]] = {
 }
 _HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
 
+_OPENED: Final[Mapping[str, str]] = {
+    DESCRIPTORS: "file descriptor leak",
+    PROCESSES: "child process leak",
+    THREADS: "thread leak",
+    TASKS: "asyncio task leak",
+}
+
 
 def kind_of_leak(family: str) -> str:
     """Return the kind of a finding about a family, in the words of :mod:`quiesce.kinds`."""
@@ -106,9 +115,7 @@ def kind_of_leak(family: str) -> str:
         return f"{Kind.MEMORY_LEAK} ({_MEMORY[family]})"
     if family in _HANDLES:
         return f"{Kind.HANDLE_LEAK} ({family.replace('-', ' ')})"
-    return {DESCRIPTORS: "file descriptor leak", PROCESSES: "child process leak", THREADS: "thread leak"}.get(
-        family, f"leak ({family})"
-    )
+    return _OPENED.get(family, f"leak ({family})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.processes import ProcessMeter
 from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
 from quiesce.leaks.series import Series
+from quiesce.leaks.tasks import TaskMeter
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.leaks.variables import VariableMeter
 from quiesce.pytest_plugin.attaching import attach
@@ -105,6 +106,7 @@ class LeakChecks:
             ),
             ProcessMeter(),
             ThreadMeter(),
+            TaskMeter(owners),
             DescriptorMeter(),
             PythonMeter(),
             HeapMeter() if machine is None else HeapMeter(machine.heap_bytes),
