@@ -85,6 +85,8 @@ class Promise(enum.StrEnum):
     """Work that is in flight on freed memory is waited for before a request fails, where no capture forbids that."""
     REUSES_BLOCKS = "reuses-blocks"
     """A freed block whose work is done serves a request of its size on its stream, whatever lies beside it."""
+    PASSES_FOREIGN_ERRORS = "passes-foreign-errors"
+    """An error of a call below that is not lack of memory is passed on at once: nothing is released or asked again."""
     RETRIES_SMALLER = "retries-smaller"
     """A pool that cannot grow by its usual chunk tries a smaller one."""
     GROWTH_RESETS = "growth-resets"

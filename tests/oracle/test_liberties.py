@@ -13,7 +13,7 @@ from quiesce.backend import Capability, Description, DeviceProfile, Promise, Rep
 from quiesce.backends.reference import backend as reference
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import BackingAllocated, BackingRefused, EventRecorded, EventWaited, Observation
+from quiesce.observations import BackingAllocated, EventRecorded, EventWaited, Observation
 from quiesce.oracle.oracle import Oracle
 from quiesce.outcomes import (
     BACKING_ERROR,
@@ -317,30 +317,6 @@ def test_what_a_call_below_kept_from_ending_may_be_gone_or_not(made: str, ended:
     assert findings(*begun, (made, DONE), (ended, gone))
 
 
-@pytest.mark.parametrize(("size", "is_known"), [(1 << 20, True), ((1 << 30) + 1, False)])
-def test_an_error_below_is_not_to_be_taken_for_lack_of_memory(size: int, is_known: bool) -> None:
-    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
-    refused = (BackingRefused(size),)
-    assert bool(findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused))) is is_known
-    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY)) == ()
-    assert findings(armed, ("a = allocate 1", OUT_OF_MEMORY, refused * 2)) == ()
-    assert findings(armed, ("a = allocate 1", Rejected(BACKING_ERROR), refused)) == ()
-    assert findings(armed, ("p = create pool", OUT_OF_MEMORY, refused)) == ()
-    assert findings(("fail backing 1", DONE), ("a = allocate 1", OUT_OF_MEMORY, refused)) == ()
-
-
-def test_a_call_that_was_to_give_memory_back_may_have_met_the_error() -> None:
-    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
-    freed: tuple[Exchange, ...] = (("a = allocate 1", BLOCK, CHUNK), ("free a", DONE))
-    served, refused = BackingAllocated(3 << 20, 1 << 20), BackingRefused(1 << 20)
-    for beside in (("trim", DONE), ("p = create pool", DONE), ("s = create stream", DONE)):
-        assert findings(*freed, armed, beside, ("b = allocate 1", Allocated(3 << 20), (refused, served))) == ()
-    assert findings(*freed, armed, ("b = allocate 1", Allocated(3 << 20), (served,))) == ()
-    assert findings(*freed, armed, ("b = allocate 1", Allocated(3 << 20), (refused, served)))
-    assert findings(armed, ("b = allocate 1", Allocated(3 << 20), (served,)))
-    assert findings(armed, ("p = create pool", DONE), ("b = allocate 1", Allocated(3 << 20), (served,)))
-
-
 def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
     up: tuple[Exchange, ...] = (("initialize", DONE), ("x = create instance", DONE))
     down: tuple[Exchange, ...] = (*up, ("finalize", DONE))
@@ -349,14 +325,6 @@ def test_instances_may_go_with_the_runtime_that_they_are_left_in() -> None:
         assert findings(*up, (request, Rejected(INVALID_VALUE)))
     assert findings(*down, ("y = partition instance=x", Rejected(INVALID_VALUE))) == ()
     assert findings(*down, ("y = partition instance=x", DONE))
-
-
-@pytest.mark.parametrize(("pool", "is_known"), [("p = create pool", True), ("p = create pool limit=1MiB", False)])
-def test_what_a_limit_below_the_pool_refuses_is_no_error_below(pool: str, is_known: bool) -> None:
-    taken, refused = (BackingAllocated(1 << 20, 900 << 10),), (BackingRefused(900 << 10),)
-    full: tuple[Exchange, ...] = ((pool, DONE), ("a = allocate 900KiB pool=p", BLOCK, taken))
-    armed: Exchange = ("fail backing 1 with foreign-error", DONE)
-    assert bool(findings(*full, armed, ("b = allocate 900KiB pool=p", OUT_OF_MEMORY, refused))) is is_known
 
 
 @pytest.mark.parametrize(("waits", "is_forgotten"), [(True, False), (False, True)])

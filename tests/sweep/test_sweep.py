@@ -50,7 +50,7 @@ def test_the_reference_survives_every_failure() -> None:
     ("fault", "program", "rule"),
     [
         ("pool.bookkeeper_orphan", "growth/bookkeeper_out_of_memory", "trim_returns_what_nobody_uses"),
-        ("pool.squeezes_on_any_error", "burst/backing_foreign_error", "invalid_requests_are_refused"),
+        ("pool.squeezes_on_any_error", "burst/backing_foreign_error", "foreign_errors_are_passed_on"),
         ("pinned.keeps_failed_destination", "staging/backing_foreign_error", "block_count_follows_the_sequence"),
         ("pool.no_squeeze", "growth/capacity", "request_fits_but_out_of_memory"),
         ("pool.no_smaller_chunk", "growth/capacity", "pool_falls_back_to_a_smaller_chunk"),

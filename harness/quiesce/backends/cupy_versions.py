@@ -82,11 +82,11 @@ def captures(installed: Installation) -> bool:
 def promises(installed: Installation, *, caching: bool) -> frozenset[Promise]:
     """Return what CuPy's documentation and release notes promise.
 
-    ``MemoryPool`` frees "all cached blocks that are not split" and retries before it fails, asks for a request's size
-    in units of 512 bytes, and its ``free_all_blocks`` "releases free blocks", as the pinned pool's does
-    (``cupy/cuda/memory.pyx``, ``pinned_memory.pyx``). ``asarray`` copies a pinned source directly, which took until
-    13.0.0 (cupy/cupy#8090, #7939): older releases are held to it too, and cases say ``known:`` of them. The runtime's
-    asynchronous pool promises nothing of the caching pool's.
+    ``MemoryPool`` frees "all cached blocks that are not split" and retries before it fails, raises every error but lack
+    of memory again, asks for a request's size in units of 512 bytes, and its ``free_all_blocks`` "releases free
+    blocks", as the pinned pool's does (``cupy/cuda/memory.pyx``, ``pinned_memory.pyx``). ``asarray`` copies a pinned
+    source directly, which took until 13.0.0 (cupy/cupy#8090, #7939): older releases are held to it too, and cases say
+    ``known:`` of them. The runtime's asynchronous pool promises nothing of the caching pool's.
     """
     found = {Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO, Promise.STAGES_PINNED_DIRECTLY}
     if caching:
@@ -95,6 +95,7 @@ def promises(installed: Installation, *, caching: bool) -> frozenset[Promise]:
             Promise.EXACT_FOOTPRINT,
             Promise.CAPACITY_LIMIT,
             Promise.TRIMS_TO_ZERO,
+            Promise.PASSES_FOREIGN_ERRORS,
         }
     return frozenset(found)
 

@@ -53,6 +53,7 @@ _KINDS: Final = {
 _PROMISES: Final[Mapping[str, Promise]] = {
     "request_fits_but_out_of_memory": Promise.RECLAIMS_BEFORE_OOM,
     "capacity_is_enforced": Promise.CAPACITY_LIMIT,
+    "foreign_errors_are_passed_on": Promise.PASSES_FOREIGN_ERRORS,
     "freed_block_serves_its_size": Promise.REUSES_BLOCKS,
     "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,
     "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,

@@ -76,8 +76,8 @@ class Change:
     """Waits for events of destroyed streams."""
     orphan: Slot | None = None
     """The name of a destroyed pool's memory of which the last block is gone."""
-    swallowed: bool = False
-    """Whether a request was served although a call below certainly failed with a foreign error."""
+    instead_of_error: str = ""
+    """What a request did instead of failing at once, although a call below certainly failed with a foreign error."""
     is_first_of_pool: bool = False
     """Whether it is the first request of a pool that was made."""
     early: StreamState | None = None
@@ -96,7 +96,7 @@ class Change:
             or self.overlapped
             or self.taken_from_graphs
             or self.needless
-            or self.swallowed
+            or self.instead_of_error
             or self.early is not None
             or self.certain_completion
         )

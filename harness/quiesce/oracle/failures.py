@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce import operations as ops
+from quiesce.amounts import bytes_in_words
 from quiesce.gauges import Gauge, best_reading
 from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
 from quiesce.operations import InjectedError
 from quiesce.oracle.change import Change
 from quiesce.oracle.memory import MemoryModel
-from quiesce.outcomes import Allocated, OutOfMemory
+from quiesce.outcomes import Allocated, OutOfMemory, describe
 
 _GIVES_BACK: Final = (ops.Trim, ops.DestroyPool, ops.DestroyStream, ops.DestroyGraph, ops.DestroyInstance, ops.Finalize)
 """Requests that may give memory back in which no block ever was."""
+_CALLS: Final = (BackingAllocated, BackingRefused, BackingFreed)
 
 
 @dataclass(slots=True)
@@ -28,9 +30,10 @@ class ArmedFailure:
     """Whether it may have been met unseen: by a call that gave memory back, or in the place of another failure."""
 
     def follow(self, change: Change, memory: MemoryModel, capacity_bytes: int, *, calls_are_seen: bool) -> None:
-        """Count the calls of one operation, and note on ``change`` where its request did not fail of one.
+        """Count the calls of one operation, and note on ``change`` what it did instead of passing a foreign error on.
 
-        It was served, or out of memory although there was enough and nothing else was refused.
+        It was served, or out of memory although there was enough and nothing else was refused. Or it did more at the
+        backing allocator after the error.
 
         Where calls are not seen, any operation may have made some: one that tidies up may have met the failure, and
         need not fail for it. A call that was to give memory back and failed is not seen either.
@@ -40,10 +43,37 @@ class ArmedFailure:
         if (isinstance(change.outcome, Allocated) or mistaken) and not self.in_doubt:
             met = self.calls_left <= _certain_calls(change)
             sure = mistaken or not may_give_back or _was_first_refused_with_room(change, memory, capacity_bytes)
-            change.swallowed = met and sure and self.error is InjectedError.FOREIGN
+            if met and sure and self.error is InjectedError.FOREIGN:
+                change.instead_of_error = describe(change.outcome)
+        change.instead_of_error = change.instead_of_error or self._calls_after(change, memory, capacity_bytes)
         freed = any(isinstance(seen, BackingFreed) for seen in change.observations)
         self.in_doubt |= not calls_are_seen or freed or may_give_back
         self.calls_left -= len(change.asks)
+
+    def _calls_after(self, change: Change, memory: MemoryModel, capacity_bytes: int) -> str:
+        """Say what an allocation did at the backing allocator after the call that certainly failed for this.
+
+        It may give back what it took itself, and what was to go back before.
+        """
+        if self.error is not InjectedError.FOREIGN or self.in_doubt or not isinstance(change.operation, ops.Allocate):
+            return ""
+        calls = [each for each in change.observations if isinstance(each, _CALLS)]
+        before, error, after = calls[: self.calls_left - 1], calls[self.calls_left - 1 :][:1], calls[self.calls_left :]
+        if not error or not after or not all(isinstance(each, BackingAllocated) for each in before):
+            return ""
+        released = sum(isinstance(each, BackingFreed) for each in after)
+        room_bytes, ranges = capacity_bytes - change.asks[len(before)].held_bytes, len(memory.backing) + released
+        if not isinstance(error[0], BackingRefused) or not _had_a_hole(
+            change.operation, error[0].size_bytes, room_bytes, ranges
+        ):
+            return ""
+        taken = {each.address for each in calls if isinstance(each, BackingAllocated)}
+        for each in after:
+            if not isinstance(each, BackingFreed):
+                return f"another request to the backing allocator, for {bytes_in_words(each.size_bytes)}"
+            if each.address not in taken | memory.leaving:
+                return f"{bytes_in_words(each.size_bytes)} given back to the backing allocator"
+        return ""
 
 
 def _was_refused_with_room(change: Change, memory: MemoryModel, capacity_bytes: int) -> bool:

@@ -83,6 +83,8 @@ class MemoryModel:
         self.backing: IntervalIndex[BackingRange] = IntervalIndex()
         self.held_bytes = 0
         """How much is held from the backing allocator, as far as it was seen, of all kinds."""
+        self.leaving: set[int] = set()
+        """Where backing memory begins that may be given back at any time, once the work on it is done."""
         self._ledger = ledger
         self._unit_bytes = unit_bytes
         self._unclaimed: list[BackingRange] = []
@@ -240,6 +242,10 @@ class MemoryModel:
         for _, _, held in self.backing.overlapping(addresses.start, addresses.stop):
             merge(held.freed_behind, behind)
             held.freed_on.update(freed_on)
+
+    def note_leaving(self) -> None:
+        """Note that what nobody owns was to be given back, by a trim or for lack of memory, if not at once."""
+        self.leaving |= {start for start, end, _ in self.backing if not self.live.overlapping(start, end)}
 
     def see_backing(self, observation: Observation, pool: Slot | None, graphs: Iterable[GraphMemory]) -> list[Returned]:
         """Enter a backing allocation or return; say which blocks and guarded ranges a return takes along.

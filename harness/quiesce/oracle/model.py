@@ -11,7 +11,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Flavour
 from quiesce.gauges import Gauge, Readings
-from quiesce.observations import Observation
+from quiesce.observations import BackingRefused, Observation
 from quiesce.operations import FailurePoint, MemoryKind, Operation, Slot
 from quiesce.oracle import reuse, served, sightings
 from quiesce.oracle.blocks import GraphMemory
@@ -67,6 +67,7 @@ _PUT_ON_A_STREAM: Final = (ops.Launch, ops.LaunchGraph, ops.Copy, ops.Fill, ops.
 _RUNS: Final = (ops.Launch, ops.LaunchGraph)
 _ASKS_A_POOL: Final = (ops.Allocate, ops.Free, ops.Trim)
 _ASKS: Final = (ops.QueryStream, ops.QueryEvent)
+_GIVES_BACK: Final = (ops.Trim, ops.DestroyPool)
 _ENDS_CAPTURES: Final = (ops.EndCapture, ops.DestroyStream)
 _DEVICE: Final = MemoryKind.DEVICE
 _ERROR_BELOW: Final = Rejected(BACKING_ERROR)
@@ -104,8 +105,7 @@ class Model(Facts):
         if not self.can(Capability.BACKING_LEDGER):
             self._note_unseen(change)
         self.is_fresh = False
-        if self.failures:
-            self._meet_failure(operation, outcome, change)
+        self._follow_backing(operation, outcome, change)
         if not self.sees_order:
             self._doubt(operation)
         if self.freed_beside_captures and not self.captures.any_active:
@@ -237,8 +237,16 @@ class Model(Facts):
         if isinstance(outcome, Done):
             self.graphs[operation.slot] = capture
 
+    def _follow_backing(self, operation: Operation, outcome: Outcome, change: Change) -> None:
+        """Follow the armed failures, and note what was to be given back."""
+        if self.failures:
+            self._meet_failure(operation, outcome, change)
+        ran_out = any(isinstance(ask.observation, BackingRefused) for ask in change.asks)
+        if ran_out or isinstance(operation, _GIVES_BACK):
+            self.memory.note_leaving()
+
     def _meet_failure(self, operation: Operation, outcome: Outcome, change: Change) -> None:
-        """Follow the armed failures: say whether one was swallowed, and disarm it once it certainly was met."""
+        """Follow the armed failures: say what came instead of its error, and disarm it once it certainly was met."""
         if isinstance(operation, ops.Free) and not isinstance(outcome, Done) and operation.slot in self.blocks:
             block = self.blocks[operation.slot]
             reuse.free(self, operation, change)  # the failure came before or behind the free: it may or may not exist

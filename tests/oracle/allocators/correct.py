@@ -25,6 +25,7 @@ from .unusual import (
     ReservesAtOnce,
     ReturnsInQueueOrder,
     StopsTheWorld,
+    TakesAnyErrorForLackOfMemory,
 )
 
 _COUNTS = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.STREAMS, Gauge.EVENTS, Gauge.BACKING_CALLS)
@@ -33,7 +34,7 @@ _CLAIMS = dict.fromkeys(_COUNTS, CLAIM)
 _HELD = {Gauge.RESERVED: BOTH, Gauge.PINNED: CLAIM}
 
 _POOL = frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO, Promise.GROWTH_RESETS})
-_POOL |= {Promise.WAITS_BEFORE_OOM}
+_POOL |= {Promise.WAITS_BEFORE_OOM, Promise.PASSES_FOREIGN_ERRORS}
 _TRACKED = _POOL | {Promise.TRACKS_USES}
 _IN_PLACE = frozenset({Promise.REUSES_BLOCKS, Promise.CAPACITY_LIMIT})
 
@@ -160,6 +161,12 @@ CORRECT: Final[tuple[Trial, ...]] = (
         promises=_TRACKED | {Promise.FLAT_COST},
         gauges={**_EVERY, Gauge.COST: CLAIM},
         context=CostBench,
+    ),
+    Trial(
+        "takes any error for lack of memory",
+        TakesAnyErrorForLackOfMemory,
+        promises=_TRACKED - {Promise.PASSES_FOREIGN_ERRORS},
+        gauges=_EVERY,
     ),
     Trial("reserves at once", ReservesAtOnce, promises=_TRACKED, gauges=_EVERY, chunk_bytes=33 << 20),
     Trial("defragments on trim", DefragmentsOnTrim, promises=_TRACKED, gauges=_EVERY, chunk_bytes=33 << 20),

@@ -35,6 +35,7 @@ SMALLER: Final = "pool_falls_back_to_a_smaller_chunk"
 GROWTH: Final = "growth_starts_over_after_squeeze"
 LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
+PASSED_ON: Final = "foreign_errors_are_passed_on"
 LIVE: Final = "live_bytes_return_to_where_they_were"
 NEGATIVE: Final = "gauges_are_not_negative"
 COST: Final = "cost_per_iteration_stays_flat"
@@ -139,7 +140,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _bench("exact sizes from the top down", counting.ManagedIsNobodys, "missing finalizer", TRIM, FITS),
     _bench("slabs", counting.BusyStreamsAreKept, "handle leak", HANDLES),
     _policy("counted steps", counting.SearchesAllItEverMade, "cost grows with history", COST),
-    _policy("counted steps", counting.SwallowsForeignErrors, "missing rollback", REFUSED),
+    _policy("counted steps", counting.SwallowsForeignErrors, "swallowed error", PASSED_ON),
+    _policy("counted steps", counting.ReleasesForForeignErrors, "swallowed error", PASSED_ON),
     _policy("chunks of 8 MiB", chunks.RefusesItsLimit, "wrong limit", FITS),
     _policy("chunks of 8 MiB", chunks.NeverSplits, "fragmentation", FITS),
     _policy("powers of two", chunks.TrimEndsAtTheFirstBusy, "memory not released", TRIM),
@@ -169,6 +171,7 @@ _SEEDS: Final = {
     "ManagedIsNobodys": 2,
     "NeverSqueezes": 3,
     "ReleasesAtOnce": 2,
+    "ReleasesForForeignErrors": 5,
     "SqueezesSmallFirst": 3,
     "StaysForEver": 2,
     "SqueezesTheIdleOnly": 3,

@@ -112,6 +112,17 @@ class SearchesAllItEverMade(Counted):
         return area
 
 
+class ReleasesForForeignErrors(Counted):
+    """A foreign error costs all that is kept, though it is passed on then."""
+
+    def obtain(self, size: int, align: int = 1) -> int:
+        try:
+            return super().obtain(size, align)
+        except ForeignError:
+            self.squeeze()
+            raise
+
+
 class SwallowsForeignErrors(Counted):
     """Any error from below is taken for a lack of memory, and the request is tried again."""
 

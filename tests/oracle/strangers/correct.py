@@ -34,7 +34,13 @@ from .temporaries import TakesTemporaries
 from .withholding import Withholding
 
 _POOL: Final = frozenset(
-    {Promise.RECLAIMS_BEFORE_OOM, Promise.WAITS_BEFORE_OOM, Promise.CAPACITY_LIMIT, Promise.TRIMS_TO_ZERO}
+    {
+        Promise.RECLAIMS_BEFORE_OOM,
+        Promise.WAITS_BEFORE_OOM,
+        Promise.CAPACITY_LIMIT,
+        Promise.TRIMS_TO_ZERO,
+        Promise.PASSES_FOREIGN_ERRORS,
+    }
 )
 _TRACKS: Final = _POOL | {Promise.TRACKS_USES}
 _ORDER: Final = frozenset({Capability.ORDER_LEDGER})

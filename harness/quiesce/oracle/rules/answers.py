@@ -24,6 +24,7 @@ SERVED: Final = "valid_requests_are_served"
 REFUSED: Final = "invalid_requests_are_refused"
 DOCUMENTED: Final = "errors_are_the_documented_ones"
 ENFORCED: Final = "capacity_is_enforced"
+PASSED_ON: Final = "foreign_errors_are_passed_on"
 EXPECTATION_NAMES: Final = (FITS, SERVED, REFUSED, DOCUMENTED, ENFORCED)
 
 
@@ -139,10 +140,10 @@ def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
             yield found(ENFORCED, expected, bytes_in_words(live))
 
 
-def foreign_errors_are_not_swallowed(model: Model, change: Change) -> Iterator[Finding]:
+def foreign_errors_are_passed_on(model: Model, change: Change) -> Iterator[Finding]:
     """A call below that fails with anything else than out of memory fails the request: nothing was there to reclaim."""
-    if change.swallowed:
-        yield found(REFUSED, "the error of the call to the backing allocator", describe(change.outcome))
+    if model.promises(Promise.PASSES_FOREIGN_ERRORS):
+        yield found(PASSED_ON, "the error of the call to the backing allocator, at once", change.instead_of_error)
 
 
 RULES: Final = (
@@ -162,10 +163,10 @@ RULES: Final = (
         "made",
     ),
     Rule(
-        REFUSED,
-        "A request is refused if the backing allocator reports a foreign error during it.",
+        PASSED_ON,
+        "A request that meets a foreign error of the backing allocator fails with it, and does nothing about it.",
         Kind.SWALLOWED_ERROR,
-        foreign_errors_are_not_swallowed,
-        about="swallowed",
+        foreign_errors_are_passed_on,
+        about="instead_of_error",
     ),
 )

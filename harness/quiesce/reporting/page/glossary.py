@@ -25,7 +25,7 @@ RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "Allocators, with each operation": {
         **{rule.name: rule.sentence for rule in EVERY_STEP},
         SERVED: "A request that is valid and fits is served.",
-        REFUSED: "A request is refused if it is invalid, or if the backing allocator reports a foreign error.",
+        REFUSED: "A request is refused if it is invalid.",
         DOCUMENTED: "An error is one of those that the runtime documents for it.",
         "block_contents_survive": "The bytes that were written to a block are still there when it is read or freed.",
         "frees_match_allocations": "Only memory that was allocated is freed, and only once.",
