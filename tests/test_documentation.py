@@ -13,7 +13,6 @@ from typing import Final
 import pytest
 from tests.tox_environments import ENVIRONMENTS
 
-from quiesce.backend import Capability, Promise
 from quiesce.cli.main import COMMANDS, build_parser
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -140,12 +139,6 @@ def test_extras_exist_and_are_explained() -> None:
     assert [name for name in sorted(extras) if f"`{name}`" not in page] == []
     written = {name for words in (*INLINE, *BLOCKS) for name in re.findall(r"(?:'\.|quiesce)\[([\w,-]+)\]", words.text)}
     assert {name for names in written for name in names.split(",")} <= extras
-
-
-@pytest.mark.parametrize("claim", [*Capability, *Promise])
-def test_what_a_claim_obliges_to_stands_under_a_heading_of_its_own(claim: str) -> None:
-    page = (ROOT / "docs" / "reference" / "claims.md").read_text(encoding="utf-8")
-    assert f"`{claim}`" in " ".join(re.findall(r"^### (.+)$", page, re.MULTILINE))
 
 
 def test_every_python_that_is_claimed_has_an_environment() -> None:
