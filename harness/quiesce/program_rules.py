@@ -24,6 +24,7 @@ KERNELS_KEEP_READ_ONLY: Final = "kernels_keep_read_only_memory"
 KERNELS_TEXTURES: Final = "kernels_use_live_textures"
 KERNELS_INSIDE_SURFACES: Final = "kernels_stay_inside_surfaces"
 THREADS_ORDERED: Final = "threads_of_a_block_are_ordered"
+BLOCKS_ORDERED: Final = "blocks_of_a_launch_are_ordered"
 COPIES_AWAITED: Final = "asynchronous_copies_are_awaited"
 BARRIERS_END: Final = "barriers_are_reached"
 BARRIERS_SAME: Final = "warps_wait_at_one_barrier"
@@ -49,6 +50,7 @@ RULES: Final[Mapping[str, str]] = {
     KERNELS_TEXTURES: "A kernel uses no texture or surface object that was destroyed, or that never was one.",
     KERNELS_INSIDE_SURFACES: "An access to a surface that may not leave it (`.trap`) stays inside.",
     THREADS_ORDERED: "Threads of a block share memory, where one of them writes, only with a barrier in between.",
+    BLOCKS_ORDERED: "Blocks of a launch share memory that one writes only by atomic operations or a fence and a flag.",
     COPIES_AWAITED: "Shared memory that `cp.async` writes is used only after a wait for the copy.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
     BARRIERS_SAME: "Threads of a warp wait for their block at the same `__syncthreads()`.",

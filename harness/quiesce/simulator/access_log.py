@@ -8,7 +8,7 @@ from typing import Final
 
 from quiesce.simulator.kernel_names import readable_kernel_name
 
-_FIELDS: Final = 16
+_FIELDS: Final = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class OtherAccess:
-    """The access of another thread of the block that a wrong access meets."""
+    """The access of another thread that a wrong access meets."""
 
+    block: tuple[int, ...]
     thread: tuple[int, ...]
     writes: bool
     place: Place
@@ -59,7 +60,7 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
 
 def _access(fields: list[str]) -> LoggedAccess:
     count, launch, test, kernel, block, thread, *places = fields
-    other, writes = places[4:6]
+    other_block, other, writes = places[4:7]
     return LoggedAccess(
         int(launch),
         test,
@@ -67,7 +68,7 @@ def _access(fields: list[str]) -> LoggedAccess:
         _index(block),
         _index(thread),
         _place(places[:4]),
-        OtherAccess(_index(other), writes == "1", _place(places[6:])) if other else None,
+        OtherAccess(_index(other_block), _index(other), writes == "1", _place(places[7:])) if other else None,
         int(count),
     )
 

@@ -139,6 +139,9 @@ class Seen(enum.IntEnum):
     KERNEL_FREED_IN_HEAP = 46
     KERNEL_OTHERS_LOCAL = 47
     KERNEL_BARRIERS_DIFFER = 48
+    KERNEL_RACE_OF_BLOCKS = 49
+    KERNEL_MEMORY_RACE_IN_BLOCK = 50
+    KERNEL_MEMORY_RACE_IN_WARP = 51
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

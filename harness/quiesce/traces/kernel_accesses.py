@@ -12,6 +12,7 @@ from quiesce.kinds import Kind
 from quiesce.program_rules import (
     BARRIERS_END,
     BARRIERS_SAME,
+    BLOCKS_ORDERED,
     COPIES_AWAITED,
     KERNELS_ALIGNED,
     KERNELS_ANY_ORDER,
@@ -41,8 +42,18 @@ class _Rule:
 
 _BARRIER_OF_BLOCK: Final = "a barrier of the block between the two accesses: __syncthreads()"
 _BARRIER_OF_WARP: Final = "a barrier of the warp between the two accesses: __syncwarp()"
-_RACES: Final = (Seen.KERNEL_RACE_IN_SHARED, Seen.KERNEL_RACE_IN_WARP)
-_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES)
+_ORDER_OF_BLOCKS: Final = (
+    "an order of the two blocks: an atomic operation (atomicAdd) for both accesses; or __threadfence() after the first "
+    "one and a flag, which the other block looks at before the second; or a second launch"
+)
+_RACES_IN_SHARED: Final = (Seen.KERNEL_RACE_IN_SHARED, Seen.KERNEL_RACE_IN_WARP)
+_RACES_IN_MEMORY: Final = (
+    Seen.KERNEL_RACE_OF_BLOCKS,
+    Seen.KERNEL_MEMORY_RACE_IN_BLOCK,
+    Seen.KERNEL_MEMORY_RACE_IN_WARP,
+)
+_RACES: Final = (*_RACES_IN_SHARED, *_RACES_IN_MEMORY)
+_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES_IN_SHARED)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
@@ -60,6 +71,9 @@ _RULES: Final = {
     Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK),
     Seen.KERNEL_RACE_IN_WARP: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP),
+    Seen.KERNEL_RACE_OF_BLOCKS: _Rule(BLOCKS_ORDERED, Kind.RACE, _ORDER_OF_BLOCKS),
+    Seen.KERNEL_MEMORY_RACE_IN_BLOCK: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK),
+    Seen.KERNEL_MEMORY_RACE_IN_WARP: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP),
     Seen.KERNEL_OUTSIDE_HEAP: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_FREED_IN_HEAP: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
     Seen.KERNEL_OTHERS_LOCAL: _Rule(
@@ -135,7 +149,12 @@ def needs_more(finding: Finding, than: Finding) -> bool:
 def _expected(record: Record, rule: _Rule, logged: LoggedAccess | None) -> str:
     other = logged.other if record.seen in _RACES and logged else None
     if logged and other and other.writes and record.flags & Flag.WRITES and other.place == logged.place:
+        if record.seen is Seen.KERNEL_RACE_OF_BLOCKS:
+            return "different bytes for each block, or an atomic operation (atomicAdd)"
         return f"different bytes for each thread, an atomic operation or, in a loop, {rule.expected}"
+    is_one_line = logged and other and other.place.source and other.place.source == logged.place.source
+    if is_one_line and record.seen in _RACES_IN_MEMORY and record.seen is not Seen.KERNEL_RACE_OF_BLOCKS:
+        return f"an atomic operation (atomicAdd), or {rule.expected}"
     return rule.expected
 
 
@@ -193,6 +212,8 @@ def _miss(record: Record) -> str:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
             return ", which nobody has written"
+        case Seen.KERNEL_RACE_OF_BLOCKS | Seen.KERNEL_MEMORY_RACE_IN_BLOCK | Seen.KERNEL_MEMORY_RACE_IN_WARP:
+            return f", {_into(record)} {_block(record)}"
         case Seen.KERNEL_RACE_IN_SHARED | Seen.KERNEL_RACE_IN_WARP | Seen.KERNEL_USED_UNCOPIED:
             return ""
         case Seen.KERNEL_OUTSIDE_SHARED:
@@ -253,7 +274,10 @@ def _other(record: Record, logged: LoggedAccess) -> str:
     if record.seen is Seen.KERNEL_USED_UNCOPIED:
         return f"; thread {thread} copies there at {place}, and has not waited for the copy"
     verb = "writes" if logged.other.writes else "reads"
-    if record.seen is Seen.KERNEL_RACE_IN_WARP:
+    if record.seen is Seen.KERNEL_RACE_OF_BLOCKS:
+        block = _index(logged.other.block)
+        return f"; thread {thread} of block {block} {verb} there at {place}, and nothing orders the two blocks"
+    if record.seen in (Seen.KERNEL_RACE_IN_WARP, Seen.KERNEL_MEMORY_RACE_IN_WARP):
         why = ". Both threads are in one warp, and no barrier of the warp is in between"
     else:
         why = ", and no barrier of the block is in between"

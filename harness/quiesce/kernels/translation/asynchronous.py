@@ -237,6 +237,8 @@ def _test(e: Emitter, i: Instruction) -> None:
     else:
         phase = e.define(f"lshr i64 {e.read(asked, _U64)}, {_PHASE}")
     e.write(target, e.define(f"icmp ne i64 {now}, {phase}"), PREDICATE)
+    if e.program.checks:  # what threads did before they arrived is over for who finds the phase ended
+        e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
 
 
 def _count_pending(e: Emitter, i: Instruction) -> None:

@@ -11,7 +11,7 @@ from quiesce.kernels.ptx.types import Type, lane_of
 from quiesce.kernels.translation.emitter import Emitter
 from quiesce.kernels.translation.forms import choose, refuse, require
 from quiesce.kernels.translation.halves import narrow, widen
-from quiesce.kernels.translation.memory import HINT, SCOPES, SPACES, VECTORS, access, space_of
+from quiesce.kernels.translation.memory import HINT, SCOPES, SPACES, VECTORS, access, space_of, tell_of_fence
 
 _TYPES: Final = {
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
@@ -40,6 +40,8 @@ def atomic(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address")
     order = _ORDERS[choose(i, _ORDERS, "relaxed")]
     count = VECTORS.get(choose(i, VECTORS, "one"), 1)
+    if e.program.checks and not {"release", "acq_rel"}.isdisjoint(i.modifiers):
+        tell_of_fence(e, i)
     pointer = access(e, i, address, space_of(i), type_.bytes * count, "atomic")
     if count == 1:
         values = [e.read(source, type_) for source in sources[: 2 if operation == "cas" else 1]]
@@ -137,6 +139,8 @@ def fence(e: Emitter, i: Instruction) -> None:
     proxies = ("proxy", "async", "alias", "async.global", "global", "shared::cta", "shared::cluster", "mbarrier_init")
     require(i, (*_FENCES, *SCOPES, "gl", *proxies), operands=0, types=0)
     order = _FENCES[choose(i, _FENCES, "acq_rel" if i.opcode == "fence" else "sc")]
+    if e.program.checks:
+        tell_of_fence(e, i)
     e.emit(f"fence {order}")
 
 

@@ -111,6 +111,12 @@ def _order(i: Instruction, type_: Type, kind: AccessKind, alone: bool) -> tuple[
     return "atomic ", f" {order}"
 
 
+def tell_of_fence(e: Emitter, i: Instruction) -> None:
+    """Tell the runtime that a thread orders what it did before, and whether it does so for other blocks too."""
+    is_for_all = int("cta" not in i.modifiers)
+    e.call("void", "quiesce_kernel_fence", "ptr %context", f"i32 {is_for_all}", attributes="nounwind")
+
+
 def load(e: Emitter, i: Instruction) -> None:
     """Translate ``ld`` and ``ldu``."""
     _require(i, 2)
@@ -152,6 +158,8 @@ def store(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address that can be written to")
     sources = _elements(i, i.operands[1])
     values = [e.read(source, type_, wider=True) for source in sources]
+    if e.program.checks and "release" in i.modifiers:
+        tell_of_fence(e, i)
     pointer = access(e, i, address, space, type_.bytes * len(sources), "store")
     before, after = _order(i, type_, "store", len(sources) == 1)
     for number, value in enumerate(values):

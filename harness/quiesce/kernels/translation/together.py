@@ -183,7 +183,7 @@ class Together:
         """Write the loop of a state, and if it has ranges another one in which they are not judged again."""
         e, name = self._e, f"S{state}"
         e.place(name)
-        if e.program.judges_shared and state and self._frames.states[state - 1].barrier is not None:
+        if e.program.checks and state and self._frames.states[state - 1].barrier is not None:
             e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
         e.emit("store i32 0, ptr %together.or")
         e.emit("store i32 -1, ptr %together.and")

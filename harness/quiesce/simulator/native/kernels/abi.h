@@ -4,8 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 8, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 9, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
+
+enum { GRID_WORKSPACE_BYTES = 12 };
 
 // What every thread of a block sees; the code only reads it.
 struct kernel_context {

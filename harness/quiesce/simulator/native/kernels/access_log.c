@@ -45,10 +45,10 @@ static const char *in_words(const struct logged_place *place, char to[PLACE_BYTE
 
 static const char *other_in_words(const struct logged_access *access, char to[PLACE_BYTES]) {
     char place[PLACE_BYTES];
-    const uint32_t *thread = access->other_thread;
-    if (!access->has_other) return "\t\t\t\t\t";
-    snprintf(to, PLACE_BYTES, "%u,%u,%u\t%d\t%s", thread[0], thread[1], thread[2], access->other_writes,
-             in_words(&access->other, place));
+    const uint32_t *block = access->other_block, *thread = access->other_thread;
+    if (!access->has_other) return "\t\t\t\t\t\t";
+    snprintf(to, PLACE_BYTES, "%u,%u,%u\t%u,%u,%u\t%d\t%s", block[0], block[1], block[2], thread[0], thread[1],
+             thread[2], access->other_writes, in_words(&access->other, place));
     return to;
 }
 

@@ -2,8 +2,8 @@
 // Tabs separate its fields: how often it happened, the number of the launch's observation, the test that launched the
 // kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the place
 // that it is inlined at (the same), the line of the PTX, and the instruction there. Of an access that meets another
-// one, the other's thread, whether it writes, its places, line and instruction follow; else nothing stands in these
-// fields (quiesce.simulator.access_log).
+// one, the other's block, its thread, whether it writes, its places, line and instruction follow; else nothing stands
+// in these fields (quiesce.simulator.access_log).
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct logged_access {
     uint32_t block[3], thread[3];
     struct logged_place place;
     bool has_other, other_writes;
-    uint32_t other_thread[3];
+    uint32_t other_block[3], other_thread[3];
     struct logged_place other;
 };
 

@@ -6,6 +6,7 @@
 
 #include "kernels/access_log.h"
 #include "kernels/device_heap.h"
+#include "kernels/memory_words.h"
 #include "kernels/touched.h"
 #include "kernels/watch.h"
 #include "kernels/wrong_access.h"
@@ -21,6 +22,7 @@
 
 static struct checked_launch running;
 static bool is_muted;
+static follow_access *follow;
 static uint64_t stack_end;  // the threads of a kernel use the stack below it
 
 // What a wrong access is answered with: loads read zeros there, and nobody reads what stores write.
@@ -39,6 +41,8 @@ void checks_mute(bool mute) {
         touched_drop();
     is_muted = mute;
 }
+
+void checks_follow(follow_access *each) { follow = each; }
 
 void checks_see(const struct wrong_access *wrong) {
     if (is_muted) return;
@@ -69,6 +73,7 @@ void checks_end(bool by_user) {
 
 void checks_close(void) {
     touched_close();
+    memory_words_close();
     wrong_accesses_close();
 }
 
@@ -80,10 +85,9 @@ static bool lies_in(const struct access *access, uint64_t start, uint64_t bytes)
 // Memory of a block and of its threads, named by generic addresses.
 static bool is_of_threads(const struct access *access) {
     const struct kernel_context *context = access->context;
-    enum { WORKSPACE_BYTES = 12 };
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     if (lies_in(access, context->shared_base, context->shared_bytes)) return true;
-    if (context->grid_workspace && lies_in(access, context->grid_workspace, WORKSPACE_BYTES)) return true;
+    if (context->grid_workspace && lies_in(access, context->grid_workspace, GRID_WORKSPACE_BYTES)) return true;
     if (lies_in(access, context->parameters, running.parameter_bytes)) return true;
     uint64_t frame_bytes = sizeof(struct kernel_thread) + running.frame_bytes;
     if (access->frame && lies_in(access, (uint64_t)access->frame, frame_bytes)) return true;
@@ -173,7 +177,7 @@ static enum seen judge(const struct access *access) {
 static bool is_right_at_once(const struct access *access) {
     return access->space == OF_MEMORY && !(access->address % access->bytes) &&
            !(access->kind != LOADS && is_constant(access->address)) &&
-           shadow_is_whole(access->context->checks, access->address, access->bytes);
+           shadow_is_whole(shadow_of(running.device), access->address, access->bytes);
 }
 
 static struct access access_of(const struct kernel_context *context, uint64_t address, uint32_t word, uint32_t thread,
@@ -221,7 +225,10 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
     struct access access = access_of(context, address, word, thread, frame);
     uint32_t touches = word >> 16;  // a bit for each, see touched.h
     enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge(&access);
-    if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) touched_note(address, touches, site);
+    if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) {
+        touched_note(address, touches, site);
+        if (follow) follow(&access, touches, site);
+    }
     if (!seen) return (void *)address;
     struct wrong_access wrong = describe(&access, seen, site);
     checks_see(&wrong);

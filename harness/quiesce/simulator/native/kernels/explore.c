@@ -7,11 +7,13 @@
 
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
+#include "kernels/memory_races.h"
 #include "kernels/print.h"
 #include "kernels/shared_checks.h"
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 #include "memory/blocks.h"
+#include "memory/shadow.h"
 
 #define COPIED_BYTES_MAX (1ull << 30)
 
@@ -122,6 +124,19 @@ static struct grid_end run_in_order(const struct kernel *kernel, struct grid gri
     return end;
 }
 
+// Runs it in the usual order, in which each access is one that its code can't tell to be right.
+static struct grid_end run_and_look(const struct kernel *kernel, struct grid grid) {
+    uint64_t blocks = (uint64_t)grid.blocks[0] * grid.blocks[1] * grid.blocks[2];
+    void *nothing = grid.checks ? shadow_of_nothing() : NULL;
+    if (!nothing || !memory_races_begin(kernel->name, blocks)) return run_in_order(kernel, grid, 0);
+    grid.checks = nothing;
+    checks_follow(memory_races_see);
+    struct grid_end end = run_in_order(kernel, grid, 0);
+    checks_follow(NULL);
+    memory_races_end();
+    return end;
+}
+
 // Runs it again in other orders, until one leaves other bytes. One that leaves other bytes in the usual order as well
 // reads something else than memory, such as a clock: nothing is known of it.
 static void run_again(const struct kernel *kernel, const struct grid *grid, const struct copies *copies) {
@@ -150,7 +165,7 @@ struct grid_end explore(const struct kernel *kernel, struct grid *grid) {
     struct copies copies = {0};
     uint64_t heap_calls = device_heap_calls();
     bool is_copied = copy_before(&copies);
-    struct grid_end end = run_in_order(kernel, *grid, 0);
+    struct grid_end end = run_and_look(kernel, *grid);
     if (!is_copied)
         tell_once(kernel->name, "more than 1 GiB of memory is in use");
     else if (device_heap_calls() != heap_calls)

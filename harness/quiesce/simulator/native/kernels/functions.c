@@ -6,6 +6,7 @@
 #include "kernels/arithmetic.h"
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
+#include "kernels/memory_races.h"
 #include "kernels/print.h"
 #include "kernels/ranges.h"
 #include "kernels/shared_checks.h"
@@ -20,6 +21,7 @@ static const struct {
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
     FUNCTION(quiesce_kernel_outside_local)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
+    FUNCTION(quiesce_kernel_fence)
     FUNCTION(quiesce_kernel_copies_commit) FUNCTION(quiesce_kernel_copies_wait)
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
     FUNCTION(quiesce_kernel_surface)

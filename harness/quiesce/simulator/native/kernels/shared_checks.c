@@ -5,6 +5,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/lane_order.h"
+#include "kernels/memory_races.h"
 #include "kernels/pending_copies.h"
 #include "kernels/shared_ranges.h"
 #include "kernels/shared_words.h"
@@ -59,7 +60,10 @@ static void begin_moment(void) {
     shared_words.turn = NO_TURN;  // the first access has something to say of this moment
 }
 
-void shared_checks_order_block(void) { begin_moment(); }
+void shared_checks_order_block(void) {
+    begin_moment();
+    memory_races_order_block();
+}
 
 void quiesce_kernel_barrier(struct kernel_context *context) {
     (void)context;
@@ -239,6 +243,7 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
     if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all, &moments[CLOCK_OF_WRITES][of]);
     if (split_clocks) shared_words.turn = NO_TURN;
     if (is_over) begin_moment();  // what came before is in order with all that follows
+    memory_races_order_lanes(of, is_barrier);
 }
 
 // Of an access to whole words, where nobody meets another one.

@@ -131,6 +131,8 @@ static void *watch(void *nothing) {
 
 void watch_block(const struct kernel_context *context) { watched.context = context; }
 
+const struct kernel_context *watch_context(void) { return watched.context; }
+
 const uint32_t *watch_index(void) { return (const uint32_t *)watched.context->block_index; }
 
 void watch_spins(bool spins) { watched.spins = spins; }

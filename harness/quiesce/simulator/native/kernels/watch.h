@@ -12,7 +12,8 @@ _Noreturn void watch_leave(enum kernel_end how);
 
 void watch_begin(const char *name);
 void watch_block(const struct kernel_context *context);  // which block runs
-const uint32_t *watch_index(void);                       // its index
+const struct kernel_context *watch_context(void);
+const uint32_t *watch_index(void);  // of that block
 void watch_spins(bool spins);  // the blocks that have begun only look at memory again and again
 void watch_end(void);
 

@@ -102,6 +102,8 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
         logged.has_other = true;
         logged.other_writes = wrong->other.writes;
         logged.other = place_of(&wrong->other.code, wrong->other.site);
+        bool is_of_blocks = wrong->seen == SEEN_KERNEL_RACE_OF_BLOCKS;
+        memcpy(logged.other_block, is_of_blocks ? wrong->other.block : wrong->block, sizeof logged.other_block);
         memcpy(logged.other_thread, wrong->other.thread, sizeof logged.other_thread);
     }
     return access_log_add(&logged);

@@ -33,7 +33,7 @@ enum { NO_SITE = 0x7fffffff };  // of what no instruction did
 // What another thread did that makes an access wrong: its own access, or the allocation of the block; or nothing.
 struct other_access {
     bool is_there, writes;
-    uint32_t thread[3], site;
+    uint32_t block[3], thread[3], site;  // block: of a race of blocks
     struct code_places code;
 };
 

@@ -95,6 +95,10 @@ enum seen {
     SEEN_KERNEL_FREED_IN_HEAP,  // the same
     SEEN_KERNEL_OTHERS_LOCAL,   // the log of accesses has whose local memory it is
     SEEN_KERNEL_BARRIERS_DIFFER,  // threads of a warp wait at different ones; the log of accesses has both
+    // Races in memory of a device; the log of accesses has both. other, other_bytes: the block of memory
+    SEEN_KERNEL_RACE_OF_BLOCKS,
+    SEEN_KERNEL_MEMORY_RACE_IN_BLOCK,  // with a thread of another warp
+    SEEN_KERNEL_MEMORY_RACE_IN_WARP,
 };
 
 enum {

@@ -12,6 +12,7 @@ enum { PAGE_BYTES = 4096 };
 bool shadows_are_kept;
 static unsigned char *shadows[DEVICES_MAX];
 unsigned char *shadow_touched;
+static unsigned char *nothing;
 
 _Static_assert(SHADOW_COVERS / 8 < TOUCHED_STRIDE, "a table has a bit for each byte");
 _Static_assert(SHADOW_BASE % TOUCHED_CELL == 0, "a cell begins with a byte of a table");
@@ -51,6 +52,8 @@ void shadows_close(void) {
     }
     if (shadow_touched) munmap(shadow_touched, touched_bytes());
     shadow_touched = NULL;
+    if (nothing) munmap(nothing, whole_bytes());
+    nothing = NULL;
     while (leaving) {
         struct leaving *next = leaving->next;
         free(leaving);
@@ -62,13 +65,19 @@ void shadows_close(void) {
 
 void *shadow_of(unsigned device) { return shadows[device]; }
 
+void *shadow_of_nothing(void) {
+    if (!nothing) nothing = map(whole_bytes());
+    return nothing;
+}
+
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
     *first = end;
-    for (unsigned i = 0; i <= DEVICES_MAX; i++) {
-        uint64_t from = (uint64_t)(i < DEVICES_MAX ? shadows[i] : shadow_touched);
+    for (unsigned i = 0; i < DEVICES_MAX + 2; i++) {
+        bool is_touched = i == DEVICES_MAX + 1;
+        uint64_t from = (uint64_t)(is_touched ? shadow_touched : i == DEVICES_MAX ? nothing : shadows[i]);
         if (!from || from < start || from >= *first) continue;
         *first = from;
-        *behind = from + (i < DEVICES_MAX ? whole_bytes() : touched_bytes());
+        *behind = from + (is_touched ? touched_bytes() : whole_bytes());
     }
     return *first < end;
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/memory_words.h"
 #include "kernels/room.h"
 #include "ledger/ledger.h"
 #include "machine/mappings.h"
@@ -112,6 +113,7 @@ static void find_own(void) {
     memory_tables(add_own);
     work_store_ranges(add_own);
     rooms_range(add_own);
+    memory_words_range(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);
 }
 
