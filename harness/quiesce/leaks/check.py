@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from quiesce.leaks.budget import ENDURANCE, Budget
 from quiesce.leaks.causes import Causes
@@ -26,11 +27,12 @@ from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import fuller_variables, longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
 from quiesce.leaks.native_stacks import NativeStacks
+from quiesce.leaks.none_references import NoneReferences
 from quiesce.leaks.openers import Opened, who_opened
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.paths import Roots, no_roots
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMORY, PYTHON, Meter, Quantity
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMORY, PYTHON, REFERENCES, Meter, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.screening import Screening
@@ -39,6 +41,9 @@ from quiesce.leaks.settling import OldObjects
 from quiesce.leaks.traced_rounds import TracedRounds
 from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
 from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
+
+QUICK_SHARE: Final = 1 / 100
+"""A round that takes no longer than this share of the time for all is quick."""
 
 
 class LeakCheck:
@@ -85,6 +90,7 @@ class LeakCheck:
     def judge(self) -> Judgement:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
+        lost: tuple[Growth, ...] = ()
         files: tuple[LeftFiles, ...] = ()
         reason, unstable = "", False
         self._budget.begin()
@@ -95,8 +101,11 @@ class LeakCheck:
             moving = self._screening.moving()
             if self._screening.may_leave_files and self._plan.gauges is None and not self._budget.is_used_up():
                 files = self._files.find(self._rounds.repeat)
+            if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
+                lost = NoneReferences(self._rounds, self._old).find()
             if suspects := self._suspects(moving):
                 growths = self._pursue(suspects)
+            growths = (*lost, *growths)
         except Stopped as stopped:
             reason, unstable = str(stopped), stopped.unstable
             growths = self._growths_so_far() if unstable else ()
@@ -104,6 +113,10 @@ class LeakCheck:
             self._end()
         absent = self._readings.absent()
         return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, absent, files)
+
+    def _is_quick(self) -> bool:
+        """Whether some rounds more cost little."""
+        return self._budget.elapsed_seconds < QUICK_SHARE * self._plan.seconds * self._rounds.count
 
     def _growths_so_far(self) -> tuple[Growth, ...]:
         """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""

@@ -31,7 +31,7 @@ class Plan:
     ``rounds`` is how long growth must last to be a leak; ``limit_bytes`` the growth per round that is allowed to each
     quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all). ``seconds`` is the time
     after which the check of a test is brought to its end. ``peaks`` has by gauge how many bytes more than at its start
-    a round may use at any time.
+    a round may use at any time. ``looks_longer`` also looks for what shows in more rounds only than most tests are run.
     """
 
     rounds: int = DEFAULT_ROUNDS
@@ -39,6 +39,7 @@ class Plan:
     gauges: tuple[str, ...] | None = None
     seconds: float = DEFAULT_SECONDS
     peaks: tuple[tuple[str, int], ...] = ()
+    looks_longer: bool = False
 
     def looks_at(self, family: str) -> bool:
         """Whether a family of gauges is looked at; what a test counts itself always is."""

@@ -14,6 +14,7 @@ DESCRIPTORS: Final = "descriptors"
 THREADS: Final = "threads"
 PROCESSES: Final = "processes"
 TASKS: Final = "tasks"
+REFERENCES: Final = "references"
 CONTEXTS: Final = "contexts"
 CUPY: Final = "cupy"
 TORCH: Final = "torch"
@@ -66,6 +67,7 @@ FAMILIES: Final = (
     THREADS,
     TASKS,
     DESCRIPTORS,
+    REFERENCES,
     C_HEAP,
     PYTHON,
     ANONYMOUS,
@@ -101,11 +103,15 @@ _MEMORY: Final[Mapping[str, str]] = {
 }
 _HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
 
+LOST_REFERENCES: Final = "lost references"
+"""The kind of a finding about references that native code gives back and does not own."""
+
 _OPENED: Final[Mapping[str, str]] = {
     DESCRIPTORS: "file descriptor leak",
     PROCESSES: "child process leak",
     THREADS: "thread leak",
     TASKS: "asyncio task leak",
+    REFERENCES: LOST_REFERENCES,
 }
 
 

@@ -129,7 +129,9 @@ class LeakChecks:
 
     def check(self, item: pytest.Item, plan: Plan) -> None:
         """Have a test checked."""
-        item.stash[LEAK_TEST] = LeakTest(plan, self._meters, is_asked_for=asks_for_leak_check(item))
+        is_asked_for = asks_for_leak_check(item)
+        plan = replace(plan, looks_longer=is_asked_for)
+        item.stash[LEAK_TEST] = LeakTest(plan, self._meters, is_asked_for=is_asked_for)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Have no check count what the report of another test holds."""

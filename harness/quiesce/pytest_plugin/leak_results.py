@@ -16,7 +16,7 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.left_files import left_files_text
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, Quantity, kind_of_leak
+from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
 from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
@@ -102,10 +102,14 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Findi
     allowed_growth = f"{grows} by at most {bytes_in_words(allowed)} per round"
     if not allowed:
         allowed_growth = "do not grow" if are_several else "does not grow"
+    expected, observed = f"{quantity.name} {allowed_growth}", f"{quantity.name} {grows} by {_rate(quantity, readings)}"
+    if quantity.family == REFERENCES:
+        expected = "the test loses no references to None"
+        observed = f"the test loses {rate(readings).replace(' per round', ' to None per round')}"
     return Finding(
         LEAVES_NOTHING,
-        f"{quantity.name} {allowed_growth}",
-        f"{quantity.name} {grows} by {_rate(quantity, readings)}",
+        expected,
+        observed,
         line=line,
         allocated_by=_below(growth.origin, folder),
         kind=kind_of_leak(quantity.family),

@@ -9,6 +9,7 @@ from typing import Final
 
 from quiesce.amounts import counted, singular
 from quiesce.findings import Finding
+from quiesce.leaks.quantities import LOST_REFERENCES
 from quiesce.program_rules import RULES
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
@@ -52,6 +53,8 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
         memory = f" ({clean_line(gauge[1])})" if gauge else ""
     else:
         unit, memory = singular(unit) if count == "1" else unit, ""
+    if found.kind == LOST_REFERENCES:
+        return f"loses {count} {unit} to None/round"
     place = clean_line(found.allocated)
     kept = _KEEPER.match(clean_line(found.kept.partition("\n")[0]))
     where = (f" at {place}" if place else "") + (f", kept by {kept[1]}" if kept else "")
