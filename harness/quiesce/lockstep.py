@@ -162,7 +162,7 @@ class Lockstep:
         try:
             if isinstance(step, PerformStep):
                 self._progress.line = step.line
-                self._perform(step.operation, step.expected)
+                self._perform(step.operation, step.expected, optional=step.optional)
             else:
                 self._take(step)
         except BackendFault as fault:
@@ -220,7 +220,7 @@ class Lockstep:
             self._readings = self._context.readings()
         return self._readings
 
-    def _perform(self, operation: Operation, expected: ExpectedOutcome | None) -> None:
+    def _perform(self, operation: Operation, expected: ExpectedOutcome | None, *, optional: bool = False) -> None:
         progress = self._progress
         if progress.never_made and not progress.never_made.isdisjoint(slots_used(operation)):
             progress.skipped += 1
@@ -238,7 +238,8 @@ class Lockstep:
         if self._samples_left:
             self._sample(outcome, after)
         if isinstance(outcome, Unsupported):
-            progress.unsupported = f"'{progress.request}': {describe(outcome)}"
+            progress.never_made.update(slots_made(operation))
+            progress.unsupported = "" if optional else f"'{progress.request}': {describe(outcome)}"
             return
         makes_a_block = isinstance(operation, _MAKES_A_BLOCK)
         origin = _Origin(progress.index - 1, progress.line, operation) if makes_a_block else ""

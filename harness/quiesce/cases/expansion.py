@@ -15,11 +15,15 @@ from quiesce.requests import RequestError
 
 
 class PerformStep(NamedTuple):
-    """Perform ``operation``; ``expected`` is the outcome that its line states, or None."""
+    """Perform ``operation``; ``expected`` is the outcome that its line states, or None.
+
+    Where an optional one is not supported, the trial goes on without what it was to make.
+    """
 
     operation: Operation
     expected: ExpectedOutcome | None
     line: int
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

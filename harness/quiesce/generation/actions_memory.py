@@ -64,8 +64,13 @@ def _fill_up(writer: Writer, size_bytes: int, stream: Slot | None, pool: Slot | 
 
 
 def allocate_pinned(writer: Writer, a: int, b: int, c: int) -> None:
-    """Allocate pinned host memory."""
-    writer.write(ops.Allocate(writer.fresh("b"), writer.size(a), MemoryKind.PINNED))
+    """Allocate pinned host memory: sometimes one byte more than a power of two, sometimes with an alignment."""
+    size = writer.size(a)
+    if b & 3 == 3:  # pools of pinned memory round to powers of two
+        size = (1 << (size - 1).bit_length()) + 1
+    aligned = c & 7 == 7 and writer.can(Capability.ALIGNMENT)
+    alignment = ALIGNMENTS[c >> 3 & 7] if aligned else None
+    writer.write(ops.Allocate(writer.fresh("b"), size, MemoryKind.PINNED, alignment_bytes=alignment))
 
 
 def allocate_pageable(writer: Writer, a: int, b: int, c: int) -> None:

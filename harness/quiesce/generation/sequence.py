@@ -11,7 +11,7 @@ from quiesce.cases.case import Case, CaseKind, ExpectGrowth, Repeat, Request, St
 from quiesce.cases.expansion import PerformStep, Step, expand
 from quiesce.errors import CaseError
 from quiesce.gauges import Gauge
-from quiesce.operations import Operation
+from quiesce.operations import Allocate, MemoryKind, Operation
 from quiesce.request_format import format_request
 
 LOOP_VARIABLE: Final = "i"
@@ -73,7 +73,7 @@ class GeneratedSequence:
     def steps(self) -> Iterator[Step]:
         """Yield what lockstep performs."""
         for number, operation in enumerate(self.operations, 1):
-            yield PerformStep(operation, None, number)
+            yield PerformStep(operation, None, number, optional=_is_optional(operation))
         if self.loop is not None:
             yield from expand(replace(self.case(), body=self._loop_statements(len(self.operations) + 1)))
 
@@ -116,3 +116,8 @@ class GeneratedSequence:
             lines += [f"repeat {self.loop.count}:", *(f"    {template}" for template in self.loop.templates)]
         shown = "\n    ".join(lines) or "(nothing)"
         return f"{'hostile' if self.hostile else 'valid'} sequence on {self.device}:\n    {shown}\n"
+
+
+def _is_optional(operation: Operation) -> bool:
+    """Whether no claims oblige a backend to it: memory of the host, aligned to more than there is a word for."""
+    return isinstance(operation, Allocate) and operation.kind is MemoryKind.PINNED and bool(operation.alignment_bytes)

@@ -114,6 +114,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("powers of two", placing.SizesWrap, "size overflow", OVERLAP, SPACE, WITHIN, LIMIT, hostile=True),
     _policy("powers of two", placing.NullWhereThereIsNone, "size overflow", SPACE, hostile=True),
     _policy("huge pages", placing.SizesHave32Bits, "size overflow", OVERLAP, WITHIN, LIMIT, hostile=True),
+    _policy("powers of two", placing.PowersAreRoundedDown, "overlapping blocks", OVERLAP, WITHIN),
+    _policy("powers of two", placing.PinnedMemoryLiesOnPages, "misaligned address", ALIGNED),
     _policy("coarse chunks", placing.OddSizesMoveTheRest, "misaligned address", ALIGNED),
     _policy("powers of two", placing.CachedAlignmentIsAnybodys, "misaligned address", ALIGNED),
     _policy("slabs", placing.OneCellTooMany, "overlapping blocks", OVERLAP, WITHIN),

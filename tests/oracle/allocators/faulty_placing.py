@@ -42,6 +42,20 @@ class SizesHave32Bits(HugePages):
         return max(super().footprint(size & (1 << 32) - 1), 2 << 20)
 
 
+class PowersAreRoundedDown(PowersOfTwo):
+    """One byte more than a power of two is taken for that power, in memory of the host."""
+
+    def footprint(self, size: int) -> int:
+        return super().footprint(size & (size - 1) or size if self.host and size & 1 else size)
+
+
+class PinnedMemoryLiesOnPages(PowersOfTwo):
+    """No alignment of memory of the host goes beyond a page."""
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        return super().allocate(size, min(align, 4096) if self.host else align, stream)
+
+
 class OddSizesMoveTheRest(Coarse):
     """A size that is no multiple of the unit is cut as it is, and the remainder begins where it ends."""
 
