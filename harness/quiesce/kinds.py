@@ -43,6 +43,9 @@ class Kind(enum.StrEnum):
     ORDER = "result that depends on the order of threads"
 
 
+LOST_REFERENCES: Final = "lost references"
+"""The kind of a leak check's finding about references that native code gives back and does not own."""
+
 SENTENCES: Final[Mapping[str, str]] = {
     Kind.RACE: "Two uses of the same memory have no order.",
     Kind.EARLY_RELEASE: "Memory is released while it is owned or in use.",

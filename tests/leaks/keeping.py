@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import atexit
 import ctypes
 import functools
 import itertools
+import signal
 import sys
 import threading
 import types
@@ -227,6 +229,23 @@ def keep_an_error() -> None:
 def keep_a_module() -> None:
     """sys.modules (dict, +1 a round)"""
     sys.modules[f"made_{next(NUMBERS)}"] = types.ModuleType("made")
+
+
+def keep_at_exit() -> None:
+    """atexit (8 functions, +1 a round)"""
+    atexit.register(str, Thing())
+
+
+def handle(earlier: Any, thing: Thing) -> Callable[[int, Any], None]:
+    def handle_next(_number: int, _frame: Any) -> None:
+        assert earlier is not thing
+
+    return handle_next
+
+
+def keep_as_a_handler() -> None:
+    """handler of SIGUSR1 (5 new objects a round, mostly of type cell)"""
+    signal.signal(signal.SIGUSR1, handle(signal.getsignal(signal.SIGUSR1), Thing()))
 
 
 class Text:

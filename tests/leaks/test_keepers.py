@@ -43,7 +43,7 @@ owners = Owners([keepers.__file__.rpartition("/")[0]])
 def who_keeps(name, run):
     tracing = Tracing(owners)
     tracing.start()
-    for _ in range(9 if name in ("keep_in_a_chain", "lose_a_reference") else 0):
+    for _ in range(9 if name in ("keep_in_a_chain", "keep_as_a_handler", "lose_a_reference") else 0):
         run()
         tracing.sample()
     frames = [site.frame for site in tracing.leaking_sites()]

@@ -33,6 +33,14 @@ def finding(kind: str, unit: str, per_round: float, origin: str) -> Finding:
             "leaks 1 thread/round at b.py:3, kept by lib._CACHE",
         ),
         (
+            replace(finding("memory leak (Python)", "bytes", 8, "b.py:3"), kept="closure variable 'x' of f (dict, 9)"),
+            "leaks 8 B/round (Python) at b.py:3, kept by closure variable 'x' of f",
+        ),
+        (
+            replace(finding("thread leak", "threads", 1, ""), kept="running thread 'one (f)' (list, 350 entries)"),
+            "leaks 1 thread/round, kept by running thread 'one (f)'",
+        ),
+        (
             replace(finding("thread leak", "threads", 1, ""), kept="no Python object keeps it: native memory"),
             "leaks 1 thread/round",
         ),

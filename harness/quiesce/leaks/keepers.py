@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -106,14 +107,17 @@ class Keepers:
         try:
             collect_garbage()
             before, short = sizes(containers(gc.get_objects())), self._variables.replaced()
+            at_exit = [functions_at_exit()]
             self._run_half(run_round)
             halfway, longer = sizes(containers(gc.get_objects())), self._variables.replaced()
+            at_exit.append(functions_at_exit())
             known = frozenset(map(id, gc.get_objects()))
             self._run_half(run_round)
             new = [each for each in gc.get_objects() if id(each) not in known]
             leaking = [each for each in new if self._is_of_frames(each)]
             named = self._named(self._grown(before, halfway, new, leaking))
-            return named or self._replaced(short, longer) or self._text_of_new(leaking)
+            named = named or self._replaced(short, longer) or self._text_of_new(leaking)
+            return self._at_exit([*at_exit, functions_at_exit()]) or named if named == NOBODY else named
         finally:
             if is_traced:
                 tracemalloc.stop()
@@ -176,6 +180,12 @@ class Keepers:
             ]
         )
 
+    def _at_exit(self, counts: Sequence[int]) -> str:
+        """Name :mod:`atexit`, which hides its functions from the garbage collector, if it has more after each half."""
+        before, halfway, now = counts
+        per_round = (now - before) / (2 * self._half_rounds)
+        return f"atexit ({now:,} functions, +{_number(per_round)} a round)" if before < halfway < now else ""
+
     def _text_of_new(self, leaking: Sequence[Any]) -> str:
         if not leaking:
             return NOBODY
@@ -183,6 +193,12 @@ class Keepers:
         way = self._paths.find(leaking[-LOOKED_AT_MAX:])
         objects = f"{_number(len(leaking) / self._half_rounds)} new objects a round, mostly of type {kind.__name__}"
         return NOBODY if way is None or way.owner == RUNNER else f"{way.text} ({objects})"
+
+
+def functions_at_exit() -> int:
+    """Return how many functions are to run when the interpreter ends, as far as it tells."""
+    count: Callable[[], int] = getattr(sys.modules.get("atexit"), "_ncallbacks", int)
+    return count()
 
 
 def _contents(grown: _Grown, way: Path) -> str:

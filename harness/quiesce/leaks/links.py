@@ -130,6 +130,15 @@ def variables_of_threads() -> Iterator[tuple[str, Any]]:
             frame = frame.f_back
 
 
+def signal_handlers() -> Iterator[tuple[str, Any]]:
+    """Yield the functions that handle signals, which the garbage collector does not lead back to."""
+    module: Any = sys.modules.get("signal")
+    for number in () if module is None else module.valid_signals():
+        handler = module.getsignal(number)
+        if callable(handler):
+            yield f"handler of {getattr(number, 'name', f'signal {number}')}", handler
+
+
 def context_variables() -> Iterator[tuple[str, Any]]:
     """Yield the values of this thread's context variables, which the garbage collector does not lead back to."""
     for variable, value in contextvars.copy_context().items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.contents import is_bounded, untracked
-from quiesce.leaks.links import context_variables, is_namespace_of, variables_of_threads, with_link
+from quiesce.leaks.links import context_variables, is_namespace_of, signal_handlers, variables_of_threads, with_link
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Owners
 from quiesce.leaks.referents import referents
 
@@ -155,8 +155,8 @@ class Paths:
         return LIBRARY if module.partition(".")[0] in sys.stdlib_module_names else TESTED
 
     def _of_a_variable(self, search: _Search) -> Path | None:
-        """Return the way from a context variable of this thread, or from a variable of another thread."""
-        for text, value in itertools.chain(context_variables(), variables_of_threads()):
+        """Return the way from a context variable of this thread, a handler of a signal, or a variable of a thread."""
+        for text, value in itertools.chain(context_variables(), signal_handlers(), variables_of_threads()):
             if id(value) in search.met:
                 return Path(search.path_from(Path(text), value).text)
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from quiesce.kinds import Kind
+from quiesce.kinds import LOST_REFERENCES, Kind
 
 PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"
@@ -102,9 +102,6 @@ _MEMORY: Final[Mapping[str, str]] = {
     ANONYMOUS: "mapped by native code",
 }
 _HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
-
-LOST_REFERENCES: Final = "lost references"
-"""The kind of a finding about references that native code gives back and does not own."""
 
 _OPENED: Final[Mapping[str, str]] = {
     DESCRIPTORS: "file descriptor leak",

@@ -9,7 +9,7 @@ from typing import Final
 
 from quiesce.amounts import counted, singular
 from quiesce.findings import Finding
-from quiesce.leaks.quantities import LOST_REFERENCES
+from quiesce.kinds import LOST_REFERENCES
 from quiesce.program_rules import RULES
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
@@ -23,7 +23,7 @@ NAMES_MAX: Final = 50
 _GAUGE: Final = re.compile(r"\((.+)\)")
 """Whose memory it is, in a kind such as ``memory leak (Python)``."""
 
-_KEEPER: Final = re.compile(r"([^\s(]+)(?: \(|$)")
+_KEEPER: Final = re.compile(r"(?!no Python object)(.+?)(?: \([^()]*\))?$")
 """The name of what keeps a leak, as ``mylib._CACHE`` of ``mylib._CACHE (dict, 350 entries, +1 a round)``."""
 
 _PLACE: Final = re.compile(r"(.+):(\d+)")
