@@ -88,6 +88,23 @@ def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
     assert Code(lambda rounds: min(rounds, 2)).judge() == Judgement(Outcome.PASSED, 6)
 
 
+@pytest.mark.parametrize(
+    ("readings", "rounds"),
+    [((7, 7, 5), 6), ((5, 7, 6, 5), 8), ((5, 7, 6, 5, 4), 9)],
+    ids=["in the third round", "in the fourth", "in the fifth"],
+)
+def test_what_comes_to_rest_soon_is_not_pursued(readings: tuple[int, ...], rounds: int) -> None:
+    code = Code(lambda rounds: readings[min(rounds, len(readings)) - 1])
+    assert code.judge() == Judgement(Outcome.PASSED, rounds)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("first", [2, 3])
+def test_what_moves_in_the_first_rounds_and_goes_on_is_pursued(every: int, first: int) -> None:
+    (growth,) = Code(lambda rounds: (rounds - first) // every).judge(Plan(rounds=24, gauges=(DESCRIPTORS,))).growths
+    assert growth.per_round == pytest.approx(1 / every, rel=0.2)
+
+
 WRITES_PIECE_BY_PIECE = """\
 import io
 from quiesce.leaks.check import LeakCheck

@@ -59,6 +59,19 @@ def test_a_list_that_is_gone_counts_no_more_and_nothing_holds_it() -> None:
     assert before - places.total() == 1100
 
 
+def test_lists_that_change_by_as_much_as_others_and_come_and_go_are_added_up() -> None:
+    places = ListPlaces()
+    shorter, longer = [None] * 9, [None] * 4
+    places.keep([shorter, longer])
+    assert (places.total(), places.total()) == (13, 13)
+    shorter.clear()
+    assert (places.total(), places.total()) == (4, 4)
+    longer.extend([None] * 9)
+    assert places.total() == 13
+    del shorter
+    assert (places.total(), places.total()) == (13, 13)
+
+
 def test_a_place_that_was_given_back_is_a_new_list_s_own() -> None:
     places = ListPlaces()
     held = [[None] * 3 for _ in range(50)]

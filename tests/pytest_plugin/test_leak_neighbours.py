@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
+
+from quiesce.pytest_plugin.neighbours import renew_table_of_nodes
 
 from .conftest import Project
 
@@ -123,6 +127,25 @@ def test_hypothesis_draws_the_same_in_each_repetition(project: Project) -> None:
     project.run_apart("test_it.py", "--quiesce-leak", "--quiesce-leak-gauges=descriptors").assert_outcomes(passed=2)
     runs, different = map(int, (project.path / "seen.txt").read_text(encoding="utf-8").split())
     assert (runs > 2, different) == (True, 1)
+
+
+def sizes_of_table(begin_round: Callable[[SimpleNamespace], None]) -> set[int]:
+    """Return how large the dictionary of what is set up is after each of many rounds, below six nodes."""
+    stack: dict[object, None] = dict.fromkeys(range(6))
+    sizes = set()
+    for _ in range(50):
+        begin_round(SimpleNamespace(_setupstate=SimpleNamespace(stack=stack)))
+        stack[object()] = None
+        stack.popitem()
+        sizes.add(sys.getsizeof(stack))
+    assert list(stack) == list(range(6))
+    return sizes
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="elsewhere tables grow in other ways")
+def test_the_table_of_what_is_set_up_has_one_size_in_all_rounds() -> None:
+    assert len(sizes_of_table(lambda session: None)) > 1
+    assert len(sizes_of_table(renew_table_of_nodes)) == 1
 
 
 def test_a_slow_check_is_named(project: Project) -> None:

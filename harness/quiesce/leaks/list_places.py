@@ -5,8 +5,10 @@ has to add are the lists of the young generations of the garbage collector, whic
 collections, so what is older was there at its end. Only where a collection since then has made young objects old, all
 are walked again.
 
-A list that is gone meanwhile leaves its address. So lengths are read by Linux's ``process_vm_readv``, to which an
+A list that is gone meanwhile leaves its address. So lengths are copied by Linux's ``process_vm_writev``, to which an
 address without memory is an error and no crash, and with each length the reference count and the type of what is there.
+It writes from many places to one, which costs a sixth of what ``process_vm_readv`` takes to read from many places: that
+looks up the page of each.
 """
 
 from __future__ import annotations
@@ -58,19 +60,21 @@ class ListPlaces:
         self._kinds = array("Q")
         self._spans = array("Q")  # of each place the address and the size, as struct iovec has them
         self._words = array("Q")  # of each place the reference count, the type and the length
+        self._last_words = array("Q")  # what they were when the lengths were added up: often they are the same
+        self._total = 0
         self._to = array("Q", [0, 0])
         self._gone = 0
         self._left_out: dict[int, Listed] = {}  # by address, which no other list can get as long as one is held
         self._collections: tuple[int, ...] = ()
-        self._read_memory = _memory_reader()
-        self.can = LIVES_BY_GENERATIONS and self._read_memory is not None and self._reads_what_is_there()
+        self._copy_memory = _memory_copier()
+        self.can = LIVES_BY_GENERATIONS and self._copy_memory is not None and self._reads_what_is_there()
 
     def _reads_what_is_there(self) -> bool:
         """Whether this interpreter's objects begin with a reference count, their type and their length."""
-        sample: list[Listed] = [[None] * 3, deque([None] * 5)]
+        sample: list[Listed] = sorted(([None] * 3, deque([None] * 5)), key=id)
         self._add(sample)
         self._read()
-        is_right = self._words[1::WORDS] == self._kinds and list(self._words[2::WORDS]) == [3, 5]
+        is_right = self._words[1::WORDS] == self._kinds and list(self._words[2::WORDS]) == list(map(len, sample))
         self._begin_anew()
         return is_right
 
@@ -108,9 +112,12 @@ class ListPlaces:
     def total(self) -> int:
         """Return how many references the lists hold together that are still where they were found."""
         self._read()
-        if self._words[1::WORDS] != self._kinds or not all(self._words[0::WORDS]):
-            self._look_away()
-        return sum(self._words[2::WORDS])
+        if self._words != self._last_words:
+            if self._words[1::WORDS] != self._kinds or not all(self._words[0::WORDS]):
+                self._look_away()
+            self._total = sum(self._words[2::WORDS])
+            self._last_words[:] = self._words
+        return self._total
 
     def _look_away(self) -> None:
         """Look no more where something else is, or what is left of a list that is gone."""
@@ -122,7 +129,7 @@ class ListPlaces:
     def _look_away_from(self, index: int) -> None:
         self._known[self._spans[2 * index]] = False
         self._spans[2 * index], self._kinds[index] = id(_NOTHING), id(type(_NOTHING))
-        self._words[WORDS * index + 2] = 0
+        self._words[WORDS * index], self._words[WORDS * index + 2] = 1, 0
         self._gone += 1
 
     def _forget_what_is_gone(self) -> None:
@@ -136,11 +143,13 @@ class ListPlaces:
     def _begin_anew(self) -> None:
         self._gone = 0
         self._known.clear()
-        for words in (self._kinds, self._spans, self._words):
+        self._total = 0
+        for words in (self._kinds, self._spans, self._words, self._last_words):
             del words[:]
 
     def _add(self, found: Iterable[Listed]) -> None:
-        new = tuple(each for each in found if not (self.knows(each) or id(each) in self._left_out))
+        """Know these as well; in the order of their addresses, which copies what is there twice as fast."""
+        new = sorted((each for each in found if not (self.knows(each) or id(each) in self._left_out)), key=id)
         self._put(array("Q", map(id, new)), array("Q", map(id, map(type, new))))
 
     def _put(self, addresses: array[int], kinds: array[int]) -> None:
@@ -149,35 +158,36 @@ class ListPlaces:
         self._known.update(dict.fromkeys(addresses, True))
         self._kinds.extend(kinds)
         self._spans.extend(spans)
-        self._words.frombytes(bytes(SPAN_BYTES * len(addresses)))
+        for words in (self._words, self._last_words):
+            words.frombytes(bytes(SPAN_BYTES * len(addresses)))
 
     def _read(self) -> None:
         """Read what is at each place; where no memory is any more, there is nothing."""
-        assert self._read_memory is not None, "asked only where memory can be read"
+        assert self._copy_memory is not None, "asked only where memory can be read"
         to, _ = self._words.buffer_info()
         spans, _ = self._spans.buffer_info()
-        local, _ = self._to.buffer_info()
+        to_all, _ = self._to.buffer_info()
         process, places, done = SystemCalls.process_id(), len(self._kinds), 0
         while done < places:
             batch = min(BATCH, places - done)
             self._to[0], self._to[1] = to + SPAN_BYTES * done, SPAN_BYTES * batch
-            read = max(0, self._read_memory(process, local, 1, spans + 2 * POINTER_BYTES * done, batch, 0))
-            done += read // SPAN_BYTES
-            if read < SPAN_BYTES * batch:  # the next place has no memory
+            copied = max(0, self._copy_memory(process, spans + 2 * POINTER_BYTES * done, batch, to_all, 1, 0))
+            done += copied // SPAN_BYTES
+            if copied < SPAN_BYTES * batch:  # the next place has no memory
                 self._words[WORDS * done] = 0
                 done += 1
 
 
-def _memory_reader() -> Callable[..., int] | None:
-    """Return ``process_vm_readv``, if there is one and objects look as they do where references are counted alone."""
+def _memory_copier() -> Callable[..., int] | None:
+    """Return ``process_vm_writev``, if there is one and objects look as they do where references are counted alone."""
     if sys.platform != "linux" or POINTER_BYTES != 8 or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
-    reader: Any = getattr(ctypes.CDLL(None, use_errno=True), "process_vm_readv", None)
-    if reader is None:
+    copier: Any = getattr(ctypes.CDLL(None, use_errno=True), "process_vm_writev", None)
+    if copier is None:
         return None
-    reader.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
-    reader.restype = ctypes.c_ssize_t
-    return cast("Callable[..., int]", reader)
+    copier.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
+    copier.restype = ctypes.c_ssize_t
+    return cast("Callable[..., int]", copier)
 
 
 def _collections_of_old() -> tuple[int, ...]:

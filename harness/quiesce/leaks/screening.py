@@ -1,7 +1,7 @@
 """Screening: a few rounds, after which most code is done.
 
-Three rounds, with a reading after the first and the third, or five where other threads ran, or six where something
-moved. Whatever stays the same by then does not leak.
+Three rounds, with a reading after the first and the third, or five where other threads ran, or six to ten where
+something moved. Whatever stays the same by then does not leak.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ SCREENING_ROUNDS: Final = 6
 SCREENING_WINDOW: Final = 4
 """Where something moved, or where other threads ran and may have moved it, a movement may have hidden a leak that it
 went against; so more rounds must be seen in which nothing moves."""
+
+SCREENING_ROUNDS_MAX: Final = 10
+"""What did not move in the last round may be at rest soon: a few more rounds cost a fraction of what endurance does,
+for which all objects of the process are looked at."""
 
 
 class Screening:
@@ -59,9 +63,7 @@ class Screening:
         window = REST_WINDOW
         if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
             window = SCREENING_WINDOW
-            while self._rounds.count <= SCREENING_WINDOW or (
-                self._rounds.count < SCREENING_ROUNDS and self._readings.moving(SCREENING_WINDOW)
-            ):
+            while self._may_come_to_rest():
                 self._rounds.repeat()
                 self._readings.take()
         # A leak in another thread lives on what malloc keeps at hand for that thread, until it is used up.
@@ -72,3 +74,10 @@ class Screening:
             self._readings.take()
             window += 1
         return frozenset(quantity.family for quantity in self._readings.moving(window))
+
+    def _may_come_to_rest(self) -> bool:
+        """Whether one more round may show that what has moved is at rest."""
+        count = self._rounds.count
+        if count <= SCREENING_WINDOW or not self._readings.moving(SCREENING_WINDOW):
+            return count <= SCREENING_WINDOW
+        return count < SCREENING_ROUNDS or (count < SCREENING_ROUNDS_MAX and not self._readings.moving(1))

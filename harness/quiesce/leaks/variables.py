@@ -12,7 +12,8 @@ import sys
 import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import compress
+from itertools import chain, compress
+from operator import mul
 from typing import Any, Final
 
 from quiesce.leaks.links import attributes_of
@@ -49,6 +50,8 @@ class VariableMeter:
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
         self._tested: dict[str, bool] = {}
+        self._names: tuple[str, ...] = ()  # of all modules, when those that are tested were picked out
+        self._tested_names: tuple[str, ...] = ()
         self._places: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {}
 
     def absent(self) -> str:
@@ -64,7 +67,13 @@ class VariableMeter:
 
     def held_bytes(self) -> int:
         """Return what the variables hold together."""
-        return sum(_held_bytes(namespace) for _, namespace in self._namespaces())
+        values = tuple(chain.from_iterable(tuple(namespace.values()) for _, namespace in self._namespaces()))
+        counted = tuple(compress(values, map(_UNITS.__contains__, map(type, values))))
+        kinds = tuple(map(type, counted))
+        held: int = sum(map(mul, map(len, counted), map(_UNITS.__getitem__, kinds)))
+        if array.array in kinds:
+            held += sum(len(each) * each.itemsize for each in counted if type(each) is array.array)
+        return held
 
     def replaced(self) -> dict[str, int]:
         """Return how long each value is that can only be replaced by a longer one, by the name of its variable."""
@@ -91,11 +100,14 @@ class VariableMeter:
 
     def _namespaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the variables of each module, and of its classes and instances that have some, with a name for each."""
-        for name, module in tuple(sys.modules.items()):
-            if type(module) is types.ModuleType and self._is_tested(name, module):
+        if (names := tuple(sys.modules)) != self._names:
+            self._names, self._tested_names = names, tuple(filter(self._is_tested, names))
+        for name in self._tested_names:
+            module = sys.modules.get(name)
+            if type(module) is types.ModuleType:
                 variables = vars(module)
                 own, within = self._places_in(name, variables)
-                yield name, {key: variables.get(key) for key in own}
+                yield name, dict(zip(own, map(variables.get, own), strict=True))
                 for key in within:
                     yield f"{name}.{key}", _attributes(variables.get(key))
 
@@ -109,11 +121,12 @@ class VariableMeter:
             self._places[name] = len(variables), own, within
         return own, within
 
-    def _is_tested(self, name: str, module: types.ModuleType) -> bool:
-        if name not in self._tested:
+    def _is_tested(self, name: str) -> bool:
+        module = sys.modules.get(name)
+        if name not in self._tested and type(module) is types.ModuleType:
             file = vars(module).get("__file__")
             self._tested[name] = isinstance(file, str) and self._owners.is_tested(file)
-        return self._tested[name]
+        return self._tested.get(name, False)
 
 
 def _is_of(value: Any, module: str) -> bool:
@@ -128,9 +141,3 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 def _has_places(namespace: Mapping[str, Any]) -> bool:
     return any(type(value) in _UNITS and not key.startswith("__") for key, value in tuple(namespace.items()))
-
-
-def _held_bytes(namespace: Mapping[str, Any]) -> int:
-    values = tuple(namespace.values())
-    counted = compress(values, map(_UNITS.__contains__, map(type, values)))
-    return sum(len(each) * (_UNITS[type(each)] or each.itemsize) for each in counted)

@@ -18,6 +18,7 @@ from quiesce.pytest_plugin.neighbours import (
     failed_subtests,
     forget_finished_fixtures,
     kept_for_the_report,
+    renew_table_of_nodes,
     repeatable,
     unreported,
 )
@@ -87,6 +88,7 @@ class TestRounds:
     def _fresh(self) -> Iterator[None]:
         """Begin and end a round as if the test had never run."""
         item: Any = self._item
+        renew_table_of_nodes(item.session)
         if hasattr(item, "_request"):
             item._initrequest()  # the one from before may be left out of collections, and would stay once it is used
         try:

@@ -133,6 +133,18 @@ def _has_finished(finalizer: object) -> bool:
     return isinstance(fixture, pytest.FixtureDef) and fixture.cached_result is None
 
 
+def renew_table_of_nodes(session: Any) -> None:
+    """Have the dictionary of what is set up begin each round with a table of one size.
+
+    An entry of it comes and goes in each round. Its table would have another size after some of them, and the C heap
+    would hold more or less.
+    """
+    stack = session._setupstate.stack
+    entries = tuple(stack.items())
+    stack.clear()
+    stack.update(entries)
+
+
 @contextlib.contextmanager
 def repeatable(item: pytest.Item) -> Iterator[None]:
     """Have pytest-timeout and Hypothesis take one more round for what it is.
