@@ -41,7 +41,10 @@ SWAP = (
 PUBLISH = "st.volatile.global.u32 [%rd2+128], 1;\n"
 FIRST_LEAVES = "setp.eq.u32 %p2, %r1, 0;\n@%p2 ret;\n"
 AWAIT_BEFORE = "WAIT:\nld.volatile.global.u32 %r6, [%rd2+124];\nsetp.eq.u32 %p1, %r6, 0;\n@%p1 bra WAIT;\n"
+AWAIT_BEFORE_BY_VOTE = AWAIT_BEFORE.replace("@%p1 bra", "vote.sync.any.pred %p1, %p1, 1;\n@%p1 bra")
 READ_BEFORE = "ld.global.u32 %r7, [%rd2-4];\n"
+READ_OWN = "ld.global.u32 %r7, [%rd2];\n"
+WRITE_BEFORE = "st.global.u32 [%rd2-4], 7;\n"
 OTHERS_WORD = "xor.b32 %r5, %r1, {lanes};\nmul.wide.u32 %rd5, %r5, 4;\nadd.u64 %rd5, %rd1, %rd5;\n"
 READ_OTHERS = "ld.global.u32 %r7, [%rd5+64];\n"
 
@@ -61,7 +64,8 @@ def _races(checked: MakeDevice, body: str, grid: int, block: int = 1) -> list[Fi
             COUNT.replace("u32 %r5, [", "u8 %r5, [").replace("st.global.u32", "st.global.u8"), "reads", id="a byte"
         ),
         pytest.param(STORE_OWN + READ_BEFORE, "reads", id="what the block before writes"),
-        pytest.param("ld.global.u32 %r7, [%rd2+4];\n" + STORE_OWN, "reads", id="what the next block writes"),
+        pytest.param(READ_OWN + WRITE_BEFORE, "reads", id="what the next block writes"),
+        pytest.param(READ_OWN + PUBLISH + WRITE_BEFORE, "reads", id="a flag that nobody looks at"),
         pytest.param(STORE_OWN + TICKET + SUM + RESULT, "reads", id="the last block without a fence"),
         pytest.param(STORE_OWN + "membar.cta;\n" + TICKET + SUM, "reads", id="a fence for one block"),
         pytest.param(STORE_OWN + TICKET + FENCE + SUM, "reads", id="a fence that comes too late"),
@@ -104,6 +108,10 @@ def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str) -
         pytest.param(STORE_OWN + TICKET.replace("atom", "atom.acq_rel.gpu") + SUM, id="an operation that is a fence"),
         pytest.param(LOCK + COUNT + FENCE + UNLOCK, id="a lock with a fence"),
         pytest.param(STORE_OWN + FENCE + PUBLISH + FIRST_LEAVES + AWAIT_BEFORE + READ_BEFORE, id="a flag with a fence"),
+        pytest.param(
+            STORE_OWN + FENCE + PUBLISH + FIRST_LEAVES + AWAIT_BEFORE_BY_VOTE + READ_BEFORE, id="a flag and a vote"
+        ),
+        pytest.param(READ_OWN + PUBLISH + FIRST_LEAVES + AWAIT_BEFORE + WRITE_BEFORE, id="a flag after a read"),
         pytest.param(
             STORE_OWN
             + PUBLISH.replace("volatile", "release.gpu")

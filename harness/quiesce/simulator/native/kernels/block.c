@@ -40,7 +40,8 @@ static int run_until_it_waits(struct block *block, struct kernel_thread *thread,
         int operation = block->object->thread(&block->context, thread);
         if (operation < 0) return operation;
         if (operation == OPERATION_YIELD) return 0;  // it is ready, when the others had their turn
-        *any = true;
+        // a warp that looks at memory may vote whether to look again
+        if (operation < OPERATION_SHFL_UP || operation == OPERATION_STEP) *any = true;
         if (operation == OPERATION_STEP) {
             block->is_stepping = true;
             return 0;

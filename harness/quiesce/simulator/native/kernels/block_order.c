@@ -9,6 +9,7 @@ enum { RELEASES_MAX = 1 << 22, NOBODYS = 0 };
 
 struct block_clock {
     uint32_t met, fenced, fenced_for_all;  // the last barrier and the last fences
+    uint32_t told;           // when it wrote last what others look at
     uint32_t looked, knows;  // when it looked at what others write, and up to which release it knows all
     uint32_t released;       // the fence before its last release
     uint32_t last;           // of its releases; 0: none
@@ -77,8 +78,9 @@ static bool make_room(void) {
     return true;
 }
 
-uint32_t block_order_release(uint32_t block) {
+uint32_t block_order_release(uint32_t block, bool is_for_others) {
     struct block_clock *clock = &clocks[block];
+    if (is_for_others) clock->told = now;
     if (!clock->fenced_for_all) return clock->knows;
     if (clock->fenced_for_all != clock->released) {
         if (!make_room()) {
@@ -110,8 +112,11 @@ bool block_order_knows(uint32_t thread, uint32_t other, uint32_t moment, bool ot
     if (thread == other) return true;
     uint32_t block = thread / BLOCK_THREADS_MAX, warp = thread % BLOCK_THREADS_MAX / WARP_THREADS;
     const struct block_clock *clock = &clocks[block];
-    if (other / BLOCK_THREADS_MAX != block)
-        return is_released(&clocks[other / BLOCK_THREADS_MAX], moment, clock->knows);
+    if (other / BLOCK_THREADS_MAX != block) {
+        const struct block_clock *others = &clocks[other / BLOCK_THREADS_MAX];
+        if (other_read && others->told >= moment && clock->looked >= moment) return true;
+        return is_released(others, moment, clock->knows);
+    }
     if (moment < clock->met || (moment < clock->fenced && moment < clock->looked)) return true;
     if (thread / WARP_THREADS != other / WARP_THREADS) return false;
     return moment < (other_read ? clock->warps[warp].waited : clock->warps[warp].met);

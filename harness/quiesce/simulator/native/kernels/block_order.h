@@ -23,8 +23,9 @@ void block_order_meet(uint32_t block);  // its threads meet at a barrier
 // Lanes of a warp meet; at something else than a barrier only their reads are over.
 void block_order_lanes_meet(uint32_t block, uint32_t warp, bool is_barrier);
 
-// A thread writes what another may look at: returns what that one then knows, or 0.
-uint32_t block_order_release(uint32_t block);
+// A thread writes: returns what another one knows that looks at it, or 0. `is_for_others`: by an atomic operation or a
+// volatile store. No fence is needed for reads before it: what is written then waits for them.
+uint32_t block_order_release(uint32_t block, bool is_for_others);
 void block_order_acquire(uint32_t block, uint32_t released);  // a thread looks
 
 // Whether what a thread of the grid did in a moment comes before what another one does now.

@@ -127,9 +127,8 @@ static struct grid_end run_in_order(const struct kernel *kernel, struct grid gri
 // Runs it in the usual order, in which each access is one that its code can't tell to be right.
 static struct grid_end run_and_look(const struct kernel *kernel, struct grid grid) {
     uint64_t blocks = (uint64_t)grid.blocks[0] * grid.blocks[1] * grid.blocks[2];
-    void *nothing = grid.checks ? shadow_of_nothing() : NULL;
-    if (!nothing || !memory_races_begin(kernel->name, blocks)) return run_in_order(kernel, grid, 0);
-    grid.checks = nothing;
+    if (!grid.checks || !memory_races_begin(kernel->name, blocks)) return run_in_order(kernel, grid, 0);
+    grid.checks = shadow_of_nothing();
     checks_follow(memory_races_see);
     struct grid_end end = run_in_order(kernel, grid, 0);
     checks_follow(NULL);

@@ -214,11 +214,12 @@ static void settle(void) {
 static void order(const struct doing *doing, uint32_t number, bool looks) {
     uint64_t first = doing->address / MEMORY_WORD_BYTES * MEMORY_WORD_BYTES;
     uint64_t end = doing->address + doing->bytes;
+    bool is_for_others = doing->is_strong || doing->what == CHANGES;
     for (uint64_t word = first; looks && word < end; word += MEMORY_WORD_BYTES) {
         const struct word_uses *uses = memory_words_find(word);
         if (uses) block_order_acquire(number, uses->released < block_order_begun() ? 0 : uses->released);
     }
-    uint32_t released = doing->what == READS ? 0 : block_order_release(number);
+    uint32_t released = doing->what == READS ? 0 : block_order_release(number, is_for_others);
     for (uint64_t word = first; doing->what != READS && word < end; word += MEMORY_WORD_BYTES) {
         struct word_uses *uses = memory_words_find(word);
         if (!uses) return;
