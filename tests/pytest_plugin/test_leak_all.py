@@ -93,7 +93,7 @@ def test_github_is_told_where_a_leak_is(project: Project, monkeypatch: pytest.Mo
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     if on_github:
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    result = project.run("test_it.py", *PATIENTLY, "--quiesce-report=out")
+    result = project.run_apart("test_it.py", *PATIENTLY, "--quiesce-report=out")
     annotation = "::error file=test_it.py,line=3,title=test_it.py%3A%3Atest_keeps::leaks 8,* B/round (Python) at *"
     told = [line for line in result.outlines if line.startswith("::")]
     assert len(told) == on_github

@@ -107,5 +107,8 @@ def test_workers_do_not_change_the_report_of_checked_tests(project: Project) -> 
             "-n", workers, "--quiesce-report=out", "--quiesce-backend=host", "test_it.py", "cases"
         )
         result.assert_outcomes(passed=3)
-        reports.append({**report_of(project), "run": None})
+        report = report_of(project)
+        for each in report["results"]:
+            each.pop("rounds", None)  # another process may need one more to come to rest
+        reports.append({**report, "run": None})
     assert reports[0] == reports[1]
