@@ -130,8 +130,8 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         type=_orders,
         default=1,
         metavar="N",
-        help="run each launch in N orders of its blocks and threads, and report kernels that leave other bytes then "
-        "(default: 1, the usual order)",
+        help="run each launch in N orders of its blocks and threads, and report kernels that leave other bytes then, "
+        "and races of threads in device memory (default: 1, the usual order)",
     )
     parser.add_argument(
         "--kernel-faults",
