@@ -39,7 +39,7 @@ def corpus() -> Mapping[str, Case]:
 
 def shown() -> dict[str, Case]:
     """Return the cases that the page shows whole, by their claim."""
-    found = re.findall(r"^`([a-z-]+)`:\n\n```case\n(.*?)```$", PAGE, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^`([a-z-]+)`:\n\n```text\n(.*?)```$", PAGE, re.MULTILINE | re.DOTALL)
     return {claim: parse_text(text, f"{claim}.case", claim) for claim, text in found}
 
 
