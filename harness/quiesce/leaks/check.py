@@ -16,11 +16,10 @@ from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
 from quiesce.leaks.growth import UsualStep
-from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
+from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
-from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.letting_go import LettingGo
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
@@ -49,7 +48,7 @@ QUICK_SHARE: Final = 1 / 100
 class LeakCheck:
     """One check: ``run_round`` runs the code once. ``clock`` returns seconds.
 
-    ``rooms``, ``places``, ``variables`` and ``files`` go from check to check.
+    ``rooms``, ``places`` and ``variables`` go from check to check.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class LeakCheck:
         roots: Roots = no_roots,
         places: ListPlaces | None = None,
         variables: VariableMeter | None = None,
-        files: LeftFilesSearch | None = None,
     ) -> None:
         self._plan = plan
         self._owners = owners
@@ -75,8 +73,7 @@ class LeakCheck:
         self._tracing = Tracing(owners)
         self._was_traced = False
         self._letting_go = LettingGo(old, readings)
-        self._files = files or LeftFilesSearch(owners)
-        self._screening = Screening(readings, rounds, old, plan, self._files)
+        self._screening = Screening(readings, rounds, old, plan)
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
@@ -91,7 +88,6 @@ class LeakCheck:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
         lost: tuple[Growth, ...] = ()
-        files: tuple[LeftFiles, ...] = ()
         reason, unstable = "", False
         self._budget.begin()
         for meter in self._readings.meters:
@@ -99,8 +95,6 @@ class LeakCheck:
                 meter.begin()
         try:
             moving = self._screening.moving()
-            if self._screening.may_leave_files and self._plan.gauges is None and not self._budget.is_used_up():
-                files = self._files.find(self._rounds.repeat)
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
             if suspects := self._suspects(moving):
@@ -111,8 +105,7 @@ class LeakCheck:
             growths = self._growths_so_far() if unstable else ()
         finally:
             self._end()
-        absent = self._readings.absent()
-        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, absent, files)
+        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, self._readings.absent())
 
     def _is_quick(self) -> bool:
         """Whether some rounds more cost little."""

@@ -6,7 +6,6 @@ import enum
 from dataclasses import dataclass
 
 from quiesce.findings import CallSite
-from quiesce.leaks.owners import Frame
 from quiesce.leaks.quantities import Quantity
 
 
@@ -38,21 +37,12 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftFiles:
-    """What one line leaves in the temporary folder in each round. ``pattern`` is what the names have in common."""
-
-    frame: Frame
-    per_round: int
-    pattern: str
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict.
 
     ``outcome`` is how the rounds went and ``rounds`` how many there were; ``growths`` are the leaks, those that say
     most first. ``inconclusive`` says why there is no verdict, or is empty; ``unstable`` that rounds did not go alike.
-    ``absent`` says for each family of gauges that was not looked at why. No test fails for its ``files``.
+    ``absent`` says for each family of gauges that was not looked at why.
     """
 
     outcome: Outcome
@@ -61,4 +51,3 @@ class Judgement:
     inconclusive: str = ""
     unstable: bool = False
     absent: tuple[tuple[str, str], ...] = ()
-    files: tuple[LeftFiles, ...] = ()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.memory import AT_HAND_COUNT, HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.plan import Plan
@@ -31,34 +30,25 @@ for which all objects of the process are looked at."""
 
 
 class Screening:
-    """Runs the first rounds of one check.
+    """Runs the first rounds of one check. ``at_hand`` is for how many a leak may live on what malloc keeps at hand."""
 
-    ``at_hand`` is for how many a leak may live on what malloc keeps at hand. ``may_leave_files`` says that rounds may
-    have left some in the temporary folder.
-    """
-
-    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan, files: LeftFilesSearch) -> None:
+    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan) -> None:
         self._readings = readings
         self._rounds = rounds
         self._old = old
         self._plan = plan
         self._other_threads = OtherThreads()
-        self._files = files
         self.at_hand = 0
-        self.may_leave_files = False
 
     def moving(self) -> frozenset[str]:
         """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
-        self._files.begin()
         self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
         self._old.set_aside()
         self._readings.begin()
         self._other_threads.remember()
         self._readings.take()
-        self._files.follow()
         for _ in range(REST_WINDOW):
             self._rounds.repeat()
-        self.may_leave_files = self._files.may_be_left()
         self._readings.take(REST_WINDOW)
         window = REST_WINDOW
         if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():

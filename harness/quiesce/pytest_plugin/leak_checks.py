@@ -29,7 +29,6 @@ from quiesce.leaks.environment import enlarge_table
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
 from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
-from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.library_allocators import JaxMeter, RmmMeter, TorchMeter
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.memory import HeapMeter, PythonMeter
@@ -87,7 +86,6 @@ class LeakChecks:
         owners = Owners(runner_places(config))
         self._owners = owners
         self._variables = VariableMeter(owners)
-        self._files = LeftFilesSearch(owners)
         self._rooms: dict[Quantity, Series] = {}
         self._places = ListPlaces()
         self._places.leave_out(items)
@@ -175,7 +173,6 @@ class LeakChecks:
                 roots=fixture_value,
                 places=self._places,
                 variables=self._variables,
-                files=self._files,
             ).judge()
             if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
                 self._contexts.close_new()
