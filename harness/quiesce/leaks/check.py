@@ -1,8 +1,9 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first, a few rounds that most code passes. Then endurance: the rest is run until it comes to rest, or
-has grown for as long as the plan says. Nothing is traced so far. Rounds under traces follow only where Python's memory
-has grown to the end: they say whose memory it is, and which line asked for it. Confirmation is the longest look.
+Screening comes first, a few rounds that most code passes. Quick code that asks for a check is then run twenty times
+more, for what leaks seldom. Then endurance: the rest is run until it comes to rest, or has grown for as long as the
+plan says. Nothing is traced so far. Rounds under traces follow only where Python's memory has grown to the end: they
+say whose memory it is, and which line asked for it. Confirmation is the longest look.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMO
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.rounds import Rounds, Stopped
 from quiesce.leaks.screening import Screening
+from quiesce.leaks.seldom import SeldomLeaks
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import OldObjects
 from quiesce.leaks.traced_rounds import TracedRounds
@@ -74,6 +76,7 @@ class LeakCheck:
         self._was_traced = False
         self._letting_go = LettingGo(old, readings)
         self._screening = Screening(readings, rounds, old, plan)
+        self._seldom = SeldomLeaks(readings, rounds, plan, self._budget)
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
@@ -97,7 +100,7 @@ class LeakCheck:
             moving = self._screening.moving()
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
-            if suspects := self._suspects(moving):
+            if suspects := self._suspects(moving or self._seldom.moving()):
                 growths = self._pursue(suspects)
             growths = (*lost, *growths)
         except Stopped as stopped:
@@ -105,7 +108,8 @@ class LeakCheck:
             growths = self._growths_so_far() if unstable else ()
         finally:
             self._end()
-        return Judgement(self._rounds.outcome, self._rounds.count, growths, reason, unstable, self._readings.absent())
+        rounds, absent = self._rounds, self._readings.absent()
+        return Judgement(rounds.outcome, rounds.runs, growths, reason, unstable, absent, rounds.runs_each)
 
     def _is_quick(self) -> bool:
         """Whether some rounds more cost little."""

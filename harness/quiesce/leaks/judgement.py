@@ -40,14 +40,15 @@ class Growth:
 class Judgement:
     """The verdict.
 
-    ``outcome`` is how the rounds went and ``rounds`` how many there were; ``growths`` are the leaks, those that say
-    most first. ``inconclusive`` says why there is no verdict, or is empty; ``unstable`` that rounds did not go alike.
-    ``absent`` says for each family of gauges that was not looked at why.
+    ``outcome`` is how the runs went and ``runs`` how many there were, ``runs_each`` in each of the last rounds;
+    ``growths`` are the leaks, those that say most first. ``inconclusive`` says why there is no verdict, or is empty;
+    ``unstable`` that rounds did not go alike. ``absent`` says for each family of gauges that was not looked at why.
     """
 
     outcome: Outcome
-    rounds: int
+    runs: int
     growths: tuple[Growth, ...] = ()
     inconclusive: str = ""
     unstable: bool = False
     absent: tuple[tuple[str, str], ...] = ()
+    runs_each: int = 1

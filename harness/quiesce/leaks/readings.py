@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from quiesce.leaks.growth import UsualStep, at_rest, fell, growth_per_round, is_leak, lows_rise, usual_step
@@ -129,6 +130,15 @@ class Readings:
             if quantity.family not in self._broken
             and series.values
             and not at_rest(series.values, window, self.allowed(quantity))
+        ]
+
+    def rising(self, steps: int) -> list[Quantity]:
+        """Return what was higher after each of the last ``steps`` rounds than before it, by more than is allowed."""
+        return [
+            quantity
+            for quantity, series in self._series.items()
+            if len(series.values) > steps
+            and all(after - before > self.allowed(quantity) for before, after in pairwise(series.values[-1 - steps :]))
         ]
 
     def allowed(self, quantity: Quantity) -> int:

@@ -18,7 +18,8 @@ class Stopped(Exception):
 class Rounds:
     """Runs rounds. Each must go like the first one.
 
-    ``calm`` ends all measurements and says whether there were any; ``disturb`` begins those that a round may notice.
+    A round is ``runs_each`` runs of the code; ``count`` counts rounds and ``runs`` runs. ``calm`` ends all measurements
+    and says whether there were any; ``disturb`` begins those that a round may notice.
     """
 
     def __init__(self, run_round: Callable[[], Outcome], calm: Callable[[], bool], disturb: Callable[[], None]) -> None:
@@ -27,32 +28,37 @@ class Rounds:
         self._disturb = disturb
         self.outcome = Outcome.OVER
         self.count = 0
+        self.runs = 0
+        self.runs_each = 1
 
     def first(self) -> None:
         """Run the first round. Raises :class:`Stopped` if there is nothing to repeat."""
+        self.count += 1
         self.outcome = self._run()
         if self.outcome is Outcome.OVER:
             raise Stopped
 
     def repeat(self) -> None:
-        """Run one more round. Raises :class:`Stopped` if it goes another way than the first."""
-        outcome = self._run_again()
-        if outcome is not self.outcome:
-            self._explain(outcome)
+        """Run one more round. Raises :class:`Stopped` if a run goes another way than the first."""
+        self.count += 1
+        for _ in range(self.runs_each):
+            outcome = self._run_again()
+            if outcome is not self.outcome:
+                self._explain(outcome)
 
     def _run(self) -> Outcome:
-        self.count += 1
+        self.runs += 1
         return self._run_round()
 
     def _run_again(self) -> Outcome:
         outcome = self._run()
         if outcome is Outcome.OVER:
-            raise Stopped(f"round {self.count} was skipped, or the run ends early")
+            raise Stopped(f"round {self.runs} was skipped, or the run ends early")
         return outcome
 
     def _explain(self, outcome: Outcome) -> None:
         """Find out whether only the measurements changed how a round ended, and stop in any case."""
-        first, ended = self.outcome, f"round {self.count} {outcome.value}"
+        first, ended = self.outcome, f"round {self.runs} {outcome.value}"
         if self._calm() and self._run_again() is first:
             self._disturb()
             is_disturbed = self._run_again() is outcome

@@ -195,7 +195,7 @@ class LeakChecks:
         peaks = measure_peaks(rounds.run, dict(plan.peaks), self._machine)
         self._others = peak_findings(item, plan, peaks)
         unknown = "" if judgement.growths else peaks.unknown
-        return replace(judgement, rounds=judgement.rounds + 1, inconclusive=unknown)
+        return replace(judgement, runs=judgement.runs + 1, inconclusive=unknown)
 
     def _judged(self, item: pytest.Item) -> Judgement | None:
         """Return the judgement of a test whose reported run this is."""

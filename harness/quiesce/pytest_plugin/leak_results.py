@@ -44,11 +44,11 @@ def leak_result(
         verdict=verdict,
         reason=clean_line(reason),
         findings=(
-            *(_finding(growth, plan, line, _folder(item)) for growth in judgement.growths),
+            *(_finding(growth, plan, line, _folder(item), judgement.runs_each) for growth in judgement.growths),
             *others,
         ),
         reproduce=pytest_command(item.nodeid),
-        rounds=judgement.rounds,
+        rounds=judgement.runs,
     )
 
 
@@ -86,8 +86,9 @@ def verdict_of(
     return Verdict.PASSED, ""
 
 
-def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Finding:
+def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_each: int) -> Finding:
     quantity, readings = growth.quantity, _readings(growth)
+    round_is = f"a round is {runs_each} runs of the test, which does not leak in each of them" if runs_each > 1 else ""
     allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
     are_several = quantity.unit in quantity.name.split()  # threads grow, the C heap grows
     grows = "grow" if are_several else "grows"
@@ -106,7 +107,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Findi
         allocated_by=_below(growth.origin, folder),
         kind=kind_of_leak(quantity.family),
         grade=Grade.GROWTH,
-        evidence=_below(growth.evidence, folder),
+        evidence=_below("\n".join(filter(None, [round_is, growth.evidence])), folder),
         readings=readings,
         call_sites=growth.call_sites,
         kept=_below(growth.kept, folder),
@@ -167,4 +168,4 @@ def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
         does = "uses more memory than its limit"
     else:
         does = "has a kernel that makes a wrong access"
-    return f"{clean_line(result.case)} {does}; it was run {judgement.rounds} times\n{text}"
+    return f"{clean_line(result.case)} {does}; it was run {judgement.runs} times\n{text}"
