@@ -87,3 +87,9 @@ def test_the_largest_leak_comes_first_and_what_is_left_out_last() -> None:
 def test_tests_without_a_verdict_are_named_with_the_reason() -> None:
     assert leak_check_lines([check(1)]) == ["t::1 has no verdict: round 2 failed"]
     assert leak_check_lines(map(check, range(NAMES_MAX + 2)))[-1] == "and 2 more"
+
+
+def test_files_that_stay_are_named_of_a_test_that_passes() -> None:
+    files = "it leaves 1 file a round in the temporary folder, such as tmpx, at a.py:8"
+    results = [replace(check(1), verdict=Verdict.PASSED, reason=files), replace(check(2), verdict=Verdict.PASSED)]
+    assert leak_check_lines(results) == ["t::1 leaves 1 file a round in the temporary folder, such as tmpx, at a.py:8"]

@@ -17,10 +17,11 @@ from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
 from quiesce.leaks.growth import UsualStep
-from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
 from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
+from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.letting_go import LettingGo
 from quiesce.leaks.list_places import ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
@@ -75,7 +76,8 @@ class LeakCheck:
         self._tracing = Tracing(owners)
         self._was_traced = False
         self._letting_go = LettingGo(old, readings)
-        self._screening = Screening(readings, rounds, old, plan)
+        self._files = LeftFilesSearch(owners)
+        self._screening = Screening(readings, rounds, old, plan, self._files)
         self._seldom = SeldomLeaks(readings, rounds, plan, self._budget)
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
@@ -91,6 +93,7 @@ class LeakCheck:
         """Run the rounds and say what leaks. What ``run_round`` raises ends the check and is raised again."""
         growths: tuple[Growth, ...] = ()
         lost: tuple[Growth, ...] = ()
+        files: LeftFiles | None = None
         reason, unstable = "", False
         self._budget.begin()
         for meter in self._readings.meters:
@@ -98,6 +101,8 @@ class LeakCheck:
                 meter.begin()
         try:
             moving = self._screening.moving()
+            if self._screening.may_leave_files and self._plan.gauges is None and self._is_quick():
+                files = self._files.find(self._rounds.repeat)
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
             if suspects := self._suspects(moving or self._seldom.moving()):
@@ -109,7 +114,7 @@ class LeakCheck:
         finally:
             self._end()
         rounds, absent = self._rounds, self._readings.absent()
-        return Judgement(rounds.outcome, rounds.runs, growths, reason, unstable, absent, rounds.runs_each)
+        return Judgement(rounds.outcome, rounds.runs, growths, reason, unstable, absent, rounds.runs_each, files)
 
     def _is_quick(self) -> bool:
         """Whether some rounds more cost little."""

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from quiesce.findings import CallSite
+from quiesce.leaks.owners import Frame
 from quiesce.leaks.quantities import Quantity
 
 
@@ -37,12 +38,22 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftFiles:
+    """What each round leaves in the temporary folder: how many files, the name of one, and the lines that make them."""
+
+    per_round: int
+    example: str
+    lines: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict.
 
     ``outcome`` is how the runs went and ``runs`` how many there were, ``runs_each`` in each of the last rounds;
     ``growths`` are the leaks, those that say most first. ``inconclusive`` says why there is no verdict, or is empty;
     ``unstable`` that rounds did not go alike. ``absent`` says for each family of gauges that was not looked at why.
+    No test fails for its ``files``.
     """
 
     outcome: Outcome
@@ -52,3 +63,4 @@ class Judgement:
     unstable: bool = False
     absent: tuple[tuple[str, str], ...] = ()
     runs_each: int = 1
+    files: LeftFiles | None = None

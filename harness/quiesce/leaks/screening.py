@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.memory import AT_HAND_COUNT, HEAP
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.plan import Plan
@@ -30,19 +31,26 @@ for which all objects of the process are looked at."""
 
 
 class Screening:
-    """Runs the first rounds of one check. ``at_hand`` is for how many a leak may live on what malloc keeps at hand."""
+    """Runs the first rounds of one check.
 
-    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan) -> None:
+    ``at_hand`` is for how many a leak may live on what malloc keeps at hand. ``may_leave_files`` says that each of them
+    may leave one in the temporary folder.
+    """
+
+    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan, files: LeftFilesSearch) -> None:
         self._readings = readings
         self._rounds = rounds
         self._old = old
         self._plan = plan
         self._other_threads = OtherThreads()
+        self._files = files
         self.at_hand = 0
+        self.may_leave_files = False
 
     def moving(self) -> frozenset[str]:
         """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
         self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
+        self._files.begin()
         self._old.set_aside()
         self._readings.begin()
         self._other_threads.remember()
@@ -50,6 +58,7 @@ class Screening:
         for _ in range(REST_WINDOW):
             self._rounds.repeat()
         self._readings.take(REST_WINDOW)
+        self.may_leave_files = self._files.may_be_left(REST_WINDOW)  # garbage that holds a file is collected by now
         window = REST_WINDOW
         if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
             window = SCREENING_WINDOW

@@ -21,6 +21,7 @@ class SystemCalls:
     open_file = staticmethod(open)
     _real_path: ClassVar[Any] = staticmethod(os.path.realpath)  # overloaded, which mypy does not follow here
 
+    _status = staticmethod(os.stat)
     _wait = staticmethod(getattr(os, "waitid", None) or (lambda *_: None))
 
     @classmethod
@@ -40,6 +41,14 @@ class SystemCalls:
         except OSError:
             return False
         return True
+
+    @classmethod
+    def changed(cls, folder: str) -> int:
+        """Return when entries of a folder were last made or removed, in nanoseconds; 0 if there is no such folder."""
+        try:
+            return int(cls._status(folder).st_mtime_ns)
+        except OSError:
+            return 0
 
     @classmethod
     def real_path(cls, path: str) -> str:

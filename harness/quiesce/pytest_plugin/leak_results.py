@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -12,10 +13,11 @@ from quiesce.findings import Finding, Grade, RoundReadings
 from quiesce.kinds import Kind
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
+from quiesce.leaks.left_files import left_files_text
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
-from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, MARKER_SAYS
+from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
 from quiesce.shell import pytest_command
@@ -36,6 +38,14 @@ def leak_result(
 ) -> Result:
     """Return the result of a check; ``others`` are findings besides leaks: wrong accesses of kernels, and peaks."""
     line = None if item.location[1] is None else item.location[1] + 1
+    growths = [*judgement.growths]
+    if judgement.files:
+        files = _below(left_files_text(judgement.files), _folder(item))
+        if growths:
+            evidence = f"{growths[0].evidence}\nat the same time, it leaves {files}".strip()
+            growths[0] = replace(growths[0], evidence=evidence)
+        elif verdict is Verdict.PASSED:
+            reason = f"{LEAVES}{files}"
     return Result(
         case=item.nodeid,
         title=f"{item.name} {'leaks' if judgement.growths else 'is checked for leaks'}",
@@ -44,7 +54,7 @@ def leak_result(
         verdict=verdict,
         reason=clean_line(reason),
         findings=(
-            *(_finding(growth, plan, line, _folder(item), judgement.runs_each) for growth in judgement.growths),
+            *(_finding(growth, plan, line, _folder(item), judgement.runs_each) for growth in growths),
             *others,
         ),
         reproduce=pytest_command(item.nodeid),

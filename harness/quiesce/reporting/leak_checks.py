@@ -31,6 +31,9 @@ _PLACE: Final = re.compile(r"(.+):(\d+)")
 MARKER_SAYS: Final = "its marker says so: "
 """What the reason begins with of a test that its marker leaves out."""
 
+LEAVES: Final = "it leaves "
+"""What the reason begins with of a test that passes, but leaves files in the temporary folder."""
+
 
 def leak_in_short(findings: Sequence[Finding]) -> str:
     """Return what leaks, for the first finding that has an amount.
@@ -61,7 +64,7 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
 def leak_check_lines(results: Iterable[Result]) -> list[str]:
     """Return a line for each test that leaks, the largest leak first, and one for each without a verdict.
 
-    Tests that their marker leaves out are named last.
+    Tests that leave files in the temporary folder, and those that their marker leaves out, are named last.
     """
     kept = accused_first(each for each in results if each.is_leak_check)
     leaking = [f"{clean_line(each.case)} {leak_in_short(each.findings)}" for each in kept if _leaks(each)]
@@ -70,12 +73,17 @@ def leak_check_lines(results: Iterable[Result]) -> list[str]:
         for each in kept
         if each.verdict is Verdict.INCONCLUSIVE
     ]
+    files = [
+        f"{clean_line(each.case)} {clean_line(each.reason.removeprefix('it '))}"
+        for each in kept
+        if each.verdict is Verdict.PASSED and each.reason.startswith(LEAVES)
+    ]
     left_out = [
         f"{clean_line(each.case)} is not checked: {clean_line(each.reason.removeprefix(MARKER_SAYS))}"
         for each in kept
         if each.reason.startswith(MARKER_SAYS)
     ]
-    return [*shortened(leaking), *shortened(open_), *shortened(left_out)]
+    return [*shortened(leaking), *shortened(open_), *shortened(files), *shortened(left_out)]
 
 
 def leaked_bytes(result: Result) -> float:
