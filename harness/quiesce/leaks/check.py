@@ -17,6 +17,7 @@ from quiesce.leaks.causes import Causes
 from quiesce.leaks.confirmation import Confirmation
 from quiesce.leaks.endurance import Endurance
 from quiesce.leaks.growth import UsualStep
+from quiesce.leaks.immortal_classes import ImmortalClasses
 from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
 from quiesce.leaks.keepers import KeeperSearch
 from quiesce.leaks.ledger_gauges import LedgerMeter
@@ -106,7 +107,7 @@ class LeakCheck:
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
             if suspects := self._suspects(moving or self._seldom.moving()):
-                growths = self._pursue(suspects)
+                growths = self._judged(suspects)
             growths = (*lost, *growths)
         except Stopped as stopped:
             reason, unstable = str(stopped), stopped.unstable
@@ -152,6 +153,15 @@ class LeakCheck:
     def _only_traces_show_it(self) -> bool:
         """Whether nothing but traces shows what of Python's memory grows in place."""
         return self._plan.looks_at(PYTHON) and bool(self._readings.absent_family(C_HEAP))
+
+    def _judged(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
+        """Return what leaks. Raises :class:`Stopped` if that is only what CPython itself never frees."""
+        known = ImmortalClasses(self._rounds, self._old).made() if PYTHON in suspects else ""
+        left = suspects.difference(MEMORY) if known else suspects
+        growths = self._pursue(left) if left else ()
+        if known and not growths:
+            raise Stopped(known)
+        return growths
 
     # No local variable may live through a round that was not there in the one before: it would be counted.
 
