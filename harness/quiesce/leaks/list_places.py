@@ -40,6 +40,9 @@ BATCH: Final = 1024
 LIVES_BY_GENERATIONS: Final = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 """Python 3.14.0 has a collector that makes objects old in other ways."""
 
+AT_ONCE: Final = 512
+"""So many places are compared at a time: a few lists go in most rounds, and the rest needs no look each."""
+
 GONE_MAX: Final = 512
 """When so many are gone, they are no longer worth a look each."""
 
@@ -121,10 +124,17 @@ class ListPlaces:
 
     def _look_away(self) -> None:
         """Look no more where something else is, or what is left of a list that is gone."""
-        for index in compress(count(), map(ne, self._words[1::WORDS], self._kinds)):
-            self._look_away_from(index)
-        for index in compress(count(), map(not_, self._words[0::WORDS])):
-            self._look_away_from(index)
+        parts = [slice(start, start + AT_ONCE) for start in range(0, len(self._kinds), AT_ONCE)]
+        kinds = self._words[1::WORDS]
+        for part in parts:
+            if kinds[part] != self._kinds[part]:
+                for index in compress(count(part.start), map(ne, kinds[part], self._kinds[part])):
+                    self._look_away_from(index)
+        references = self._words[0::WORDS]
+        for part in parts:
+            if not all(references[part]):
+                for index in compress(count(part.start), map(not_, references[part])):
+                    self._look_away_from(index)
 
     def _look_away_from(self, index: int) -> None:
         self._known[self._spans[2 * index]] = False
