@@ -47,6 +47,14 @@ class ToldMeter:
 
 
 @dataclass
+class ToldListing(ToldMeter):
+    """Reads it as so many things that can be told apart."""
+
+    def present(self) -> frozenset[int]:
+        return frozenset(range(self.tell()))
+
+
+@dataclass
 class ToldHeap(ToldMeter):
     """Reads it as bytes of the C heap."""
 

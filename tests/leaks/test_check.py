@@ -23,7 +23,7 @@ from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, PYTHON
 
-from .meters import ToldHeap, ToldMeter
+from .meters import ToldHeap, ToldListing, ToldMeter
 
 ROUNDS = 12
 
@@ -41,7 +41,7 @@ class Code:
         return next(self._outcomes, Outcome.PASSED)
 
     def judge(self, plan: Plan = Plan(rounds=ROUNDS, gauges=(DESCRIPTORS,))) -> Judgement:  # noqa: B008 - frozen
-        return LeakCheck(self.run, [ToldMeter(lambda: self._state(self.rounds))], plan, Owners([])).judge()
+        return LeakCheck(self.run, [ToldListing(lambda: self._state(self.rounds))], plan, Owners([])).judge()
 
 
 @pytest.mark.parametrize(("others", "rounds"), [(0, 3), (1, 5)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from quiesce.leaks.quantities import DESCRIPTORS, Quantity
@@ -21,6 +21,8 @@ class DescriptorMeter:
     def __init__(self, folders: tuple[str, ...] = ("/proc/self/fd", "/dev/fd")) -> None:
         self._folder = next((name for name in folders if SystemCalls.is_folder(name)), "")
         self._known: frozenset[str] = frozenset()
+        self._listed: list[str] = []
+        self._present: frozenset[tuple[int, int, int]] = frozenset()
 
     def absent(self) -> str:
         """Say so where no such folder is."""
@@ -33,6 +35,13 @@ class DescriptorMeter:
         """Count; the descriptor of the listing itself is always among them."""
         return {OPEN: len(SystemCalls.list_folder(self._folder))}
 
+    def present(self) -> frozenset[tuple[int, int, int]]:
+        """Return each with its number and what it is open on, which is asked only if other numbers are in use."""
+        listed = SystemCalls.list_folder(self._folder)
+        if listed != self._listed:
+            self._listed, self._present = listed, frozenset(_identities(listed))
+        return self._present
+
     def observe(self) -> None:
         """Remember which are open."""
         self._known = frozenset(SystemCalls.list_folder(self._folder))
@@ -40,6 +49,7 @@ class DescriptorMeter:
     def rest(self) -> None:
         """Forget them."""
         self._known = frozenset()
+        self._listed, self._present = [], frozenset()
 
     def origin(self, quantity: Quantity) -> str:
         """Say what the first new one is open on."""
@@ -57,3 +67,12 @@ class DescriptorMeter:
             except OSError:
                 continue  # the listing's own, closed by now
         return found
+
+
+def _identities(names: Iterable[str]) -> Iterator[tuple[int, int, int]]:
+    for name in names:
+        try:
+            found = SystemCalls.descriptor_status(int(name))
+        except OSError:
+            continue  # the listing's own, closed by now
+        yield int(name), found.st_dev, found.st_ino

@@ -15,7 +15,7 @@ from typing import Final
 
 from quiesce.amounts import counted
 from quiesce.leaks.judgement import LeftFiles
-from quiesce.leaks.line_watch import ROUNDS, LineWatch
+from quiesce.leaks.line_watch import ROUNDS, Counts, LineWatch
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.rounds import Stopped
 from quiesce.leaks.settling import collect_garbage
@@ -86,7 +86,7 @@ class LeftFilesSearch:
             seen.append(frozenset(names_in(self._folder)))
 
         try:
-            lines = LineWatch(self._owners, lambda: (self._entries.count(),)).watch(run)
+            lines = LineWatch(self._owners, Counts(lambda: (self._entries.count(),))).watch(run)
         except Stopped:
             return None  # it is only told, and who watches its lines may have changed how a round ended
         left = [(after - before) & seen[-1] for before, after in pairwise(seen)]

@@ -1,4 +1,4 @@
-"""Which line changes a count: what is counted is read after each line of a few rounds.
+"""Which line changes what: counts, or things that come and go, are read after each line of a few rounds.
 
 It sees what leaves no trace: an entry that goes into the room that a list has, a descriptor, a thread, native memory.
 """
@@ -6,12 +6,14 @@ It sees what leaves no trace: an entry that goes into the room that a list has, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from quiesce.leaks.owners import DEPENDENCY, TESTED, Frame, Owners
+from quiesce.leaks.settling import collect_garbage
 from quiesce.leaks.tracing import FRAMES
 
 ROUNDS: Final = 4
@@ -34,21 +36,89 @@ class ChangedBy:
     callers: frozenset[Frame] = frozenset()
 
 
-class LineWatch:
-    """Reads ``now`` after each line. A tracer that is there, as that of coverage, comes back."""
+Place: TypeAlias = tuple[Frame, tuple[int, int]]
+"""A line, and the first and last line of the function around it."""
 
-    def __init__(self, owners: Owners, now: Callable[[], Sequence[int]]) -> None:
-        self._owners = owners
+
+class Tally(Protocol):
+    """Puts down to lines what they change."""
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Read; ``owner`` says, if something changed, which line was at work."""
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return by how much each line changed what is more at the end."""
+
+
+class Counts:
+    """Counts, as ``now`` returns them: a line may change them up and down."""
+
+    def __init__(self, now: Callable[[], Sequence[int]]) -> None:
         self._now = now
         self._begun = self._last = now()
+        self._changes: list[dict[Place, int]] = [{} for _ in self._last]
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Put down what changed since the last call."""
+        now = self._now()
+        if now != self._last:
+            if (place := owner()) is not None:
+                for changes, before, after in zip(self._changes, self._last, now, strict=True):
+                    if after != before:
+                        changes[place] = changes.get(place, 0) + after - before
+            self._last = now
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return what the lines added to counts that are higher at the end."""
+        found: dict[Place, int] = {}
+        for changes, before, after in zip(self._changes, self._begun, self._now(), strict=True):
+            for place, change in changes.items():
+                if after > before and change > 0:
+                    found[place] = found.get(place, 0) + change
+        return found
+
+
+class Things:
+    """Things that come and go, as ``present`` returns them.
+
+    A line is asked about only for what is still there at the end: what it opened, other code may have closed, such as
+    a plugin of pytest that no line is looked at of.
+    """
+
+    def __init__(self, present: Callable[[], frozenset[Hashable]]) -> None:
+        self._present = present
+        self._last = present()
+        self._came: dict[Hashable, Place | None] = {}
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Put down what came since the last call, and forget what went."""
+        now = self._present()
+        if now != self._last:
+            for gone in self._last - now:
+                self._came.pop(gone, None)
+            self._came.update(dict.fromkeys(now - self._last, owner()))
+            self._last = now
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return how many things came with each line and are there for good: no garbage keeps them."""
+        collect_garbage()
+        now = self._present()
+        return Counter(place for thing, place in self._came.items() if thing in now and place is not None)
+
+
+class LineWatch:
+    """Has ``tally`` read after each line. A tracer that is there, as that of coverage, comes back."""
+
+    def __init__(self, owners: Owners, tally: Tally) -> None:
+        self._owners = owners
+        self._tally = tally
         self._frame: FrameType | None = None
         self._line = 0
         self._lines = 0
         self._callers: dict[Frame, frozenset[Frame]] = {}
-        self._changes: list[dict[tuple[Frame, tuple[int, int]], int]] = [{} for _ in self._last]
 
     def watch(self, run_round: Callable[[], None]) -> Sequence[ChangedBy]:
-        """Run rounds and return the lines of tested code after which a count was higher that is higher at the end."""
+        """Run rounds and return the lines of tested code after which there was more of what is more at the end."""
         for _ in range(ROUNDS):
             before = sys.gettrace()
             sys.settrace(self._enter)
@@ -83,18 +153,12 @@ class LineWatch:
         self._lines += 1
         if self._lines > LINES_MAX:
             return None
-        now = self._now()
-        if now != self._last:
-            owner = self._owner()
-            for changes, before, after in zip(self._changes, self._last, now, strict=True):
-                if owner is not None and after != before:
-                    changes[owner] = changes.get(owner, 0) + after - before
-            self._last = now
+        self._tally.note(self._owner)
         self._frame = frame.f_back if event == "return" else frame
         self._line = self._frame.f_lineno if self._frame is not None else 0
         return self._step
 
-    def _owner(self) -> tuple[Frame, tuple[int, int]] | None:
+    def _owner(self) -> Place | None:
         """Return the line of tested code that is at work, and where its function begins and ends."""
         frames: list[Frame] = []
         functions: dict[Frame, tuple[int, int]] = {}
@@ -113,13 +177,9 @@ class LineWatch:
         return owner, functions[owner]
 
     def _changed(self) -> Sequence[ChangedBy]:
-        found: dict[tuple[Frame, tuple[int, int]], int] = {}
-        for changes, before, after in zip(self._changes, self._begun, self._now(), strict=True):
-            for owner, change in changes.items():
-                if after > before and change > 0:
-                    found[owner] = found.get(owner, 0) + change
         changed = [
-            ChangedBy(frame, change, function, self._callers[frame]) for (frame, function), change in found.items()
+            ChangedBy(frame, change, function, self._callers[frame])
+            for (frame, function), change in self._tally.changed().items()
         ]
         return sorted(changed, key=lambda each: (-each.change, each.frame))
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final
 
-from quiesce.leaks.line_watch import ChangedBy, LineWatch, extent
+from quiesce.leaks.line_watch import ChangedBy, LineWatch, Things, extent
 from quiesce.leaks.owners import Frame, Owners
-from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, Meter, Quantity
+from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, ListingMeter, Meter, Quantity
 from quiesce.leaks.tasks import frames_of_tasks, pending_tasks
 
 OPENED: Final = (DESCRIPTORS, THREADS, TASKS, PROCESSES)
@@ -61,8 +61,8 @@ def who_opened(
     lines = {}
     for quantity in left:
         for meter in meters:
-            if quantity.family in OPENED and meter.family == quantity.family:
-                lines[quantity] = LineWatch(owners, _reader(meter)).watch(run_round)
+            if meter.family == quantity.family and isinstance(meter, ListingMeter):
+                lines[quantity] = LineWatch(owners, Things(meter.present)).watch(run_round)
     running: list[FrameType] = []
     if any(quantity.family == THREADS for quantity in lines):
         running += frames_of_threads(before)
@@ -72,10 +72,6 @@ def who_opened(
         (frame.f_code.co_filename, *extent(frame)) for frame in running if owners.is_tested(frame.f_code.co_filename)
     ]
     return Opened(lines, functions)
-
-
-def _reader(meter: Meter) -> Callable[[], Sequence[int]]:
-    return lambda: tuple(meter.read().values())
 
 
 def frames_of_threads(before: frozenset[int | None]) -> Iterator[FrameType]:

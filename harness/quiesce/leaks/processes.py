@@ -49,6 +49,10 @@ class ProcessMeter:
         self._count = len(self._children())
         return {CHILDREN: self._count}
 
+    def present(self) -> frozenset[int]:
+        """Return each by its number."""
+        return frozenset(self._children())
+
     def observe(self) -> None:
         """Remember which there are."""
         self._known = frozenset(self._children())

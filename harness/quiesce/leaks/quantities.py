@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from quiesce.kinds import LOST_REFERENCES, Kind
 
@@ -176,3 +176,11 @@ class Meter(Protocol):
 
     def evidence(self, quantity: Quantity) -> str:
         """Say more about the growth, in lines, or return an empty string."""
+
+
+@runtime_checkable
+class ListingMeter(Meter, Protocol):
+    """Can tell the things that it counts apart."""
+
+    def present(self) -> frozenset[Hashable]:
+        """Return what there is now, each thing by what no other has."""

@@ -18,6 +18,7 @@ class SystemCalls:
     process_id = staticmethod(os.getpid)
     list_folder = staticmethod(os.listdir)
     read_link = staticmethod(os.readlink)
+    descriptor_status = staticmethod(os.fstat)
     open_file = staticmethod(open)
     _real_path: ClassVar[Any] = staticmethod(os.path.realpath)  # overloaded, which mypy does not follow here
 

@@ -44,6 +44,10 @@ class TaskMeter:
         """Count."""
         return {PENDING: len(_pending())}
 
+    def present(self) -> frozenset[int]:
+        """Return each by its identity."""
+        return pending_tasks()
+
     def observe(self) -> None:
         """Remember which there are."""
         self._known = frozenset(map(id, _pending()))

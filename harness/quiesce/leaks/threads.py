@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 from quiesce.leaks.quantities import THREADS, Quantity
@@ -45,6 +45,12 @@ class ThreadMeter:
 
     def _alive(self) -> int:
         return len(SystemCalls.list_folder(self._folder)) if self._folder else threading.active_count()
+
+    def present(self) -> frozenset[Hashable]:
+        """Return each by its number."""
+        if self._folder:
+            return frozenset(SystemCalls.list_folder(self._folder))
+        return frozenset(thread.ident for thread in threading.enumerate())
 
     def observe(self) -> None:
         """Remember which are alive."""
