@@ -244,16 +244,27 @@ def test_collecting_writes_nothing(project: Project) -> None:
     assert (project.path / "out/report.json").read_text(encoding="utf-8") == "an older report"
 
 
+IN_THE_WAY = """
+import pathlib, shutil
+
+def pytest_runtest_teardown(item):
+    out = pathlib.Path("out")
+    if out.is_dir():
+        shutil.rmtree(out)
+        out.write_text("in the way")
+"""
+
+
 def test_a_report_that_cannot_be_written_is_no_success(project: Project) -> None:
-    project.write(
-        "conftest.py",
-        "import pathlib, shutil\n"
-        "def pytest_runtest_teardown(item):\n"
-        "    out = pathlib.Path('out')\n"
-        "    if out.is_dir():\n"
-        "        shutil.rmtree(out)\n"
-        "        out.write_text('in the way')\n",
-    )
+    project.write("conftest.py", IN_THE_WAY)
     result = project.run("--quiesce-report=out", "--quiesce-backend=host")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     result.stdout.fnmatch_lines(["THE REPORT COULD NOT BE WRITTEN: *"])
+
+
+def test_a_report_of_leak_checks_that_cannot_be_written_says_nothing_of_cases(project: Project) -> None:
+    project.write("conftest.py", IN_THE_WAY)
+    project.write("test_it.py", "def test_it(): pass\n")
+    result = project.run("--quiesce-report=out", "--quiesce-leak", "test_it.py")
+    result.stdout.fnmatch_lines(["THE REPORT COULD NOT BE WRITTEN: *", "1 test checked for leaks: 1 clean; *"])
+    result.stdout.no_fnmatch_line("nothing was executed*")

@@ -221,7 +221,8 @@ class RunRecord:
                 terminalreporter.line(line)
             for line in warnings:
                 terminalreporter.line(line, red=True, bold=True)
-            self._conclude(terminalreporter, cases if cases or not checks else [])
+            if cases or not checks:
+                self._conclude(terminalreporter, cases)
         if checks:
             self._tell_leaks(terminalreporter, checks)
 
