@@ -301,7 +301,25 @@ def test_growth_that_has_no_time_has_no_verdict() -> None:
     judgement = check.judge()
     assert judgement.growths == ()
     assert judgement.inconclusive.startswith("something still grows after ")
-    assert judgement.inconclusive.endswith(" rounds, and its 10 s are over; raise --quiesce-leak-seconds")
+    why = f" rounds (told of {DESCRIPTORS}), and its 10 s are over; raise --quiesce-leak-seconds"
+    assert judgement.inconclusive.endswith(why)
+
+
+def test_what_no_longer_grows_needs_no_more_time() -> None:
+    code = Code(lambda rounds: rounds)
+    meter = ToldMeter(lambda: min(code.rounds, 6))
+    plan = Plan(gauges=(DESCRIPTORS,), seconds=10)
+    judgement = LeakCheck(code.run, [meter], plan, Owners([]), clock=lambda: 2.0 * code.rounds).judge()
+    assert judgement == Judgement(Outcome.PASSED, 12)
+
+
+def test_beside_other_threads_only_the_heap_must_rest_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherThreads, "ran", lambda _: 4)
+    code = Code(lambda rounds: rounds)
+    meters = [ToldMeter(lambda: min(code.rounds, 35)), ToldHeap(lambda: 5)]
+    judgement = LeakCheck(code.run, meters, Plan(gauges=(DESCRIPTORS, C_HEAP)), Owners([])).judge()
+    assert (judgement.growths, judgement.inconclusive) == ((), "")
+    assert judgement.runs < 2 * 4 * AT_HAND_COUNT
 
 
 @pytest.mark.long

@@ -161,5 +161,5 @@ def test_a_leak_whose_check_has_no_time_has_no_verdict(project: Project) -> None
     result = project.run("test_it.py", "--quiesce-leak", "--quiesce-leak-seconds=0.2", "--quiesce-strict")
     result.assert_outcomes(passed=1, warnings=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    why = "something still grows after * rounds, and its 0.2 s are over; raise --quiesce-leak-seconds"
+    why = "something still grows after * rounds (*), and its 0.2 s are over; raise --quiesce-leak-seconds"
     result.stdout.fnmatch_lines([f"test_it.py::test_it has no verdict: {why}"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 ENDURANCE: Final = 0.4
@@ -32,7 +32,7 @@ class Budget:
         """How long the check has taken so far."""
         return self._clock() - self._begun
 
-    def over(self, rounds: int) -> str:
-        """Say that the time was over before a verdict, after so many rounds."""
-        grows = f"something still grows after {rounds} rounds"
+    def over(self, rounds: int, growing: Sequence[str]) -> str:
+        """Say that the time was over before a verdict, after so many rounds; ``growing`` names what is not at rest."""
+        grows = f"something still grows after {rounds} rounds ({', '.join(growing)})"
         return f"{grows}, and its {self.seconds:g} s are over; raise --quiesce-leak-seconds"

@@ -80,7 +80,7 @@ class Confirmation:
         endurance.run(caches, most, ALL)
         moving = endurance.moving()  # what has come to rest by now does not leak, however long it grew
         if moving and not endurance.is_large and endurance.watched < most and self._rounds.count < LASTING_ROUNDS:
-            raise Stopped(self._budget.over(self._rounds.count))
+            raise Stopped(self._budget.over(self._rounds.count, self._readings.names_of_growing(moving)))
         is_borne_out = any(
             per_round > 0 and quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
             for quantity, per_round in (

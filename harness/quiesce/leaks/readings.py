@@ -8,7 +8,7 @@ from typing import Final
 
 from quiesce.leaks.growth import UsualStep, at_rest, fell, growth_per_round, is_leak, lows_rise, usual_step
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import COARSE, FAMILIES, Meter, Quantity, Unreadable
+from quiesce.leaks.quantities import COARSE, FAMILIES, Meter, Quantity, Unreadable, leading
 from quiesce.leaks.series import Series
 from quiesce.leaks.settling import collect_garbage
 
@@ -165,6 +165,11 @@ class Readings:
     def growth(self, quantity: Quantity) -> float:
         """Return by how much a quantity grows per round; nothing if it is not watched."""
         return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
+
+    def names_of_growing(self, moving: Sequence[Quantity]) -> list[str]:
+        """Name what is not at rest, a gauge each; what has grown, where some of it has."""
+        grown = [quantity for quantity in moving if self.grown(quantity) > 0]
+        return [quantity.name for quantity in leading(grown or moving)]
 
     def bears_out(self, quantity: Quantity, least_per_round: float) -> bool:
         """Whether a quantity grows by more than that and its lows rise, unlike those of a saw-tooth."""
