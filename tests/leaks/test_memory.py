@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 
 import pytest
 
-from quiesce.leaks.memory import HeapMeter
+from quiesce.leaks.memory import HEAP, HeapMeter
 
 pytestmark = pytest.mark.skipif(bool(HeapMeter().absent()), reason="this C library does not count its heap")
 
@@ -44,7 +45,7 @@ def test_a_small_leak_shows_at_once_on_a_heap_full_of_chunks_a_little_too_large(
 
 BLOCKS_PROGRAM = f"""\
 import ctypes, sys
-from quiesce.leaks.memory import HeapMeter
+from quiesce.leaks.memory import HEAP, HeapMeter
 
 library = ctypes.PyDLL(None)
 library.malloc.restype = ctypes.c_void_p
@@ -68,3 +69,9 @@ print(sys.getallocatedblocks() - before - base)
 def test_a_heap_that_takes_more_tries_leaves_no_blocks_of_python() -> None:
     done = subprocess.run([sys.executable, "-c", BLOCKS_PROGRAM], capture_output=True, text=True, check=True)
     assert abs(int(done.stdout)) < 10
+
+
+@pytest.mark.parametrize(("found", "advice"), [(None, "install memray"), (object(), "memray names no line")])
+def test_who_has_memray_is_not_asked_to_install_it(monkeypatch: pytest.MonkeyPatch, found: object, advice: str) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "memray" else None)
+    assert advice in HeapMeter().origin(HEAP)

@@ -7,6 +7,7 @@ blocks of their own, tens of thousands in a round, after which malloc's leftover
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import sys
 from array import array
 from collections.abc import Callable, Mapping
@@ -132,8 +133,10 @@ class HeapMeter:
             self._environment.rest()
 
     def origin(self, quantity: Quantity) -> str:
-        """Say that native code has no place that can be seen from here."""
-        return "native code; install memray, or run the test under heaptrack, to see where"
+        """Say that native code has no place that can be seen from here, and what shows more."""
+        if importlib.util.find_spec("memray") is None:
+            return "native code; install memray, or run the test under heaptrack, to see where"
+        return "native code, of which memray names no line; run the test under heaptrack to see where"
 
     def evidence(self, quantity: Quantity) -> str:
         """Have nothing to add."""
