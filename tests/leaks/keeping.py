@@ -6,6 +6,7 @@ import array
 import atexit
 import ctypes
 import functools
+import io
 import itertools
 import signal
 import sys
@@ -24,6 +25,7 @@ SEEN: set[int] = set()
 QUEUE: deque[Any] = deque()
 BUFFER = bytearray()
 FLOATS = array.array("d")
+STREAM = io.StringIO()
 NESTED: dict[str, Any] = {"open": {"sockets": []}, "buffers": bytearray()}
 BY_WEAK_KEY: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 BY_WEAK_VALUE: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
@@ -101,6 +103,11 @@ def keep_below() -> None:
 def keep_bytes_below() -> None:
     """keeping.NESTED['buffers'] (bytearray, +8 a round)"""
     NESTED["buffers"].extend(bytes(8))
+
+
+def keep_in_a_stream() -> None:
+    """keeping.STREAM (StringIO, +6 a round)"""
+    STREAM.write("a line")
 
 
 def keep_in_a_group() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import io
 import sys
 import types
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 import pytest
 
 from quiesce.leaks.owners import Owners
+from quiesce.leaks.streams import held_by_stream
 from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
 
 NUMBERS: set[int] = set()
 TABLE: dict[int, None] = {}
 BUFFER = bytearray()
 SAMPLES = array.array("d")
+DATA = io.BytesIO()
+LINES = io.StringIO()
 
 
 class Kept:
@@ -39,6 +43,8 @@ GROWING: dict[str, Any] = {
     "a set": lambda: NUMBERS.add(len(NUMBERS)),
     "a dictionary": lambda: TABLE.setdefault(len(TABLE)),
     "a buffer": lambda: BUFFER.extend(b"a"),
+    "a stream of bytes": lambda: DATA.write(b"a"),
+    "a stream of text": lambda: LINES.write("a"),
     "a text": lambda: longer("text"),
     "bytes": lambda: longer("data"),
     "a tuple": lambda: longer("pair"),
@@ -61,6 +67,22 @@ def test_an_array_counts_with_the_bytes_of_its_entries() -> None:
     assert meter.held_bytes() == before + SAMPLES.itemsize
     SAMPLES.pop()
     assert meter.held_bytes() == before
+
+
+def test_a_stream_counts_with_all_it_holds_wherever_it_is_read() -> None:
+    meter = VariableMeter(Owners([]))
+    DATA.write(bytes(9))
+    before = meter.held_bytes()
+    DATA.seek(0)
+    assert (meter.held_bytes(), DATA.tell()) == (before, 0)
+    DATA.seek(0, io.SEEK_END)
+
+
+def test_a_stream_that_is_closed_counts_nothing() -> None:
+    stream = io.StringIO("text")
+    assert held_by_stream(stream) == 4
+    stream.close()
+    assert held_by_stream(stream) == 0
 
 
 def test_what_is_taken_out_again_does_not_count() -> None:

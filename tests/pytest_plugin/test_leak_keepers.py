@@ -94,9 +94,9 @@ def test_a_child_that_nobody_waits_for_is_a_leak(project: Project) -> None:
 
 
 VARIABLES = """
-import pytest
+import io, pytest
 
-SEEN, TABLE, FULL, TEXT = set(), {}, {}, ""
+SEEN, TABLE, FULL, TEXT, LOG = set(), {}, {}, "", io.StringIO()
 pytestmark = pytest.mark.leak(rounds=12, seconds=120)
 
 def test_numbers(): SEEN.add(len(SEEN))
@@ -104,6 +104,8 @@ def test_numbers(): SEEN.add(len(SEEN))
 def test_text():
     global TEXT
     TEXT += "abc"
+
+def test_stream(): LOG.write("ab")
 
 def test_full(): FULL[len(FULL) % 10] = None
 
@@ -116,7 +118,7 @@ def test_emptied():
 def test_what_variables_hold_is_seen_from_the_first_entry_on(project: Project) -> None:
     project.write("test_it.py", VARIABLES)
     result = project.run("test_it.py")
-    result.assert_outcomes(failed=2, passed=2)
+    result.assert_outcomes(failed=3, passed=2)
     result.stdout.fnmatch_lines(
         [
             "  observed:  Python's memory in variables grows by 8 bytes per round",
@@ -124,5 +126,7 @@ def test_what_variables_hold_is_seen_from_the_first_entry_on(project: Project) -
             "  kept by:   test_it.SEEN (set, * entries, +1 a round)",
             '  allocated: test_it.py:11: TEXT += "abc"',
             "  kept by:   test_it.TEXT (str, * long, +3 a round)",
+            '  allocated: test_it.py:13: def test_stream(): LOG.write("ab")',
+            "  kept by:   test_it.LOG (StringIO, * bytes, +2 a round)",
         ]
     )

@@ -10,7 +10,6 @@ import array
 import functools
 import gc
 import io
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress, filterfalse
@@ -18,6 +17,7 @@ from operator import not_
 from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.referents import referents
+from quiesce.leaks.streams import held_by_stream
 
 Sizes: TypeAlias = dict[int, int]
 """How many entries, or bytes, the object with each identity holds."""
@@ -32,8 +32,8 @@ _ENTRIES: Final[Mapping[type, Callable[[Any], int]]] = {
 _BYTES: Final[Mapping[type, Callable[[Any], int]]] = {
     bytearray: bytearray.__len__,
     array.array: lambda numbers: len(numbers) * numbers.itemsize,
-    io.BytesIO: sys.getsizeof,
-    io.StringIO: sys.getsizeof,
+    io.BytesIO: held_by_stream,
+    io.StringIO: held_by_stream,
 }
 _NUMBERS_ONLY: Final = frozenset({dict, bytearray, array.array})
 """What the garbage collector may leave alone, as nothing in it can refer back."""

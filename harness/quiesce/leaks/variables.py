@@ -8,10 +8,11 @@ of tested code are looked at.
 from __future__ import annotations
 
 import array
+import io
 import sys
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, compress
 from operator import mul
 from typing import Any, Final
@@ -19,6 +20,7 @@ from typing import Any, Final
 from quiesce.leaks.links import attributes_of
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import PYTHON, Quantity
+from quiesce.leaks.streams import held_by_stream
 
 IN_VARIABLES: Final = Quantity(PYTHON, "Python's memory in variables")
 
@@ -34,10 +36,17 @@ _UNITS: Final[Mapping[type, int]] = {
     bytearray: 1,
     bytes: 1,
     str: 1,
-    array.array: 0,
 }
-"""How many bytes each entry takes at least; an array knows it itself. Lists are counted by themselves, wherever they
-are."""
+"""How many bytes each entry takes at least. Lists are counted by themselves, wherever they are."""
+
+_SIZES: Final[Mapping[type, Callable[[Any], int]]] = {
+    array.array: lambda numbers: len(numbers) * numbers.itemsize,
+    io.BytesIO: held_by_stream,
+    io.StringIO: held_by_stream,
+}
+"""Returns how many bytes the entries take at least, of what does not hold a fixed number of bytes for each."""
+
+_COUNTED: Final = frozenset({*_UNITS, *_SIZES})
 
 _REPLACED: Final = frozenset({str, bytes, tuple, frozenset})
 
@@ -71,9 +80,8 @@ class VariableMeter:
         counted = tuple(compress(values, map(_UNITS.__contains__, map(type, values))))
         kinds = tuple(map(type, counted))
         held: int = sum(map(mul, map(len, counted), map(_UNITS.__getitem__, kinds)))
-        if array.array in kinds:
-            held += sum(len(each) * each.itemsize for each in counted if type(each) is array.array)
-        return held
+        others = compress(values, map(_SIZES.__contains__, map(type, values)))
+        return held + sum(_SIZES[type(each)](each) for each in others)
 
     def replaced(self) -> dict[str, int]:
         """Return how long each value is that can only be replaced by a longer one, by the name of its variable."""
@@ -116,7 +124,7 @@ class VariableMeter:
         size, own, within = self._places.get(name, (-1, (), ()))
         if size != len(variables):
             items = tuple(variables.items())
-            own = tuple(key for key, value in items if type(value) in _UNITS and not key.startswith("__"))
+            own = tuple(key for key, value in items if type(value) in _COUNTED and not key.startswith("__"))
             within = tuple(key for key, value in items if _is_of(value, name) and _has_places(_attributes(value)))
             self._places[name] = len(variables), own, within
         return own, within
@@ -140,4 +148,4 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 def _has_places(namespace: Mapping[str, Any]) -> bool:
-    return any(type(value) in _UNITS and not key.startswith("__") for key, value in tuple(namespace.items()))
+    return any(type(value) in _COUNTED and not key.startswith("__") for key, value in tuple(namespace.items()))
