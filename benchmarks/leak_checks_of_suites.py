@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-SUITES: Final = ("toolz/tests", "networkx/utils/tests", "networkx/algorithms/tests/test_dag.py")
+SUITES: Final = ("toolz/tests", "networkx/classes/tests/test_graph.py", "networkx/algorithms/tests/test_dag.py")
 WAYS: Final = {
     "plain": ("-p", "no:quiesce"),
     "checked": ("--quiesce-leak", "--quiesce-leak-seconds=60"),

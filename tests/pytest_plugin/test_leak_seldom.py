@@ -41,6 +41,7 @@ def test_sets_a_variable(monkeypatch): monkeypatch.setenv("HOME", f"/home/{next(
 """
 
 
+@pytest.mark.long
 def test_what_leaks_in_one_of_up_to_twenty_runs_is_found(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run_apart("test_it.py", "--tb=short")
