@@ -53,7 +53,9 @@ def run_page(
 ) -> None:
     """Do in a folder what a page shows, in its order; raise a difference at the first that is not so."""
     _prepare(text, folder)
-    environment = _environment(installed)
+    temporary = folder / ".temporary"  # files of others there would cost a leak check some rounds
+    temporary.mkdir()
+    environment = {**_environment(installed), "TMPDIR": str(temporary)}
     for item in shown(text):
         if isinstance(item, ShownFile):
             _write(name, item, folder)

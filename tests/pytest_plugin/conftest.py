@@ -157,9 +157,17 @@ def simulator_cache() -> Path:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, simulator_cache: Path) -> Project:
+def project(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    simulator_cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Project:
     """A project with one good case, next to quiesce (installed or not) and a third party's backends."""
     monkeypatch.setenv("QUIESCE_CACHE", str(simulator_cache))
+    temporary = tmp_path_factory.mktemp("temporary")  # files of others there would cost a leak check some rounds
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     site = pytester.path / "site"
     site.mkdir()
     (site / "lent.py").write_text(LENT, encoding="utf-8")

@@ -59,9 +59,7 @@ def test_read():
 """
 
 
-def test_files_are_told_that_each_round_leaves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.write("temporary/.keep", "")
-    monkeypatch.setenv("TMPDIR", str(project.path / "temporary"))
+def test_files_are_told_that_each_round_leaves(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run_apart("test_it.py", *QUICKLY, "--basetemp=own", "--quiesce-report=out")
     result.assert_outcomes(passed=10, failed=1)
@@ -83,9 +81,7 @@ def test_files_are_told_that_each_round_leaves(project: Project, monkeypatch: py
         assert fnmatch.fnmatch(line, f"test_it.py::test_{names} leaves {count} {left} {place}"), line
 
 
-def test_a_check_of_some_gauges_tells_of_no_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.write("temporary/.keep", "")
-    monkeypatch.setenv("TMPDIR", str(project.path / "temporary"))
+def test_a_check_of_some_gauges_tells_of_no_files(project: Project) -> None:
     project.write("test_it.py", "import tempfile\ndef test_folder(): tempfile.mkdtemp()\n")
     result = project.run_apart("test_it.py", *QUICKLY, "--quiesce-leak-gauges=threads")
     result.stdout.no_fnmatch_line("*temporary folder*")

@@ -265,6 +265,6 @@ def test_a_report_that_cannot_be_written_is_no_success(project: Project) -> None
 def test_a_report_of_leak_checks_that_cannot_be_written_says_nothing_of_cases(project: Project) -> None:
     project.write("conftest.py", IN_THE_WAY)
     project.write("test_it.py", "def test_it(): pass\n")
-    result = project.run("--quiesce-report=out", "--quiesce-leak", "test_it.py")
+    result = project.run_apart("--quiesce-report=out", "--quiesce-leak", "test_it.py")
     result.stdout.fnmatch_lines(["THE REPORT COULD NOT BE WRITTEN: *", "1 test checked for leaks: 1 clean; *"])
     result.stdout.no_fnmatch_line("nothing was executed*")
