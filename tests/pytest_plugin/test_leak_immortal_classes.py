@@ -1,4 +1,4 @@
-"""Classes that are their own type, which CPython never frees: tests that make one are not accused."""
+"""CPython never frees a class that is its own type. A test that makes one is inconclusive, and not a leak."""
 
 from __future__ import annotations
 

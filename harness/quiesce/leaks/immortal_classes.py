@@ -1,7 +1,7 @@
 """Classes that are their own type, as h11's sentinels are: CPython finds them in each collection, and never frees them.
 
 A collection clears what a class refers to, but not its type, so such a class keeps itself (``type_clear`` in CPython's
-typeobject.c; 3.11 to 3.13 do so). What a test leaves that makes one is none of the tested code's.
+typeobject.c; 3.11 to 3.13 do so). The memory that a test leaves in this way is not a leak of the tested code.
 """
 
 from __future__ import annotations
