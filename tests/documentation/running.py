@@ -54,7 +54,7 @@ def run_page(
     """Do in a folder what a page shows, in its order; raise a difference at the first that is not so."""
     _prepare(text, folder)
     temporary = folder / ".temporary"  # files of others there would cost a leak check some rounds
-    temporary.mkdir()
+    temporary.mkdir(exist_ok=True)
     environment = {**_environment(installed), "TMPDIR": str(temporary)}
     for item in shown(text):
         if isinstance(item, ShownFile):
