@@ -14,7 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,33 +28,42 @@ LIBRARY_NAME: Final = "libquiesce-simulator.so"
 AUDIT_NAME: Final = "libquiesce-audit.so"
 COUNTED: Final = ("malloc", "calloc", "realloc", "strdup", "strndup", "free")
 """Functions of the C library that the runtime calls through ``own_heap.c``, which counts what they allocate."""
-_FLAGS: Final = (
-    "-std=gnu11",
-    "-D_GNU_SOURCE",
-    "-g",
-    "-fPIC",
-    "-shared",
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-)
-FLAGS: Final = (
-    *_FLAGS,
-    *("-O3", "-pthread"),
-    "-ftls-model=initial-exec",  # a few bytes, for which loaders keep room
-    *(f"-Wl,-soname,{LIBRARY_NAME}", "-Wl,-z,nodelete"),
-    *(f"-Wl,--wrap={name}" for name in COUNTED),
-)
-AUDIT_FLAGS: Final = (
-    *_FLAGS,
-    *("-O2", "-ffreestanding", "-nostdlib", f"-Wl,-soname,{AUDIT_NAME}", "-Wl,-z,defs"),
-    "-fno-stack-protector",  # it needs thread-local storage
-    "-fno-tree-loop-distribute-patterns",  # loops would become calls of the C library
-)
-_WHOLE_PROGRAM: Final = "-flto"
+_FLAGS: Final = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+_WHOLE_PROGRAM: Final = (("-flto=auto",), ("-flto",))
 """A call passes through a dozen files: seen together they take a quarter less time. Not every compiler can do it."""
 _COMPILERS: Final = ("cc", "gcc", "clang")
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """What one of them is made of, and how. The linker gets ``flags`` too."""
+
+    name: str
+    folder: Path
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+    def sources(self) -> list[Path]:
+        """Return every file that it depends on."""
+        return sorted(path for path in self.folder.rglob("*") if path.suffix in (".c", ".h", ".inc"))
+
+
+_RUNTIME: Final = _Library(
+    LIBRARY_NAME,
+    SOURCES,
+    (*_FLAGS, "-O3", "-pthread", "-ftls-model=initial-exec"),  # a few bytes, for which loaders keep room
+    ("-Wl,-z,nodelete", *(f"-Wl,--wrap={name}" for name in COUNTED)),
+)
+_AUDIT: Final = _Library(
+    AUDIT_NAME,
+    AUDIT_SOURCES,
+    (
+        *(*_FLAGS, "-O2", "-ffreestanding"),
+        "-fno-stack-protector",  # it needs thread-local storage
+        "-fno-tree-loop-distribute-patterns",  # loops would become calls of the C library
+    ),
+    ("-nostdlib", "-Wl,-z,defs"),
+)
 
 
 def require_platform() -> None:
@@ -83,56 +93,64 @@ def build_library(*extra_flags: str) -> Path:
 
     Raises :class:`quiesce.errors.BackendUnavailable` where it can't be compiled.
     """
-    return _built(SOURCES, LIBRARY_NAME, (*FLAGS, *extra_flags))
+    return _built(replace(_RUNTIME, flags=(*_RUNTIME.flags, *extra_flags)))
 
 
 def build_audit() -> Path:
     """Return the path of the module for the loader, compiled if it is not in the cache; raises like the other."""
-    return _built(AUDIT_SOURCES, AUDIT_NAME, AUDIT_FLAGS)
+    return _built(_AUDIT)
 
 
 def is_built() -> bool:
     """Say whether both libraries are in the cache; raises like the others."""
-    return _find(SOURCES, LIBRARY_NAME, FLAGS).exists() and _find(AUDIT_SOURCES, AUDIT_NAME, AUDIT_FLAGS).exists()
+    return _find(_RUNTIME).exists() and _find(_AUDIT).exists()
 
 
-def _built(folder: Path, name: str, flags: Sequence[str]) -> Path:
-    library = _find(folder, name, flags)
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        sources = (str(path) for path in _sources(folder) if path.suffix == ".c")
-        _compile([*find_compiler(), *flags, f"-I{folder}", *sources], library)
-    return library
+def _built(library: _Library) -> Path:
+    path = _find(library)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _compile(library, path)
+    return path
 
 
-def _find(folder: Path, name: str, flags: Sequence[str]) -> Path:
+def _find(library: _Library) -> Path:
     """Return where a library is kept, or else is to be written."""
     require_platform()
-    digest = hashlib.sha256("\0".join([*find_compiler(), *flags]).encode())
-    for path in _sources(folder):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    kept = Path(digest.hexdigest()[:24], name)
+    digest = hashlib.sha256("\0".join([*find_compiler(), *library.flags, *library.link_flags]).encode())
+    for path in library.sources():
+        digest.update(path.relative_to(library.folder).as_posix().encode() + b"\0" + path.read_bytes())
+    kept = Path(digest.hexdigest()[:24], library.name)
     found = (each / kept for each in cache_folders())
     return next((each for each in found if each.exists()), None) or cache_folder() / kept
 
 
-def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".c", ".h", ".inc"))
-
-
-def _compile(command: list[str], library: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+def _compile(library: _Library, path: Path) -> None:
+    """Compile each source by itself, as many at a time as there are processors, and link them."""
+    compiler = find_compiler()
+    sources = [each for each in library.sources() if each.suffix == ".c"]
+    link = ["-shared", f"-Wl,-soname,{library.name}", *library.link_flags]
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         made = Path(folder) / library.name
-        for options in ([_WHOLE_PROGRAM], []):
-            done = subprocess.run(  # noqa: S603 - a list, no shell
-                [*command, *options, "-o", str(made)], capture_output=True, text=True, check=False
-            )
-            if not done.returncode:
+        objects = [str(Path(folder) / f"{number}.o") for number in range(len(sources))]
+        for options in (*_WHOLE_PROGRAM, ()):
+            start = [*compiler, *library.flags, *options]
+            compiling = ([*start, f"-I{library.folder}", "-c", str(each)] for each in sources)
+            commands = [[*words, "-o", to] for words, to in zip(compiling, objects, strict=True)]
+            problem = next(filter(None, pool.map(_complaint, commands)), "")
+            problem = problem or _complaint([*start, *link, *objects, "-o", str(made)])
+            if not problem:
                 break
-        if done.returncode:
+        else:
             raise BackendUnavailable(
                 "simulated",
-                f"{command[0]} could not compile the library: {done.stderr.strip()[:2000]}",
+                f"{compiler[0]} could not compile the library: {problem[:2000]}",
                 "choose another compiler with CC",
             )
-        made.replace(library)  # at once: another process may be doing the same
+        made.replace(path)  # at once: another process may be doing the same
+
+
+def _complaint(command: list[str]) -> str:
+    """Return what a compiler says of what it could not do; nothing if it could."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a list, no shell
+    return (done.stderr.strip() or f"it ended with {done.returncode}") if done.returncode else ""

@@ -69,7 +69,7 @@ void *shadow_of(unsigned device) { return shadows[device]; }
 void *shadow_of_nothing(void) { return nothing; }
 
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
-    *first = end;
+    *first = *behind = end;
     for (unsigned i = 0; i < DEVICES_MAX + 2; i++) {
         bool is_touched = i == DEVICES_MAX + 1;
         uint64_t from = (uint64_t)(is_touched ? shadow_touched : i == DEVICES_MAX ? nothing : shadows[i]);
