@@ -20,6 +20,7 @@ FAULTY: Final = {"example-pool-hoarding": FITS, "example-pool-hasty": REUSED}
 GENERATED: Final = {"example-pool-hoarding": {FITS}, "example-pool-hasty": {REUSED, "memory_in_flight_is_not_released"}}
 """Memory that is not waited for is handed on too early, or goes back too early."""
 ENOUGH: Final = ("--operations", "20000")
+FEW: Final = ("--operations", "3000")
 QUIESCE: Final = ("-m", "quiesce.cli.main")
 
 
@@ -55,7 +56,7 @@ def test_the_corpus_finds_the_bug(name: str, example_plugin: Path, tmp_path: Pat
 def test_generated_sequences_alone_find_the_bug_and_what_is_saved_replays(
     name: str, seed: str, example_plugin: Path, tmp_path: Path
 ) -> None:
-    words = ("explore", "--backend", name, "--seed", seed, "--save", "found")
+    words = ("explore", "--backend", name, "--seed", seed, "--save", "found", *FEW)
     text = run(example_plugin, tmp_path, *QUIESCE, *words, code=1)
     broken = set(re.findall(r"^(\w+) is broken in sequence", text, re.MULTILINE))
     assert broken
@@ -108,6 +109,7 @@ def test_its_own_tests_pass_in_its_own_project(example_plugin: Path) -> None:
     assert "failed," not in text
 
 
+@pytest.mark.long
 def test_its_script_needs_no_pytest(example_plugin: Path) -> None:
     assert "\nexample-pool conforms: " in run(example_plugin, PLUGIN, "tests/examine.py")
 

@@ -51,6 +51,7 @@ def installed(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return target
 
 
+@pytest.mark.long
 def test_the_wheel_runs_on_any_platform(distributions: Path) -> None:
     assert [wheel.name.split("-", 2)[2] for wheel in distributions.glob("*.whl")] == ["py3-none-any.whl"]
 

@@ -79,6 +79,7 @@ def account(conformance: Conformance) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_both_ways_have_the_same_verdicts_operation_for_operation(tmp_path: Path, fault: str) -> None:
     together, one_by_one = (

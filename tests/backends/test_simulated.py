@@ -50,6 +50,7 @@ def test_it_keeps_the_contract() -> None:
     assert {Capability.ORDER_LEDGER, Capability.CAPTURE, Capability.DEVICES} <= backend().describe().capabilities
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_corpus_finds_nothing(schedule: str) -> None:
     cases: tuple[Case, ...] = load([corpus_directory()]).cases

@@ -159,6 +159,7 @@ def run(backend: Backend, *paths: str) -> list[Result]:
     return [run_case(case, backend) for case in load([corpus_directory() / path for path in paths]).cases]
 
 
+@pytest.mark.long
 def test_a_correct_allocator_passes_the_corpus() -> None:
     results = run(Pool(), "pool", "reuse", "sizes", "counters", "controls", "events")
     assert {result.case: result.findings for result in results if result.verdict.is_failure} == {}

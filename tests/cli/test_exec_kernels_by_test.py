@@ -149,6 +149,7 @@ def test_a_test_fails_for_the_kernels_that_it_launches_on_its_simulated_device(t
     assert ran.accused() == ran.ended("ERROR")
 
 
+@pytest.mark.long
 def test_a_leak_check_fails_for_the_kernels_of_its_test(tmp_path: Path) -> None:
     ran = Ran(tmp_path, LEAKS)
     assert ran.code == 1, ran.said
@@ -159,12 +160,14 @@ def test_a_leak_check_fails_for_the_kernels_of_its_test(tmp_path: Path) -> None:
     assert "test_it.py::test_leak_wrong has a kernel that makes a wrong access; it was run" in ran.said
 
 
+@pytest.mark.long
 def test_both_answer_for_a_kernel_once(tmp_path: Path) -> None:
     ran = Ran(tmp_path, BOTH)
     assert ran.code == 1, ran.said
     assert (ran.ended("ERROR"), ran.ended("FAILED")) == ({"test_both_wrong"}, set())
 
 
+@pytest.mark.long
 def test_a_test_that_fails_by_itself_shows_its_kernels_as_well(tmp_path: Path) -> None:
     ran = Ran(tmp_path, FAILING)
     assert ran.code == 1, ran.said
@@ -186,6 +189,7 @@ def test_orders_of_threads_are_explored(tmp_path: Path) -> None:
     assert "reproduce: quiesce exec --seed 5 --explore-orders 3 -- " in first.stdout
 
 
+@pytest.mark.long
 def test_under_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     ran = Ran(tmp_path, TESTS + ON_DEVICE + LEAKS, "-n", "2")

@@ -147,6 +147,7 @@ def test_what_a_killed_process_had_found_is_told(tmp_path: Path) -> None:
     assert ran.said.count("device memory grows by 1,048,576 bytes (1 MiB) per round") == 1, "pytest printed nothing"
 
 
+@pytest.mark.long
 def test_workers_of_xdist_hand_over_what_they_find(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     ran = Ran(tmp_path, OWN, LEAK, GOOD, LEFT, options=("-n", "2"))
@@ -161,6 +162,7 @@ def test_workers_of_xdist_hand_over_what_they_find(tmp_path: Path) -> None:
     assert "2 tests failed in the program itself" in reasons
 
 
+@pytest.mark.long
 def test_what_is_left_on_a_simulated_device_is_a_finding_of_the_run(tmp_path: Path) -> None:
     ran = Ran(tmp_path, LEFT)
     assert (ran.code, ran.tests) == (1, {"test_leaves": "failed"}), ran.said
@@ -176,6 +178,7 @@ def test_a_test_that_used_no_simulated_device_says_so_and_has_no_verdict(tmp_pat
     assert "no memory, stream or kernel of the simulated device was used" in error.get("message", "")
 
 
+@pytest.mark.long
 def test_runs_of_pytest_that_a_test_starts_answer_to_that_test(tmp_path: Path) -> None:
     ran = Ran(tmp_path, GOOD, NESTED)
     assert ran.code == 0, ran.said
@@ -196,6 +199,7 @@ def test_a_file_that_can_not_be_collected_is_named(tmp_path: Path) -> None:
     assert "the program ended with status 2: pytest could not collect test_it.py" in reasons
 
 
+@pytest.mark.long
 def test_the_page_shows_the_finding_of_a_test(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("plotly")

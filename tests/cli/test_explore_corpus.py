@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FAULTY = "reference:pool.accepts_double_free"
 FIXED = '''
 from dataclasses import replace
@@ -47,6 +49,7 @@ def find(cwd: Path) -> None:
     assert "of the corpus" not in found.stdout
 
 
+@pytest.mark.long
 def test_what_was_found_runs_first_until_it_passes(tmp_path: Path) -> None:
     find(tmp_path)
     again = explore("--backend", FAULTY, "--operations", "1", "--corpus", "corpus", "--report", "out", cwd=tmp_path)

@@ -20,7 +20,7 @@ from quiesce.generation.jobs import Died
 from quiesce.generation.running import Search
 
 FAULTY = "reference:pool.accepts_double_free"
-EXPLORE = ("explore", "--backend", FAULTY, "--hostile", "--operations", "4000")
+EXPLORE = ("explore", "--backend", FAULTY, "--hostile", "--operations", "2500")
 
 
 def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -33,6 +33,7 @@ def files_of(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
+@pytest.mark.long
 def test_two_jobs_find_and_save_what_one_does(tmp_path: Path) -> None:
     one = quiesce(*EXPLORE, "--save", "cases", "--coverage", cwd=tmp_path)
     alone = files_of(tmp_path / "cases")
@@ -50,6 +51,7 @@ def test_a_search_ends_with_its_time(tmp_path: Path) -> None:
     assert "break no rule on reference" in done.stdout
 
 
+@pytest.mark.long
 def test_shards_share_the_sequences_and_are_merged(tmp_path: Path) -> None:
     numbers = [Search("x", 0, hostile=False, shard=(k, 3)).numbers() for k in (1, 2, 3)]
     assert sorted(next(each) for each in numbers * 3) == list(range(9))

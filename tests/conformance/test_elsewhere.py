@@ -136,6 +136,7 @@ def test_a_correct_driver_program_conforms_in_any_number_of_processes(example_po
     assert len(conformance.campaigns) == 2
 
 
+@pytest.mark.long
 def test_a_faulty_allocator_fails_alike_in_any_number_of_processes() -> None:
     conformance = check_alike("reference:reuse.ignores_guards")
     assert any(result.verdict is Verdict.FAILED for result in conformance.generated), conformance.text()

@@ -264,6 +264,7 @@ def test_no_operations_are_an_error() -> None:
         run_conformance(reference(), operations=0)
 
 
+@pytest.mark.long
 def test_it_needs_no_pytest(tmp_path: Path) -> None:
     program = (
         "import sys; from quiesce.conformance import run_conformance\n"

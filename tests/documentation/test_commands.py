@@ -25,6 +25,7 @@ COMMANDS: Final = {
 RUN: Final = [name for name, each in COMMANDS.items() if any(reason_not_to_run(text) is None for text in each)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RUN)
 def test_the_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     speaks_of_it = any("example-pool" in text for text in COMMANDS[name])

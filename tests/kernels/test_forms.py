@@ -44,6 +44,7 @@ def test_forms_that_are_refused_by_name(line: str) -> None:
     assert refused.value.line
 
 
+@pytest.mark.long
 def test_forms_with_fewer_or_more_operands_are_refused_or_translated() -> None:
     for line in EXECUTED:
         opcode, _, operands = line.rstrip(";").partition(" ")

@@ -32,6 +32,7 @@ def tuned() -> None:
     """Run each test once: texts are compiled in both ways in turn."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", range(0, COUNT, _BATCH))
 def test_changed_kernels_become_objects_or_are_refused(start: int) -> None:
     count = min(_BATCH, COUNT - start)

@@ -18,7 +18,7 @@ from .strangers.correct import WITHHOLDING
 from .strangers.faulty import FAULTY as FAULTY_STRANGERS
 from .strangers.faulty import Faulty as FaultyStranger
 
-OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "1500"))
+OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "750"))
 """In each mode."""
 SEED = int(os.environ.get("QUIESCE_SOAK_SEED", "17"))
 SOAKING = OPERATIONS >= 100_000

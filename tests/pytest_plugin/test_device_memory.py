@@ -50,6 +50,7 @@ def run_under_exec(folder: Path, *arguments: str) -> str:
     return ran.stdout + ran.stderr
 
 
+@pytest.mark.long
 def test_tests_that_need_more_than_the_device_has_together_run_one_after_the_other(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     try:

@@ -80,6 +80,7 @@ def test_a_projects_fixture_can_build_on_backend(project: Project) -> None:
     project.run("test_it.py", "--quiesce-backend=bare", "--quiesce-backend=host").assert_outcomes(passed=2)
 
 
+@pytest.mark.long
 def test_an_argument_of_the_marker_is_an_error(project: Project) -> None:
     project.write(
         "test_it.py",

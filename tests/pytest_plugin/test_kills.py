@@ -101,6 +101,7 @@ def test_a_kill_while_reports_are_written_loses_nothing(several: Project) -> Non
     assert (several.path / "out/junit.xml").read_text(encoding="utf-8").count("<testcase ") == CASES
 
 
+@pytest.mark.long
 def test_a_killed_worker_costs_its_case_alone(several: Project) -> None:
     several.write(
         "site/lent.py", (several.path / "site/lent.py").read_text().replace("os._exit(7)", "os.kill(os.getpid(), 9)")

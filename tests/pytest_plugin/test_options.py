@@ -247,6 +247,7 @@ def test_a_backend_that_is_asked_for_twice_runs_once(project: Project) -> None:
     project.run().assert_outcomes(passed=1)
 
 
+@pytest.mark.long
 def test_a_run_of_leak_checks_leaves_no_backend_out(project: Project) -> None:
     project.write("test_it.py", "import pytest\n\n@pytest.mark.leak\ndef test_it(): pass\n")
     result = project.run("test_it.py", "--quiesce-report=out")

@@ -164,6 +164,7 @@ def test_under_exec_a_test_answers_for_its_part_of_the_ledger(project: Project) 
     assert "no pointer to them left" in done.stdout
 
 
+@pytest.mark.long
 def test_under_exec_a_test_that_wants_another_device_is_skipped(project: Project) -> None:
     project.write("test_it.py", BEGIN + "@pytest.mark.simulated_device(schedule='lazy')\n" + CLEAN)
     assert "1 skipped" in run_under_exec(project).stdout

@@ -99,6 +99,7 @@ def test_without_a_replacement_what_was_finished_stays(project: Project) -> None
     assert "THE RUN IS INCOMPLETE (it ended: interrupted)" in page
 
 
+@pytest.mark.long
 def test_workers_do_not_change_the_report_of_checked_tests(project: Project) -> None:
     project.write("test_it.py", "import pytest\n@pytest.mark.leak\ndef test_it(): pass\ndef test_other(): pass\n")
     reports = []

@@ -34,6 +34,7 @@ def recorded(fault: str | None = None) -> Recording:
     )
 
 
+@pytest.mark.long
 def test_what_the_reference_answered_is_permitted() -> None:
     assert check(recorded()) == ()
     assert sum(len(sequence.answers) for sequence in recorded().sequences) > 3000

@@ -24,6 +24,7 @@ OPERATIONS: Final = int(os.environ.get("QUIESCE_AGREEMENT_OPERATIONS", "10000"))
 LENGTH: Final = 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flavour", list(Flavour))
 def test_outcomes_and_gauges_agree(flavour: Flavour) -> None:
     profile = DeviceProfile(CAPACITY_BYTES, CAPACITY_BYTES, devices=DEVICES, flavour=flavour)
