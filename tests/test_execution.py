@@ -28,7 +28,7 @@ from quiesce.cases.case import Case, Known, Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.contract import RAISED
 from quiesce.errors import BackendUnavailable
-from quiesce.execution import KNOWN_STILL_THERE, prove, prove_case, run_case
+from quiesce.execution import KNOWN_STILL_THERE, every_fault, prove, prove_case, run_case
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import (
     BackingAllocated,
@@ -528,6 +528,15 @@ def test_a_control_that_some_fault_turns_red_is_broken() -> None:
     proof = prove_case(case_of(CONTROL + "free a -> rejected\n"))
     assert not proof.ok
     assert proof.reason == "a control fails with pool.accepts_double_free"
+
+
+def test_what_decides_is_the_own_fault_and_every_fault_for_a_control() -> None:
+    matrix = prove([case_of(CONTROL), case_of(SQUEEZE)])
+    control, squeeze = (dict(proof.row) for proof in matrix.proofs)
+    assert sorted(control) == sorted(FAULTS)
+    assert list(squeeze) == ["pool.no_squeeze"]
+    whole = prove([case_of(SQUEEZE)], faults_of=every_fault)
+    assert sorted(dict(whole.proofs[0].row)) == sorted(FAULTS)
 
 
 def test_progress_is_told_before_each_case() -> None:

@@ -13,13 +13,11 @@ from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.selection import select_cases
-from quiesce.execution import Proof, ProofMatrix, prove
+from quiesce.execution import Proof, ProofMatrix, deciding_faults, every_fault, prove
 from quiesce.reporting.palette import Palette
 from quiesce.reporting.terminal import align
 from quiesce.reporting.text import clean_line
 
-FAULTS_SHOWN_MAX: Final = 10
-"""Up to so many faults the matrix is short enough to be shown without asking."""
 HEADER: Final = ("case", "without", "fault", "with it", "found")
 LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothing found · !: its own fault, not found"
 
@@ -55,14 +53,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
             catalogue.cases,
             lambda done, total: console.progress(done, total, "proved"),
             None if arguments.json else show,
+            every_fault if arguments.matrix or arguments.json else deciding_faults,
         )
     finally:
         console.end_progress()
     if arguments.json:
         console.write(json.dumps(matrix_record(matrix), indent=2, sort_keys=True) + "\n")
     else:
-        whole = arguments.matrix or len(matrix.faults) <= FAULTS_SHOWN_MAX
-        console.write(render_end(matrix, whole=whole, palette=console.palette))
+        console.write(render_end(matrix, whole=arguments.matrix, palette=console.palette))
     if any(not proof.ok for proof in matrix.proofs):
         return ExitCode.FINDINGS
     return ExitCode.COULD_NOT_RUN if catalogue.errors else ExitCode.NOTHING_FOUND
