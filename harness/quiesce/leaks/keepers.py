@@ -19,7 +19,7 @@ from quiesce.leaks.paths import Path, Paths, Roots
 from quiesce.leaks.quantities import C_HEAP, CUPY, IN_LEDGER, PYTHON
 from quiesce.leaks.referents import referents
 from quiesce.leaks.rounds import Rounds, Stopped
-from quiesce.leaks.settling import collect_garbage
+from quiesce.leaks.settling import can_freeze, collect_garbage
 from quiesce.leaks.tracing import FRAMES, Site
 from quiesce.leaks.variables import VariableMeter
 
@@ -101,26 +101,46 @@ class Keepers:
 
     def watch(self, run_round: Callable[[], None]) -> str:
         """Run rounds, with nothing left out of collections; return what keeps more and more, a line each."""
+        collect_garbage()
+        before, short = sizes(containers(gc.get_objects())), self._variables.replaced()
+        at_exit = [functions_at_exit()]
+        self._run_half(run_round)
+        halfway, longer = sizes(containers(gc.get_objects())), self._variables.replaced()
+        at_exit.append(functions_at_exit())
+        new, leaking = self._new_objects(run_round)
+        at_exit.append(functions_at_exit())
+        named = self._named(self._grown(before, halfway, new, leaking))
+        named = named or self._replaced(short, longer) or self._text_of_new(leaking)
+        return self._at_exit(at_exit) or named if named == NOBODY else named
+
+    def _new_objects(self, run_round: Callable[[], None]) -> tuple[list[Any], list[Any]]:
+        """Run half of the rounds; return what is new then, and what of it leaks.
+
+        While code is traced each number that is made for an identity is traced too, with all of the stack. So nothing
+        else is done then, and what exists already is frozen: to find what is new takes a second otherwise.
+        """
+        is_frozen = can_freeze()
         is_traced = bool(self._frames) and not tracemalloc.is_tracing()
+        known = frozenset(map(id, gc.get_objects()))
+        if is_frozen:
+            gc.freeze()
         if is_traced:
             tracemalloc.start(FRAMES)
+        gc.collect()  # CPython keeps tuples at hand that are gone, and those have no trace when they are used again
         try:
-            collect_garbage()
-            before, short = sizes(containers(gc.get_objects())), self._variables.replaced()
-            at_exit = [functions_at_exit()]
             self._run_half(run_round)
-            halfway, longer = sizes(containers(gc.get_objects())), self._variables.replaced()
-            at_exit.append(functions_at_exit())
-            known = frozenset(map(id, gc.get_objects()))
-            self._run_half(run_round)
-            new = [each for each in gc.get_objects() if id(each) not in known]
-            leaking = [each for each in new if self._is_of_frames(each)]
-            named = self._named(self._grown(before, halfway, new, leaking))
-            named = named or self._replaced(short, longer) or self._text_of_new(leaking)
-            return self._at_exit([*at_exit, functions_at_exit()]) or named if named == NOBODY else named
+            found = [each for each in gc.get_objects() if id(each) not in known]
+            fresh = frozenset(map(id, found))
+            of_frames = frozenset(id(each) for each in found if self._is_of_frames(each))
         finally:
             if is_traced:
                 tracemalloc.stop()
+            if is_frozen:
+                gc.unfreeze()
+        del found  # a cycle that the rounds replaced can be collected only now, with what it holds
+        collect_garbage()
+        new = [each for each in gc.get_objects() if id(each) in fresh]
+        return new, [each for each in new if id(each) in of_frames]
 
     def _run_half(self, run_round: Callable[[], None]) -> None:
         for _ in range(self._half_rounds):

@@ -41,6 +41,11 @@ def collect_garbage() -> None:
     finish_numbas_frees()
 
 
+def can_freeze() -> bool:
+    """Whether what exists may be left out of collections: the interpreter can, and the tested program does not."""
+    return hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START
+
+
 class OldObjects:
     """Keeps what exists already out of the garbage collections to come, which are then as fast as the round is small.
 
@@ -49,7 +54,7 @@ class OldObjects:
 
     def __init__(self, places: ListPlaces | None = None) -> None:
         self.lists = Lists(places)
-        self._can = hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START
+        self._can = can_freeze()
         self.are_frozen = False
 
     def set_aside(self) -> None:
