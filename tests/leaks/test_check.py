@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import random
 import subprocess
 import sys
 from collections import deque
@@ -241,6 +242,23 @@ def test_what_falls_at_times_must_grow_for_twice_as_long(most: int | None) -> No
     judgement = judge_heap(lambda rounds: swaying(rounds) if most is None else min(swaying(rounds), 320 * most))
     assert bool(judgement.growths) == (most is None)
     assert judgement.runs > 2 * 4 * ROUNDS
+
+
+@pytest.mark.parametrize("seconds", [140, 150, 180, 230])
+def test_a_leak_that_falls_at_times_is_not_clean_when_its_time_is_over(seconds: int) -> None:
+    """It must grow for as long once more, for which there may be a few rounds, too few to see it among what sways."""
+    sways = random.Random(seconds)
+    heights: list[int] = []
+    code = Code(lambda rounds: rounds)
+
+    def read() -> int:
+        while len(heights) <= code.rounds:
+            heights.append(320 * (len(heights) + sways.choice([0, 0, 0, 30])))
+        return heights[code.rounds]
+
+    plan = Plan(rounds=24, gauges=(C_HEAP,), seconds=seconds)
+    judgement = LeakCheck(code.run, [ToldHeap(read)], plan, Owners([]), clock=lambda: float(code.rounds)).judge()
+    assert judgement.growths or judgement.inconclusive.startswith("something still grows after ")
 
 
 @pytest.mark.long

@@ -75,12 +75,15 @@ class Confirmation:
     def _confirmed(
         self, caches: BoundedCaches, most: int, left: Sequence[Quantity], sites: Sequence[Site]
     ) -> tuple[list[Quantity], Sequence[Site]]:
-        """Return what goes on. In traces, which begin with nothing, what only replaces older things seems to grow."""
+        """Return what goes on. In traces, which begin with nothing, what only replaces older things seems to grow.
+
+        Raises :class:`Stopped` where the time was over too early to bear out or to deny what seemed to leak.
+        """
         endurance = self._endurance
         endurance.run(caches, most, ALL)
         moving = endurance.moving()  # what has come to rest by now does not leak, however long it grew
-        if moving and not endurance.is_large and endurance.watched < most and self._rounds.count < LASTING_ROUNDS:
-            raise Stopped(self._budget.over(self._rounds.count, self._readings.names_of_growing(moving)))
+        stirring = [quantity for quantity in moving if len(set(self._readings.values(quantity))) > 1]
+        has_no_time = bool(stirring) and not endurance.is_large and endurance.watched < most
         is_borne_out = any(
             per_round > 0 and quantity in moving and self._readings.bears_out(quantity, BORNE_OUT * per_round)
             for quantity, per_round in (
@@ -91,7 +94,10 @@ class Confirmation:
             )
         )
         left = [quantity for quantity in moving if quantity in left and self._readings.leaks(quantity)]
-        return left, sites if is_borne_out else ()
+        sites = sites if is_borne_out else ()
+        if has_no_time and (self._rounds.count < LASTING_ROUNDS or not (left or sites)):
+            raise Stopped(self._budget.over(self._rounds.count, self._readings.names_of_growing(stirring)))
+        return left, sites
 
     def _goes_on(self, values: Sequence[int]) -> bool:
         """Whether the C heap goes on growing: what malloc keeps at hand for other threads fills ever more slowly."""
