@@ -130,3 +130,25 @@ def test_what_variables_hold_is_seen_from_the_first_entry_on(project: Project) -
             "  kept by:   test_it.LOG (StringIO, * bytes, +2 a round)",
         ]
     )
+
+
+BESIDE = """
+import io, itertools, pytest
+
+BYTES, RING, TURN = io.BytesIO(), {number: bytes(100) for number in range(400)}, itertools.count()
+
+@pytest.mark.leak(rounds=12, seconds=120)
+def test_it():
+    RING[next(TURN) % 400] = bytes(100)
+    BYTES.write(b"abcdef")
+"""
+
+
+def test_what_is_replaced_hides_no_stream(project: Project) -> None:
+    """Traces, which begin with nothing, take it for a leak at first, and so say nothing of the stream."""
+    project.write("test_it.py", BESIDE)
+    result = project.run_apart("test_it.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ['  allocated: test_it.py:9: BYTES.write(b"abcdef")', "  kept by:   test_it.BYTES (BytesIO, * +6 a round)"]
+    )

@@ -24,7 +24,7 @@ from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
 from quiesce.leaks.left_files import LeftFilesSearch
 from quiesce.leaks.letting_go import LettingGo
-from quiesce.leaks.list_places import ListPlaces
+from quiesce.leaks.list_places import Listed, ListPlaces
 from quiesce.leaks.lists import IN_LISTS, ListMeter
 from quiesce.leaks.longer_lists import fuller_variables, longer_lists
 from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
@@ -195,26 +195,32 @@ class LeakCheck:
                 left = [each for each in left if each != BLOCKS and self._is_beyond(each, known)]
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
-        if IN_LISTS in left:
-            lines = () if sites else longer_lists(self._owners, longer, self._rounds.repeat)
-            if not lines:  # other growth says it already, or what runs the tests keeps its own
-                left.remove(IN_LISTS)
-            sites = sites or lines
-        if IN_VARIABLES in left:
-            lines = () if sites else fuller_variables(self._owners, self._variables, self._rounds.repeat)
-            if not lines:
-                left.remove(IN_VARIABLES)
-            sites = sites or lines
+        if not (is_said := bool(sites)):
+            left, sites = self._in_containers(left, longer)
         if all(quantity.family in LASTING for quantity in left) and (left or sites):
             left, sites = self._confirmation.lasting(suspects, left, sites)
             left = [each for each in left if self._is_beyond(each)]
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
+        if is_said and sites:
+            left = [quantity for quantity in left if quantity not in (IN_LISTS, IN_VARIABLES)]
+        elif is_said:  # what was traced only replaced older things, and so says nothing of what containers hold
+            left, sites = self._in_containers(left, longer)
         growths = self._causes(left, sites)
         self._end()
         if not self._endurance.is_large:
             growths = self._native_stacks.named(growths, sites)
         return self._keepers.named(growths, sites, is_large=endurance.is_large)
+
+    def _in_containers(self, left: list[Quantity], longer: Sequence[Listed]) -> tuple[list[Quantity], Sequence[Site]]:
+        """Return what leaks, and the lines that add to lists or else to variables; none do if a test's runner adds."""
+        told: Quantity | None = None
+        sites: Sequence[Site] = ()
+        if IN_LISTS in left and (sites := longer_lists(self._owners, longer, self._rounds.repeat)):
+            told = IN_LISTS
+        elif IN_VARIABLES in left and (sites := fuller_variables(self._owners, self._variables, self._rounds.repeat)):
+            told = IN_VARIABLES
+        return [each for each in left if each == told or each not in (IN_LISTS, IN_VARIABLES)], sites
 
     def _locate(self, left: Sequence[Quantity]) -> None:
         """Find out where that was asked for which the ledger counts, and which lines opened what stays open."""
