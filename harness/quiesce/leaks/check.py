@@ -195,16 +195,16 @@ class LeakCheck:
                 left = [each for each in left if each != BLOCKS and self._is_beyond(each, known)]
             elif TRACEMALLOC_LEAKS:
                 left = [each for each in left if each.family != C_HEAP]
-        if not (is_said := bool(sites)):
+        if not (were_traced := bool(sites)):
             left, sites = self._in_containers(left, longer)
         if all(quantity.family in LASTING for quantity in left) and (left or sites):
             left, sites = self._confirmation.lasting(suspects, left, sites)
             left = [each for each in left if self._is_beyond(each)]
         else:
             left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
-        if is_said and sites:
+        if were_traced and sites:
             left = [quantity for quantity in left if quantity not in (IN_LISTS, IN_VARIABLES)]
-        elif is_said:  # what was traced only replaced older things, and so says nothing of what containers hold
+        elif were_traced:  # what was traced only replaced older things, and so says nothing of what containers hold
             left, sites = self._in_containers(left, longer)
         growths = self._causes(left, sites)
         self._end()

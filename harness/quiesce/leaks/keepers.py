@@ -126,8 +126,8 @@ class Keepers:
             gc.freeze()
         if is_traced:
             tracemalloc.start(FRAMES)
-        gc.collect()  # CPython keeps tuples at hand that are gone, and those have no trace when they are used again
         try:
+            gc.collect()  # CPython keeps tuples at hand that are gone, and those have no trace when they are used again
             self._run_half(run_round)
             found = [each for each in gc.get_objects() if id(each) not in known]
             fresh = frozenset(map(id, found))
