@@ -237,3 +237,14 @@ class Backend(Protocol):
 
     def open(self, profile: DeviceProfile) -> Context:
         """Open a fresh context. Raises :class:`quiesce.errors.BackendUnavailable` where it cannot."""
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """A backend whose first :meth:`Backend.describe` compiles something, which takes seconds and is kept.
+
+    Until then only a run that names the backend uses it.
+    """
+
+    def is_compiled(self) -> bool:
+        """Say whether describing it takes no time. Raises :class:`quiesce.errors.BackendUnavailable` as it does."""

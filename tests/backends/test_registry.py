@@ -10,7 +10,15 @@ import pytest
 from quiesce import operations as ops
 from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.command import CommandBackend
-from quiesce.backends.registry import GROUP, Unusable, Usable, backend_names, load_backend, probe_backend
+from quiesce.backends.registry import (
+    GROUP,
+    Unusable,
+    Usable,
+    backend_names,
+    load_backend,
+    probe_backend,
+    probe_unnamed,
+)
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.outcomes import Allocated, Done
 
@@ -26,6 +34,19 @@ class Fake:
 
     def open(self, profile: DeviceProfile) -> Context:
         raise NotImplementedError
+
+
+class Compiled(Fake):
+    """A backend that compiles something first; ``state`` is whether it has, or why it can't tell."""
+
+    def __init__(self, state: bool | Exception) -> None:
+        super().__init__()
+        self.state = state
+
+    def is_compiled(self) -> bool:
+        if isinstance(self.state, Exception):
+            raise self.state
+        return self.state
 
 
 def unavailable() -> Backend:
@@ -49,6 +70,9 @@ FACTORIES: dict[str, Callable[[], object]] = {
     "quitting": lambda: Fake(SystemExit(7)),
     "mute": lambda: Fake(BackendUnavailable("mute", "no driver", "install one")),
     "rude": lambda: Fake(RuntimeError("oops")),
+    "compiled": lambda: Compiled(True),
+    "uncompiled": lambda: Compiled(False),
+    "unknowing": lambda: Compiled(BackendUnavailable("unknowing", "no compiler", "install one")),
 }
 
 
@@ -75,8 +99,8 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_are_sorted_unique_and_of_the_group_only() -> None:
-    names = ["claimed", "crashing", "good", "integer", "lacking", "leaving", "mute", "nameless"]
-    names += ["nowhere", "quitting", "rude"]
+    names = ["claimed", "compiled", "crashing", "good", "integer", "lacking", "leaving", "mute", "nameless"]
+    names += ["nowhere", "quitting", "rude", "uncompiled", "unknowing"]
     assert list(backend_names()) == names
 
 
@@ -128,6 +152,19 @@ def test_a_factory_that_fails_makes_the_backend_unavailable(name: str, reason: s
     assert caught.value.backend == name
     assert caught.value.reason.startswith(reason)
     assert caught.value.remedy
+
+
+def test_a_backend_that_nobody_named_is_not_compiled_for_the_run() -> None:
+    left_out = probe_unnamed("uncompiled")
+    assert left_out == Unusable("uncompiled", "not compiled yet", "'quiesce doctor uncompiled' compiles it, once")
+    assert isinstance(probe_backend("uncompiled"), Usable)
+
+
+@pytest.mark.parametrize("name", ["good", "compiled", "unknowing", "mute", "nowhere"])
+def test_any_other_backend_is_probed_alike_whether_it_was_named_or_not(name: str) -> None:
+    named, unnamed = probe_backend(name), probe_unnamed(name)
+    assert type(unnamed) is type(named)
+    assert unnamed == named or isinstance(unnamed, Usable)
 
 
 def test_probing_describes_what_works() -> None:

@@ -55,6 +55,7 @@ def _backends(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("selection", "doctor"):
         monkeypatch.setattr(f"quiesce.cli.{module}.backend_names", lambda: ("alpha", "beta", "cupy"))
         monkeypatch.setattr(f"quiesce.cli.{module}.probe_backend", probe)
+    monkeypatch.setattr("quiesce.cli.selection.probe_unnamed", probe)
 
 
 @pytest.fixture(autouse=True)

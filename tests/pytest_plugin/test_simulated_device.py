@@ -153,6 +153,17 @@ def test_a_machine_without_the_simulator_skips_and_says_why(project: Project, mo
     result.stdout.fnmatch_lines(["SKIPPED*no simulated device here: *no C compiler was found*"])
 
 
+def test_a_run_that_does_not_name_the_simulator_compiles_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = project.path / "empty"
+    monkeypatch.setenv("QUIESCE_CACHE", str(empty))
+    result = project.run_apart("cases", "-k", "host")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*simulated*'quiesce doctor simulated' compiles it, once*"])
+    assert list(empty.rglob("*.so")) == []
+
+
 def test_under_exec_a_test_answers_for_its_part_of_the_ledger(project: Project) -> None:
     kept = "KEPT = []\ndef test_kept(simulated_device): KEPT.append(allocate(simulated_device))\n"
     after = CLEAN.replace("test_it", "test_after")

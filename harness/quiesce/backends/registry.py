@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.backend import Backend, Description
+from quiesce.backend import Backend, Compiles, Description
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
 GROUP: Final = "quiesce.backends"
@@ -95,6 +95,21 @@ def probe_backend(name: str) -> Usable | Unusable:
         raise
     except (Exception, SystemExit) as error:  # describe() is third-party code as well
         return Unusable(name, _describe(error), "repair describe(): it raises BackendUnavailable or answers")
+
+
+def probe_unnamed(name: str) -> Usable | Unusable:
+    """Probe a backend that nobody asked for by name: one that would be compiled first can't be used yet.
+
+    Raises :class:`ConfigurationError` as :func:`load_backend` does.
+    """
+    try:
+        backend = load_backend(name)
+        waits = isinstance(backend, Compiles) and not backend.is_compiled()
+    except (Exception, SystemExit):  # probing it says what is wrong
+        waits = False
+    if waits:
+        return Unusable(name, "not compiled yet", f"'quiesce doctor {name}' compiles it, once")
+    return probe_backend(name)
 
 
 def is_driver_program(usable: Usable) -> bool:

@@ -39,7 +39,7 @@ from quiesce.outcomes import (
     Unsupported,
 )
 from quiesce.requests import SIZE_BYTES_MAX
-from quiesce.simulator.build import build_library
+from quiesce.simulator.build import build_library, is_library_built
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Thing
@@ -329,6 +329,10 @@ class Simulator:
 
     schedule: str = "eager"
     seed: int = 0
+
+    def is_compiled(self) -> bool:
+        """Say whether the runtime is in the cache. Raises as :meth:`describe` where it can't be compiled."""
+        return is_library_built()
 
     def describe(self) -> Description:
         """Say what it can do; raises :class:`quiesce.errors.BackendUnavailable` where the library can't be built."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quiesce.answers import check_description
 from quiesce.backend import BackendFault
-from quiesce.backends.registry import Unusable, Usable, backend_names, bound_answers, probe_backend
+from quiesce.backends.registry import Unusable, Usable, backend_names, bound_answers, probe_backend, probe_unnamed
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
 from quiesce.cases.wording import instead_of
@@ -24,7 +24,7 @@ class Choice:
 
 
 def choose_backends(requested: Sequence[str], timeout_seconds: float | None = None) -> Choice:
-    """Return the requested backends, or every installed one that works here.
+    """Return the requested backends, or every installed one that works here without being compiled first.
 
     ``timeout_seconds`` bounds each answer of driver programs. Raises :class:`BackendUnavailable` where a requested one
     cannot work, and :class:`ConfigurationError` where a requested one is unknown, none at all works, or none is a
@@ -34,7 +34,7 @@ def choose_backends(requested: Sequence[str], timeout_seconds: float | None = No
     skipped: dict[str, str] = {}
     for name in dict.fromkeys(requested or backend_names()):
         try:
-            probed = probe_backend(name)
+            probed = probe_backend(name) if requested else probe_unnamed(name)
         except ConfigurationError as error:
             if requested:
                 raise

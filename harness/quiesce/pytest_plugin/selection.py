@@ -1,4 +1,4 @@
-"""Which backends a run uses: those asked for, which must work, or every one that works here."""
+"""Which backends a run uses: those asked for, which must work, or every one that works here and is compiled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quiesce.backends.registry import Unusable, backend_names, probe_backend
+from quiesce.backends.registry import Unusable, backend_names, probe_backend, probe_unnamed
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.pytest_plugin.chosen_backends import Selection
 from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
@@ -34,7 +34,7 @@ def _choose(config: pytest.Config) -> Selection:
     unavailable: dict[str, str] = {}
     for name in settings.backends or backend_names():
         try:
-            probed = probe_backend(name)
+            probed = probe_backend(name) if settings.backends is not None else probe_unnamed(name)
             if isinstance(probed, Unusable) and settings.backends is not None:
                 raise BackendUnavailable(name, probed.reason, probed.remedy)
         except (BackendUnavailable, ConfigurationError) as error:

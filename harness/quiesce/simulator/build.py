@@ -101,9 +101,14 @@ def build_audit() -> Path:
     return _built(_AUDIT)
 
 
+def is_library_built() -> bool:
+    """Say whether the runtime is in the cache; raises like the others."""
+    return _find(_RUNTIME).exists()
+
+
 def is_built() -> bool:
     """Say whether both libraries are in the cache; raises like the others."""
-    return _find(_RUNTIME).exists() and _find(_AUDIT).exists()
+    return is_library_built() and _find(_AUDIT).exists()
 
 
 def _built(library: _Library) -> Path:
