@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.seeds import SEED, VARIABLE
 
 EXAMPLE_PLUGIN: Final = Path(__file__).resolve().parent.parent / "fixtures" / "example_plugin"
 
@@ -21,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run each test function once, with the first of its parameters, and leave out those that are marked long",
     )
+
+
+def pytest_report_header() -> str:
+    """Say how to repeat the samples of this run."""
+    return f"samples: {VARIABLE}={SEED}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""What tox's default list leaves out for the sake of time is run by continuous integration."""
+"""The two tiers of tests: what a developer runs, and what continuous integration runs beside it."""
 
 from __future__ import annotations
 
@@ -7,57 +7,78 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.tox_environments import DEFAULT, ENVIRONMENTS, ROOT, SECTIONS
+from tests.tox_environments import DEFAULT, ENVIRONMENTS, ROOT, SECTIONS, SHARES, TOX, labelled
 
 yaml = pytest.importorskip("yaml", reason="it comes with the extra 'test'")
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"
 TESTS: Final = ROOT / "tests"
-MEASURES: Final = frozenset({"bench"})
+MEASURES: Final = frozenset({"bench", "mutants"})
 """Environments that assert nothing."""
+MINUTES_MAX: Final = 12
 
 pytestmark = pytest.mark.skipif(not WORKFLOWS.is_dir(), reason="a source distribution without its workflows")
 
 
 def _run_by(workflow: str) -> set[str]:
-    """Return the environments that a workflow runs; ``py`` on a version of Python is that version's."""
+    """Return the environments that a workflow runs."""
     found = set()
     for job in yaml.safe_load((WORKFLOWS / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"].values():
-        matrix = job.get("strategy", {}).get("matrix", {})
-        found |= set(matrix.get("environment", ()))
-        if any("tox -e py " in step.get("run", "") for step in job["steps"]):
-            found |= {"py", *(f"py{version.replace('.', '')}" for version in matrix["python"])}
-        found |= {step["run"].removeprefix("tox -e ") for step in job["steps"] if "run" in step}
+        found |= set(job.get("strategy", {}).get("matrix", {}).get("environment", ()))
+        found |= {word for step in job["steps"] for word in re.findall(r"tox -e ([\w.-]*\w)", step.get("run", ""))}
     return found
 
 
+NIGHTLY: Final = ("ci", "docs", "gpu", "campaigns")
+
+
 def test_every_environment_is_run_by_a_workflow() -> None:
-    run = _run_by("ci") | _run_by("docs") | _run_by("gpu")
-    needed = {name.removesuffix("-short") for name in ENVIRONMENTS} - MEASURES
-    assert len(needed) > 20
-    assert sorted(needed - run) == []
+    run = set().union(*map(_run_by, NIGHTLY))
+    assert len(ENVIRONMENTS) > 40
+    assert sorted(ENVIRONMENTS - MEASURES - run) == []
 
 
 def test_every_environment_that_a_test_asks_for_is_run_without_a_gpu() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.py"))]
     asked = {name for text in texts for names in re.findall(r"tox -e ([\w.,-]*\w)", text) for name in names.split(",")}
     assert {"torch", "cuda-core-1.1", "leaks-repeat", "soak"} <= asked
-    assert sorted(asked - _run_by("ci") - _run_by("docs")) == []
+    assert sorted(asked - _run_by("ci") - _run_by("docs") - _run_by("campaigns")) == []
 
 
-def test_the_default_list_has_the_whole_suite_once_on_whatever_runs_tox() -> None:
-    assert "py" in DEFAULT
+def test_everything_is_in_one_tier() -> None:
+    tiers = [*DEFAULT, "quick", *labelled("full"), *labelled("weekly")]
+    assert sorted({*tiers} - ENVIRONMENTS) == []
+    gpu = {name for name in ENVIRONMENTS if name.startswith("gpu-")}
+    subset = {"subjects"}  # of subjects-all
+    assert sorted(ENVIRONMENTS - MEASURES - gpu - subset - {*tiers}) == []
+    assert len(tiers) == len(set(tiers))
+
+
+def test_the_default_tier_is_on_one_python_and_downloads_no_release() -> None:
+    assert DEFAULT == ("lint", "types", "docs", "cases", "py")
     assert "py" not in SECTIONS, "it is the plain [testenv]"
-    others = [name for name in DEFAULT if re.match(r"py3\d+", name)]
-    assert others
-    assert [name for name in others if not name.endswith("-short")] == []
+    assert [name for name in DEFAULT if "base_python" in SECTIONS.get(name, {})] == []
 
 
-def test_every_python_of_the_workflow_has_a_short_environment() -> None:
-    versions = {name for name in _run_by("ci") if re.fullmatch(r"py3\d+", name)}
-    shorts = {name for name in DEFAULT if name.startswith("py3")}
-    others = {"py311-short", "py313-short"}  # in .ci/run, the environments of CuPy run on 3.11, and py on 3.13
-    assert {f"{name}-short" for name in versions} == shorts | others
+def test_a_share_takes_twelve_minutes_at_most_and_is_of_the_full_tier() -> None:
+    assert len(SHARES) > 10
+    assert sorted(set(SHARES) - {*labelled("full")}) == []
+    assert {name: minutes for name, (minutes, _) in SHARES.items() if not 0 < minutes <= MINUTES_MAX} == {}
+
+
+def test_the_whole_is_each_folder_once() -> None:
+    ignored = set(re.findall(r"--ignore=(tests/\w+)", TOX["testenv:whole-core"]["commands"]))
+    named = [
+        folder
+        for part in ("kernels", "simulator", "surfaces", "leaks")
+        for folder in re.findall(r"(?<=\s)tests/\w+", TOX[f"testenv:whole-{part}"]["commands"])
+    ]
+    assert set(named) == ignored
+    assert all((ROOT / folder).is_dir() for folder in named)
+    assert sorted(folder for folder in named if named.count(folder) > 1) == ["tests/pytest_plugin"] * 2
+    elsewhere = [TESTS / folder.removeprefix("tests/") for folder in named if folder != "tests/pytest_plugin"]
+    apart = [path for folder in elsewhere for path in folder.rglob("test_leak*.py") if folder.name != "leaks"]
+    assert apart == [], "whole-surfaces leaves them out"
 
 
 def test_a_short_run_has_a_test_of_every_folder() -> None:

@@ -30,3 +30,22 @@ SECTIONS: Final = {
 }
 """The section of each environment that has one of its own."""
 ENVIRONMENTS: Final = frozenset({*SECTIONS, *DEFAULT})
+
+
+def labelled(label: str) -> tuple[str, ...]:
+    """Return the environments of a label: what ``tox -m LABEL`` runs."""
+    lines = TOX["tox"]["labels"].replace("\\\n", " ").splitlines()
+    (names,) = (line.partition("=")[2] for line in lines if line.partition("=")[0].strip() == label)
+    words = [word.strip() for word in re.split(r",(?![^{]*})", names)]
+    return tuple(name for word in words for name in _expanded(word))
+
+
+SHARES: Final = {
+    name: (float(minutes), pattern)
+    for name, minutes, pattern in (
+        line.split(maxsplit=2)
+        for line in (ROOT / ".ci" / "shares.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
+}
+"""The environments of which ``.ci/run`` runs one for each commit: the minutes that it takes, and what it prints."""

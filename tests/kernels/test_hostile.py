@@ -17,6 +17,7 @@ pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip in
 
 from tests.kernels.hostile import TEXT_SECONDS, is_compiled, originals
 from tests.kernels.programs import HEADER
+from tests.seeds import SEED
 
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.module import Module
@@ -37,7 +38,7 @@ def tuned() -> None:
 def test_changed_kernels_become_objects_or_are_refused(start: int) -> None:
     count = min(_BATCH, COUNT - start)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kernels.hostile", str(start), str(count)],
+        [sys.executable, "-m", "tests.kernels.hostile", str(SEED + start), str(count)],
         cwd=_ROOT,
         capture_output=True,
         text=True,

@@ -1,11 +1,12 @@
 """Correct allocators of other policy keep the contract as well: none is accused, by nothing that a run consists of.
 
-Every fourth of them is examined, and all are in ``tox -e soak``.
+The seed of the run chooses every fourth of them; all are in ``tox -e soak``.
 """
 
 from __future__ import annotations
 
 import pytest
+from tests.seeds import sampled
 
 from quiesce.backend import Backend
 from quiesce.conformance import run_conformance
@@ -13,10 +14,9 @@ from quiesce.conformance import run_conformance
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS
 from .strangers.correct import WITHHOLDING
-from .test_soak import SOAKING
 
 ALLOCATORS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, *WITHHOLDING)
-EXAMINED = ALLOCATORS if SOAKING else ALLOCATORS[::4]
+EXAMINED = sampled(ALLOCATORS, 4)
 
 
 @pytest.mark.parametrize("allocator", EXAMINED, ids=lambda allocator: allocator.describe().name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from tests.seeds import OPERATIONS, SEED, SOAKING
 
 from quiesce.backend import Backend
 from quiesce.backends.host import backend as host
@@ -18,10 +17,6 @@ from .strangers.correct import WITHHOLDING
 from .strangers.faulty import FAULTY as FAULTY_STRANGERS
 from .strangers.faulty import Faulty as FaultyStranger
 
-OPERATIONS = int(os.environ.get("QUIESCE_SOAK_OPERATIONS", "750"))
-"""In each mode."""
-SEED = int(os.environ.get("QUIESCE_SOAK_SEED", "17"))
-SOAKING = OPERATIONS >= 100_000
 BACKENDS: tuple[Backend, ...] = (*CORRECT, *STRANGERS, *WITHHOLDING, reference(), host())
 
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 import pytest
+from tests.seeds import SEED
 from tests.simulator.sequences import CAPACITY_BYTES, DEVICES, RuntimeSequence
 from tests.simulator.unpooled import open_unpooled
 
@@ -29,7 +30,7 @@ LENGTH: Final = 100
 def test_outcomes_and_gauges_agree(flavour: Flavour) -> None:
     profile = DeviceProfile(CAPACITY_BYTES, CAPACITY_BYTES, devices=DEVICES, flavour=flavour)
     outcomes: set[str] = set()
-    for seed in range(OPERATIONS // LENGTH // 2):
+    for seed in range(SEED, SEED + OPERATIONS // LENGTH // 2):
         try:
             simulated = Simulator().open(profile)
         except BackendUnavailable as error:
