@@ -141,6 +141,7 @@ def test_each_test_with_a_faulty_kernel_is_named(tmp_path: Path) -> None:
     assert not ran.page or "test_it.py::test_sizes[28]" in ran.page.replace("<wbr>", "")
 
 
+@pytest.mark.long
 def test_a_test_fails_for_the_kernels_that_it_launches_on_its_simulated_device(tmp_path: Path) -> None:
     ran = Ran(tmp_path, ON_DEVICE)
     assert ran.code == 1, ran.said
@@ -175,6 +176,7 @@ def test_a_test_that_fails_by_itself_shows_its_kernels_as_well(tmp_path: Path) -
     assert "assert False" in ran.said
 
 
+@pytest.mark.long
 def test_orders_of_threads_are_explored(tmp_path: Path) -> None:
     last_one = BEGIN.replace("mul.wide.u32 %rd2, %r1, 4;", "mov.u64 %rd2, 0;")
     ends = "fill(1, 1)\nfill(1, 32)\n"

@@ -111,6 +111,7 @@ class Ran:
         return {each["case"].rpartition("::")[2]: each["verdict"] for each in self.results if "program" not in each}
 
 
+@pytest.mark.long
 def test_a_leak_of_a_test_is_a_finding_of_the_run(tmp_path: Path) -> None:
     ran = Ran(tmp_path, LEAK, GOOD)
     assert ran.code == 1, ran.said
@@ -132,6 +133,7 @@ def test_tests_that_fail_by_themselves_are_no_findings_and_are_named(tmp_path: P
     assert ran.failures == []
 
 
+@pytest.mark.long
 def test_a_leak_counts_beside_tests_that_fail_by_themselves(tmp_path: Path) -> None:
     ran = Ran(tmp_path, OWN, LEAK)
     assert ran.code == 1, ran.said
@@ -170,6 +172,7 @@ def test_what_is_left_on_a_simulated_device_is_a_finding_of_the_run(tmp_path: Pa
     assert [each.get("message") for each in ran.failures] == ["nothing_is_left_at_quiescence"]
 
 
+@pytest.mark.long
 def test_a_test_that_used_no_simulated_device_says_so_and_has_no_verdict(tmp_path: Path) -> None:
     ran = Ran(tmp_path, GOOD, UNUSED)
     assert (ran.code, ran.tests["test_uses_nothing"]) == (2, "inconclusive"), ran.said

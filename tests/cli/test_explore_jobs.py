@@ -43,6 +43,7 @@ def test_two_jobs_find_and_save_what_one_does(tmp_path: Path) -> None:
     assert files_of(tmp_path / "cases") == alone
 
 
+@pytest.mark.long
 def test_a_search_ends_with_its_time(tmp_path: Path) -> None:
     began = time.monotonic()
     done = quiesce("explore", "--backend", "reference", "--seconds", "2", cwd=tmp_path)

@@ -78,7 +78,9 @@ def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypat
     assert judge_heap(lambda rounds: 320 * max(0, rounds - AT_HAND_COUNT)).growths
 
 
-@pytest.mark.parametrize(("connections", "rounds"), [(10, 64), (16, 64), (48, 64), (64, 128)])
+@pytest.mark.parametrize(
+    ("connections", "rounds"), [(10, 64), (16, 64), pytest.param(48, 64, marks=pytest.mark.long), (64, 128)]
+)
 def test_a_pool_that_opens_one_connection_more_in_each_round_is_no_leak(connections: int, rounds: int) -> None:
     judgement = Code(lambda rounds: min(rounds, connections)).judge(Plan(rounds=rounds, gauges=(DESCRIPTORS,)))
     assert judgement == Judgement(Outcome.PASSED, judgement.runs)
@@ -98,6 +100,7 @@ def test_what_comes_to_rest_soon_is_not_pursued(readings: tuple[int, ...], round
     assert code.judge() == Judgement(Outcome.PASSED, rounds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [1, 2, 3])
 @pytest.mark.parametrize("first", [2, 3])
 def test_what_moves_in_the_first_rounds_and_goes_on_is_pursued(every: int, first: int) -> None:
@@ -130,6 +133,7 @@ def test_a_text_that_grows_by_a_quarter_at_a_time_leaks() -> None:
     assert done.stdout.split() == ["python"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [1, 2])
 def test_a_leak_is_found_with_its_rate_and_origin(every: int) -> None:
     (growth,) = Code(lambda rounds: rounds // every).judge().growths

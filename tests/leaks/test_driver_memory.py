@@ -119,6 +119,7 @@ def test_fills_a_cache():
 """
 
 
+@pytest.mark.long
 def test_a_leak_is_told_without_a_ledger_and_called_coarse(library: str, tmp_path: Path) -> None:
     assert library
     (tmp_path / "test_device.py").write_text(SUITE, encoding="utf-8")

@@ -73,6 +73,7 @@ def test_what_keeps_a_leak_is_named(name: str, expected: str, said: dict[str, st
     assert [without_size(line) for line in said[name].splitlines()] == [expected]
 
 
+@pytest.mark.long
 def test_a_running_thread_is_named_by_its_variable() -> None:
     turn, done = threading.Event(), threading.Event()
 
@@ -103,6 +104,7 @@ def test_a_running_thread_is_named_by_its_variable() -> None:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_context_variable_is_named() -> None:
     trail: contextvars.ContextVar[list[object]] = contextvars.ContextVar("trail")
     token = trail.set([])
@@ -113,6 +115,7 @@ def test_a_context_variable_is_named() -> None:
         trail.reset(token)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [list, lambda found: list(reversed(found))], ids=["as-found", "reversed"])
 def test_a_variable_is_named_by_its_module_and_not_by_a_function(
     monkeypatch: pytest.MonkeyPatch, order: Callable[[Any], list[Any]]
@@ -126,6 +129,7 @@ def test_a_variable_is_named_by_its_module_and_not_by_a_function(
     assert said == f"cache.SEEN (list, {2 * HALF_ROUNDS} entries, +1 a round)"
 
 
+@pytest.mark.long
 def test_what_replaces_its_entries_keeps_nothing() -> None:
     numbers = itertools.count(100)
     full: dict[int, Any] = dict.fromkeys(range(100))
@@ -137,6 +141,7 @@ def test_what_replaces_its_entries_keeps_nothing() -> None:
     assert Keepers(OWNERS, [], no_roots).watch(replace) == NOBODY
 
 
+@pytest.mark.long
 def test_what_other_code_keeps_long_is_named_by_it() -> None:
     class Fixture:
         def __init__(self) -> None:
@@ -151,6 +156,7 @@ def test_what_other_code_keeps_long_is_named_by_it() -> None:
     assert said == f"fixture 'database'['rows'] (list, {2 * HALF_ROUNDS} entries, +1 a round)"
 
 
+@pytest.mark.long
 def test_objects_of_a_class_that_was_half_collected_are_passed_over() -> None:
     """A class that is its own class is never freed: a collection takes its bases away, and it stays."""
 

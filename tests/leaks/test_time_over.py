@@ -39,6 +39,7 @@ def test_growth_that_has_no_time_has_no_verdict() -> None:
     assert judgement.inconclusive.endswith(why)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [140, 150, 180, 230])
 def test_a_leak_that_falls_at_times_is_not_clean(seconds: int) -> None:
     """It must grow for as long once more, for which there may be a few rounds, too few to see it among what sways."""

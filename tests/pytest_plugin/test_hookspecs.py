@@ -38,6 +38,7 @@ def test_a_result_can_be_adjusted(project: Project) -> None:
     result.stdout.fnmatch_lines(["SKIPPED*cases/pool/refused.case:1: known upstream: example/project#1 (on 'host')"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_report_is_seen_once(project: Project, workers: str) -> None:
     project.write("cases/pool/refused.case", BAD)

@@ -50,6 +50,7 @@ def outcomes(project: Project) -> dict[str, tuple[str, str]]:
     return {each["case"].partition("::")[2]: (each["verdict"], each["reason"]) for each in records}
 
 
+@pytest.mark.long
 def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run_apart("test_it.py", *PATIENTLY, "--quiesce-report=out")
@@ -86,6 +87,7 @@ def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Proj
     assert "not all runs of this one ended alike" not in str(result.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_github", [True, False])
 def test_github_is_told_where_a_leak_is(project: Project, monkeypatch: pytest.MonkeyPatch, on_github: bool) -> None:
     project.write("test_it.py", "KEPT = []\ndef test_keeps():\n    KEPT.append(bytes(8000))\n")
@@ -128,6 +130,7 @@ def test_a_failure_beside_the_call_is_reported_there_once(project: Project, plac
     assert str(result.stdout).count(f"ERROR at {place} of test_it") == 1
 
 
+@pytest.mark.long
 def test_the_first_run_is_the_one_in_reports(project: Project) -> None:
     """Its properties and its time, of which the time is that of one run."""
     text = "import time\ndef test_it(record_property):\n    record_property('a', 1)\n    time.sleep(0.05)\n"
@@ -141,6 +144,7 @@ def test_the_first_run_is_the_one_in_reports(project: Project) -> None:
     assert 0.05 <= seconds < 0.15
 
 
+@pytest.mark.long
 def test_what_a_doctest_and_a_unittest_do_once_is_theirs(project: Project) -> None:
     unit = "import unittest\nclass TestIt(unittest.TestCase):\n    runs = 0\n    def test_it(self):\n"
     unit += "        type(self).runs += 1\n        self.assertEqual(self.runs, 1)\n"

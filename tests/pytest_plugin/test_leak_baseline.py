@@ -38,6 +38,7 @@ def entry(name: str = "test_keeps", **values: object) -> str:
     return "\n".join(["[[leak]]", *lines, ""])
 
 
+@pytest.mark.long
 def test_leaks_are_written_on_request_and_known_from_then_on(project: Project) -> None:
     project.write("test_it.py", SUITE)
     written = project.run(*OPTIONS, WRITE)
@@ -52,6 +53,7 @@ def test_leaks_are_written_on_request_and_known_from_then_on(project: Project) -
     assert (project.path / "known.toml").read_text(encoding="utf-8") == text
 
 
+@pytest.mark.long
 def test_a_leak_beyond_what_is_known_fails_and_writes_nothing(project: Project) -> None:
     project.write("test_it.py", SUITE)
     path = project.write("known.toml", entry(up_to="1 KiB"))
@@ -66,6 +68,7 @@ def test_a_leak_beyond_what_is_known_fails_and_writes_nothing(project: Project) 
     assert raised.count("[[leak]]") == raised.count('reason = "issue 7"') == raised.count('up_to = "3') == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("day", "failed"), [(date(2027, 1, 31), 0), (date(2027, 2, 1), 1)])
 def test_an_entry_expires_after_its_day(
     project: Project, monkeypatch: pytest.MonkeyPatch, day: date, failed: int
@@ -105,6 +108,7 @@ def test_what_was_not_run_may_be_needed(project: Project, chosen: tuple[str, ...
     assert project.run(*OPTIONS, *chosen).ret == 0
 
 
+@pytest.mark.long
 def test_the_entries_of_workers_meet_in_one_file(project: Project) -> None:
     pytest.importorskip("xdist")
     project.write("test_it.py", SUITE + TOO)

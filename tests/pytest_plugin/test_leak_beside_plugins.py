@@ -111,6 +111,7 @@ def test_a_benchmark_measures_in_the_run_that_is_reported(project: Project, monk
     assert (int(first) >= 50, set(others)) == (True, {"1"}), "repeated rounds call what is measured once"
 
 
+@pytest.mark.long
 def test_a_limit_of_memory_is_that_of_one_run(project: Project) -> None:
     pytest.importorskip("pytest_memray")
     project.write("test_it.py", LIMITS)
@@ -120,6 +121,7 @@ def test_a_limit_of_memory_is_that_of_one_run(project: Project) -> None:
     assert sum("at the high watermark" in line for line in result.outlines) <= 2, "one for each test, not each round"
 
 
+@pytest.mark.long
 def test_a_test_that_is_run_again_is_checked_again_and_counted_once(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     project.write("test_it.py", FAILS_AT_FIRST)

@@ -59,6 +59,7 @@ def test_read():
 """
 
 
+@pytest.mark.long
 def test_files_are_told_that_each_round_leaves(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run_apart("test_it.py", *QUICKLY, "--basetemp=own", "--quiesce-report=out")

@@ -40,6 +40,7 @@ def test_made_one_once():
 """
 
 
+@pytest.mark.long
 def test_what_the_interpreter_never_frees_is_named_and_not_accused(project: Project) -> None:
     project.write("test_it.py", SUITE)
     options = ("--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-leak-seconds=120")

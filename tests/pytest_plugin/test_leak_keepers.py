@@ -36,6 +36,7 @@ def test_starts():
 """
 
 
+@pytest.mark.long
 def test_a_leak_names_what_keeps_it_and_who_opened_it(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run("test_it.py", "--tb=short")
@@ -80,6 +81,7 @@ def test_last():
 """
 
 
+@pytest.mark.long
 def test_a_child_that_nobody_waits_for_is_a_leak(project: Project) -> None:
     project.write("test_it.py", CHILDREN)
     result = project.run_apart("test_it.py", "-W", "ignore")  # test_last waits for every child of its process
@@ -115,6 +117,7 @@ def test_emptied():
 """
 
 
+@pytest.mark.long
 def test_what_variables_hold_is_seen_from_the_first_entry_on(project: Project) -> None:
     project.write("test_it.py", VARIABLES)
     result = project.run("test_it.py")

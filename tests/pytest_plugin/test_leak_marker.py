@@ -84,6 +84,7 @@ def test_last(): pass
 """
 
 
+@pytest.mark.long
 def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run("test_it.py")
@@ -97,6 +98,7 @@ def test_only_what_grows_fails_and_names_the_site(project: Project) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_test_in_another_folder_is_named_from_where_pytest_was_started(project: Project) -> None:
     project.write("pkg/test_it.py", SUITE.partition("@pytest.mark.leak\ndef test_gives")[0])
     fixture = (

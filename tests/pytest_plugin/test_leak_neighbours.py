@@ -104,6 +104,7 @@ def test_tests_that_take_traces_themselves_get_their_own_verdict(project: Projec
     )
 
 
+@pytest.mark.long
 def test_a_time_limit_is_that_of_each_round(project: Project) -> None:
     pytest.importorskip("pytest_timeout")
     project.write("test_it.py", SLOW)

@@ -80,6 +80,7 @@ def test_a_bad_marker_is_an_error_of_its_test(project: Project, marker: str, lin
     result.stdout.fnmatch_lines([line.replace("[", "[[]")])
 
 
+@pytest.mark.long
 def test_a_bad_marker_ends_the_run_with_one_line_where_workers_run_the_tests(project: Project) -> None:
     pytest.importorskip("xdist")
     marker = "@pytest.mark.simulated_device('hip:4')"
@@ -105,6 +106,7 @@ def test_rounds_of_zero_switch_the_checks_off(project: Project) -> None:
     assert "quiesce" not in result.stdout.str().partition("collected")[2]
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_in_a_round_is_a_finding_that_names_the_test(project: Project) -> None:
     text = "import os, pytest\npytestmark = pytest.mark.leak\ndef test_a(): pass\ndef test_b(): os._exit(3)\n"
     project.write("test_it.py", text + "def test_c(): pass\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from .conftest import Project
 
 SUITE: Final = """
@@ -26,6 +28,7 @@ def test_finds_a_table(table): assert table
 """
 
 
+@pytest.mark.long
 def test_a_test_that_uses_too_much_at_a_time_fails(project: Project) -> None:
     project.write("test_it.py", SUITE)
     result = project.run("test_it.py", "--quiesce-leak-rounds=3", "--quiesce-leak-seconds=120")

@@ -117,6 +117,7 @@ def check(folder: Path, suite: str, *arguments: str) -> None:
         assert wrong == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "suite",
     [
@@ -140,6 +141,7 @@ def test_verdicts(tmp_path: Path, suite: str) -> None:
         pytest.param(("-n", "2"), id="xdist"),
     ],
 )
+@pytest.mark.long
 def test_verdicts_beside_other_plugins(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     for name in NEIGHBOURS:
         pytest.importorskip(name)

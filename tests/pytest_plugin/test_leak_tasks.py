@@ -44,6 +44,7 @@ def test_loop_of_its_own(): asyncio.run(start())
 """
 
 
+@pytest.mark.long
 def test_a_task_that_nobody_waits_for_is_a_leak(project: Project) -> None:
     project.write("test_it.py", SUITE)
     options = ("--quiesce-leak", "--quiesce-leak-rounds=12", "--quiesce-leak-seconds=120", "--tb=short")

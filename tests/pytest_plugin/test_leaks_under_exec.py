@@ -73,6 +73,7 @@ def test_one_device_is_not_numbered_and_few_rounds_show_a_stream(tmp_path: Path)
     assert finding["observed"] == "streams grow by 1 stream per round"
 
 
+@pytest.mark.long
 def test_chosen_gauges_are_the_ones_that_are_judged(tmp_path: Path) -> None:
     source = (SUITES / "device.txt").read_text(encoding="utf-8")
     names = ("test_a_stream_is_lost", "test_an_event_is_lost_in_another_thread")
@@ -121,6 +122,7 @@ def test_one_after_the_other():
 """
 
 
+@pytest.mark.long
 def test_device_memory_is_counted_at_its_peak(tmp_path: Path) -> None:
     results, said = run(tmp_path, PEAKS, "--quiesce-leak-rounds=3", "--quiesce-leak-seconds=120")
     assert results["test_one_after_the_other"]["verdict"] == "passed", said

@@ -34,6 +34,7 @@ def test_backends_are_chosen(project: Project, from_ini: bool) -> None:
     result.stdout.no_fnmatch_line("quiesce: seed *")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("-n1",)])
 def test_without_a_case_the_header_says_which_options_hold(project: Project, workers: tuple[str, ...]) -> None:
     project.write("test_ordinary.py", "def test_backend(backend):\n    pass\n")

@@ -75,6 +75,7 @@ def test_a_test_that_nobody_checks_is_left_to_pytest(project: Project) -> None:
     assert "quiesce" not in "\n".join(line for line in result.outlines if not line.startswith(("plugins:", "rootdir:")))
 
 
+@pytest.mark.long
 def test_without_a_replacement_what_was_finished_stays(project: Project) -> None:
     for number in range(30):
         project.write(f"cases/pool/more_{number:02}.case", GOOD)

@@ -43,6 +43,7 @@ def _steps_per_operation(kind: str, live: int) -> float:
     return (machine.readings()[Gauge.COST, Source.LEDGER] - before) / (2 * TURNS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["small", "oversized"])
 def test_steps_per_operation_do_not_grow_with_live_blocks(kind: str) -> None:
     few, many = _steps_per_operation(kind, FEW), _steps_per_operation(kind, MANY)

@@ -86,6 +86,7 @@ def test_a_program_is_killed_in_the_middle_of_calls(rounds: int, stacks: int, tm
     assert counts["observations"] > rounds
 
 
+@pytest.mark.long
 def test_a_child_of_a_process_in_the_middle_of_calls_is_refused_and_never_waits(tmp_path: Path) -> None:
     body = """
     begin(3);
@@ -109,6 +110,7 @@ def test_a_child_of_a_process_in_the_middle_of_calls_is_refused_and_never_waits(
     )
 
 
+@pytest.mark.long
 def test_a_child_that_was_forked_around_the_first_call_does_not_wait(tmp_path: Path) -> None:
     body = """
     int status = 0;
@@ -125,6 +127,7 @@ def test_a_child_that_was_forked_around_the_first_call_does_not_wait(tmp_path: P
     assert [ended(path)[0] for _ in range(5)] == [-signal.SIGKILL] * 5
 
 
+@pytest.mark.long
 def test_an_exit_beside_threads_in_calls_ends_and_accuses_nobody(tmp_path: Path) -> None:
     status, (judgement,), _ = ended(program(tmp_path, "begin(3); await(500); return 0;"))
     assert status == 0
