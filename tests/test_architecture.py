@@ -43,7 +43,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms("shown_paths"),
-    "kinds": _rooms(""),
+    "kinds": _rooms("contract"),
     "program_run": _rooms("findings"),
     "versions": _rooms(""),
     "observations": _rooms("operations"),
@@ -72,7 +72,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "kernels": VALUES | _rooms("simulator"),
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle simulator"),
-    "execution": VALUES | _rooms("answers backend backends.reference cases lockstep oracle reference"),
+    "execution": VALUES | _rooms("answers backend backends.reference cases lockstep reference"),
     "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
     "generation.corpus": VALUES | _rooms("cases generation"),
@@ -82,8 +82,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "reporting": VALUES | _rooms("files oracle"),
     "conformance": VALUES
     | _rooms(
-        "answers backend backends.command backends.python_source cases execution generation lockstep oracle reporting "
-        "sweep"
+        "answers backend backends.command backends.python_source cases execution generation lockstep reporting sweep"
     ),
     "subjects": VALUES | _rooms("backend backends.command cases conformance execution reporting simulator traces"),
     "cli": VALUES

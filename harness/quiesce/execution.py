@@ -14,8 +14,9 @@ from quiesce.backends.reference import backend as reference_backend
 from quiesce.cases.case import Case, CaseKind, Known
 from quiesce.cases.expansion import expand
 from quiesce.errors import BackendUnavailable, CaseError
+from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.lockstep import Trial, finding_of, run_lockstep
-from quiesce.oracle.rule import found
 from quiesce.reference.museum import FAULTS
 from quiesce.results import Result, Verdict
 from quiesce.versions import parse_versions
@@ -77,7 +78,7 @@ def run_and_prove(case: Case, backend: Backend) -> Result:
     """Run a case; where it passes on the reference, run it once more with its fault, which it has to catch."""
     result = run_case(case, backend)
     is_reference = isinstance(backend, ReferenceBackend) and backend == reference_backend()
-    if result.verdict is not Verdict.PASSED or case.kind is not CaseKind.REGRESSION or not is_reference:
+    if result.verdict is not Verdict.PASSED or not case.fault or not is_reference:
         return result
     why_broken = _why_uncaught(case)
     if why_broken:
@@ -111,7 +112,8 @@ def _judge(case: Case, backend: str, trial: Trial, known: tuple[Known, ...]) -> 
         return _result(case, backend, Verdict.INCONCLUSIVE, reason=_left_out(trial.skipped), trial=trial)
     if known:
         advice = "the known: line no longer holds: remove or narrow it"
-        gone = found(KNOWN_STILL_THERE, f"the failure of {numbers}", f"the case passed; {advice}")
+        expected, observed = f"the failure of {numbers}", f"the case passed; {advice}"
+        gone = Finding(KNOWN_STILL_THERE, expected, observed, kind=Kind.OUTDATED_EXPECTATION)
         return _result(case, backend, Verdict.FAILED, trial=replace(trial, findings=(gone,)))
     return _result(case, backend, Verdict.PASSED, trial=trial)
 
@@ -137,10 +139,12 @@ def _result(case: Case, backend: str, verdict: Verdict, *, reason: str = "", tri
 class Proof:
     """Whether a case proves itself: green on the reference, red on its fault for exactly the rule it names.
 
-    ``row`` holds, for each fault of the museum that the case was run with, the rules that it found broken.
+    A case without a fault only has to be green, and a control is so with every fault. ``row`` holds, for each fault of
+    the museum that the case was run with, the rules that it found broken.
     """
 
     case: str
+    kind: CaseKind
     fault: str
     finds: str
     green: Result
@@ -195,7 +199,7 @@ def prove_case(case: Case, faults_of: Callable[[Case], Sequence[str]] = every_fa
     row = tuple((name, tuple(sorted({f.rule for f in result.findings}))) for name, result in reds.items())
     red = reds.get(case.fault)
     reason = _why_broken(case, green, reds)
-    return Proof(case.identifier, case.fault, case.finds, green, red, not reason, reason, row)
+    return Proof(case.identifier, case.kind, case.fault, case.finds, green, red, not reason, reason, row)
 
 
 def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
@@ -205,7 +209,7 @@ def _why_broken(case: Case, green: Result, reds: dict[str, Result]) -> str:
     if case.kind is CaseKind.CONTROL:
         accused = [name for name, result in reds.items() if result.verdict is not Verdict.PASSED]
         return f"a control fails with {', '.join(accused)}" if accused else ""
-    if case.kind is CaseKind.FOUND:
+    if not case.fault:
         return ""  # it failed on a backend that is not here
     return _why_uncaught(case, reds.get(case.fault))
 

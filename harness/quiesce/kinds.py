@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
+from quiesce.contract import DRIVER_RULES, IN_TIME, SURVIVES
+
 
 class Kind(enum.StrEnum):
     """The kind of a mistake. A rule says what must hold; its kind says what usually went wrong."""
@@ -41,6 +43,17 @@ class Kind(enum.StrEnum):
     DIVERGENT_BARRIER = "divergent barrier"
     DEADLOCK = "deadlock of the threads of a block"
     ORDER = "result that depends on the order of threads"
+    UNMET_EXPECTATION = "unmet expectation"
+    GROWING_COST = "growing cost"
+    REFUSED_REQUEST = "refused valid request"
+    SERVED_MISUSE = "served invalid request"
+    WRONG_ERROR = "wrong error"
+    BROKEN_CONTRACT = "broken contract of a backend"
+    PROTOCOL = "protocol error"
+    CRASH = "crash"
+    HANG = "hang"
+    FAILED_PROGRAM = "failed program"
+    OUTDATED_EXPECTATION = "outdated expectation"
 
 
 LOST_REFERENCES: Final = "lost references"
@@ -78,5 +91,27 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
     Kind.DIVERGENT_BARRIER: "Threads of one warp wait at different barriers.",
     Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
+    Kind.UNMET_EXPECTATION: "A gauge reads another amount than the case expects.",
+    Kind.GROWING_COST: "The same request costs more each time it is repeated.",
+    Kind.REFUSED_REQUEST: "A request that is valid is not served.",
+    Kind.SERVED_MISUSE: "A request that is invalid is served.",
+    Kind.WRONG_ERROR: "A request fails with another error than the documented one.",
+    Kind.BROKEN_CONTRACT: "A backend does not do what the contract of backends asks, or what it claims.",
+    Kind.PROTOCOL: "A driver program does not keep to the wire protocol.",
+    Kind.CRASH: "A process ends before it has answered or finished.",
+    Kind.HANG: "A process gives no answer, or no end, in time.",
+    Kind.FAILED_PROGRAM: "A program ends with another exit status than 0.",
+    Kind.OUTDATED_EXPECTATION: "A known defect is gone, but a file still says that it is there.",
 }
 """Each kind in a sentence."""
+
+_OF_DRIVERS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(DRIVER_RULES, Kind.PROTOCOL),
+    SURVIVES: Kind.CRASH,
+    IN_TIME: Kind.HANG,
+}
+
+
+def kind_in_contract(rule: str) -> Kind:
+    """Return the kind of mistake that breaks a rule of :mod:`quiesce.contract`."""
+    return _OF_DRIVERS.get(rule, Kind.BROKEN_CONTRACT)

@@ -21,12 +21,12 @@ from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, Perfo
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
 from quiesce.giving_back import giving_back, synchronizing
+from quiesce.kinds import Kind, kind_in_contract
 from quiesce.operations import Operation, Slot
 from quiesce.oracle.growth import grows_as_expected, slope
 from quiesce.oracle.oracle import Oracle
-from quiesce.oracle.rule import found
 from quiesce.oracle.rules.answers import judge_expectation
-from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH, left_bytes
+from quiesce.oracle.rules.closing import COST, GAUGE, GROWTH, HANDLES, left_bytes
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
 from quiesce.request_format import format_request
 from quiesce.results import Sample
@@ -277,7 +277,8 @@ class Lockstep:
             return
         expected = value + (best_reading(mark, gauge) or 0 if mark is not None else 0)
         if not _COMPARE[comparison](observed, expected):
-            self._progress.add([found(GAUGE, f"{gauge} {comparison} {expected}", f"{gauge} of {observed}")])
+            stated, seen = f"{gauge} {comparison} {expected}", f"{gauge} of {observed}"
+            self._progress.add([Finding(GAUGE, stated, seen, kind=Kind.UNMET_EXPECTATION)])
 
     def _check_growth(self, gauge: Gauge, per_iteration: int, samples: list[Readings]) -> None:
         values = [value for value in (best_reading(sample, gauge) for sample in samples) if value is not None]
@@ -288,10 +289,11 @@ class Lockstep:
             shown = [b - a for a, b in itertools.pairwise(values)] if gauge.cumulative else values
             self._progress.add(
                 [
-                    found(
+                    Finding(
                         name,
                         f"{gauge} grows {per_iteration} per iteration",
                         f"it grows {float(slope(shown)):.4g} per iteration, from {shown[0]} to {shown[-1]}",
+                        kind=_kind_of_growth(gauge),
                         grade=Grade.GROWTH,
                     )
                 ]
@@ -360,7 +362,18 @@ def _matches(expected: ExpectedOutcome, outcome: Outcome) -> bool:
 
 def finding_of(fault: BackendFault) -> Finding:
     """Return what a crashed, hung or nonsensical backend broke."""
-    return replace(found(fault.rule, "an answer", fault.observed), evidence=fault.evidence)
+    return contract_finding(fault.rule, "an answer", fault.observed, fault.evidence)
+
+
+def contract_finding(rule: str, expected: str, observed: str, evidence: str = "") -> Finding:
+    """Return a finding about a rule of the contract or of the wire protocol."""
+    return Finding(rule, expected, observed, kind=kind_in_contract(rule), evidence=evidence)
+
+
+def _kind_of_growth(gauge: Gauge) -> Kind:
+    if gauge.cumulative:
+        return Kind.GROWING_COST
+    return Kind.HANDLE_LEAK if gauge in HANDLES else Kind.MEMORY_LEAK
 
 
 def run_lockstep(backend: Backend, profile: DeviceProfile, steps: Iterable[Step], *, timeline: bool = True) -> Trial:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +10,7 @@ from quiesce.findings import Finding
 from quiesce.program_run import ProgramRun
 
 FOUND_BY: Final = "found by "
-"""What the origin of a generated case begins with: that is a command, and no number of a historic bug."""
+"""What the origin of a generated case begins with: that is a command, and no number of a report."""
 LEAK_CHECK: Final = "leak-check"
 """The backend that results of leak checks name: they are about a test, and not about an allocator."""
 
@@ -100,8 +99,3 @@ class Report:
     seed: int
     results: tuple[Result, ...]
     run: dict[str, str] = field(default_factory=dict)
-
-
-def is_of_historic_bug(upstream: Iterable[str]) -> bool:
-    """Whether a case comes from a bug that upstream has a number for."""
-    return any(not origin.startswith(FOUND_BY) for origin in upstream)

@@ -54,6 +54,7 @@ def test_every_request_is_listed() -> None:
 def test_the_examples_are_cases() -> None:
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^(?: {4}.*)?\n)+", GRAMMAR, re.MULTILINE)]
     examples = [block.strip("\n") for block in blocks if block.strip()]
-    assert len(examples) == 2
+    assert len(examples) == 3
     assert parse_text(examples[0], "x.case").fault == "pool.no_squeeze"
-    assert parse_text(f"title: T\nkind: control\n\n{examples[1]}", "x.case").body
+    assert parse_text(examples[1], "x.case").is_own
+    assert parse_text(f"title: T\nkind: control\n\n{examples[2]}", "x.case").body

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cases.case import Case
+from quiesce.cases.case import Case, CaseKind
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 from quiesce.cli.prove import conclusion, matrix_lines, matrix_record, render_end
@@ -24,14 +24,24 @@ def result(case: str, verdict: Verdict, *rules: str) -> Result:
     return Result(case=case, title="", path="", backend="reference", verdict=verdict, findings=findings)
 
 
-def proof(case: str, fault: str, *, ok: bool = True) -> Proof:
+def proof(case: str, fault: str, *, ok: bool = True, kind: CaseKind = CaseKind.CONTROL) -> Proof:
     green = result(case, Verdict.PASSED)
     if not fault:
-        return Proof(case, "", "", green, None, True, "", (("pool.no_squeeze", ()), ("tape.leaks", ())))
+        return Proof(case, kind, "", "", green, None, True, "", (("pool.no_squeeze", ()), ("tape.leaks", ())))
     found = (FITS,) if ok else ()
     red = result(case, Verdict.FAILED if ok else Verdict.PASSED, *found)
     reason = "" if ok else f"the fault '{fault}' did not break '{FITS}'"
-    return Proof(case, fault, FITS, green, red, ok, reason, (("pool.no_squeeze", found), ("tape.leaks", ("other",))))
+    return Proof(
+        case,
+        CaseKind.REGRESSION,
+        fault,
+        FITS,
+        green,
+        red,
+        ok,
+        reason,
+        (("pool.no_squeeze", found), ("tape.leaks", ("other",))),
+    )
 
 
 MATRIX = ProofMatrix(
@@ -52,7 +62,8 @@ GOLDEN_END = """\
 
 BROKEN pool/trim: the fault 'pool.no_squeeze' did not break 'request_fits_but_out_of_memory'
 
-1 of 3 cases is broken; 1 of 2 faults is caught by 1 case; 1 control passes with each of 2 faults
+1 of 3 cases is broken; 1 of 2 historic bugs, switched on in the reference, was caught (1 case); \
+1 control passed with each of 2 historic bugs
 """
 GOLDEN_MATRIX = """\
               12
@@ -125,19 +136,21 @@ def test_dozens_of_faults_are_numbered_from_top_to_bottom_in_tens() -> None:
 def test_everything_proved_is_green() -> None:
     whole = ProofMatrix(MATRIX.faults, MATRIX.proofs[:1])
     text = render_end(whole, whole=False, palette=PLAIN)
-    assert text.endswith("\n1 of 2 faults is caught by 1 case\n")
+    assert text.endswith("\n1 of 2 historic bugs, switched on in the reference, was caught (1 case)\n")
     assert "BROKEN" not in text
 
 
-def test_the_conclusion_tells_cases_controls_and_found_ones_apart() -> None:
-    found = replace(proof("found/b", ""), finds=FITS)
+def test_the_conclusion_tells_cases_controls_and_those_without_a_fault_apart() -> None:
+    found = replace(proof("found/b", "", kind=CaseKind.FOUND), finds=FITS)
+    own = proof("mine/c", "", kind=CaseKind.REGRESSION)
     several = ProofMatrix(
         MATRIX.faults,
-        (proof("a/b", "pool.no_squeeze"), proof("a/c", "tape.leaks"), proof("a/d", ""), proof("a/e", ""), found),
+        (proof("a/b", "pool.no_squeeze"), proof("a/c", "tape.leaks"), proof("a/d", ""), proof("a/e", ""), found, own),
     )
     assert conclusion(several) == (
-        "2 of 2 faults are caught by 2 cases; 2 controls pass with each of 2 faults; "
-        "1 case without a fault passes on the reference"
+        "2 of 2 historic bugs, switched on in the reference, were each caught (2 cases); "
+        "2 controls passed with each of 2 historic bugs; "
+        "2 cases without a fault passed on the reference (to see them fail, run them on a backend with their bug)"
     )
 
 
@@ -172,6 +185,7 @@ def test_json_holds_the_whole_matrix(
         "fault": "pool.no_squeeze",
         "finds": FITS,
         "green": "passed",
+        "kind": "regression",
         "ok": True,
         "reason": "",
         "red": "failed",

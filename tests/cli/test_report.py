@@ -21,7 +21,7 @@ def journal(directory: Path, run: dict[str, str]) -> None:
 def test_a_complete_journal_gives_its_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal(tmp_path, {PLANNED: "1"})
     assert main(["report", str(tmp_path)]) == ExitCode.NOTHING_FOUND
-    assert capsys.readouterr().out.endswith("1 case holds on host\n")
+    assert capsys.readouterr().out.endswith("1 case passed on host\n")
     assert (tmp_path / "report.json").exists()
     assert (tmp_path / "junit.xml").exists()
 
@@ -37,7 +37,7 @@ def test_a_report_that_cannot_be_written_hides_no_result(tmp_path: Path, capsys:
     (tmp_path / "report.json").mkdir()
     assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
     captured = capsys.readouterr()
-    assert captured.out.endswith("1 case holds on host\n")
+    assert captured.out.endswith("1 case passed on host\n")
     assert captured.err == f"quiesce: the reports are not complete: '{tmp_path / 'report.json'}': Is a directory\n"
 
 

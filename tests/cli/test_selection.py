@@ -7,7 +7,7 @@ import pytest
 
 from quiesce.backend import BackendFault, DeviceProfile
 from quiesce.backends.command import CommandBackend
-from quiesce.backends.registry import Usable
+from quiesce.backends.registry import Unusable, Usable
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
@@ -15,7 +15,8 @@ from quiesce.errors import BackendUnavailable, ConfigurationError
 def test_by_default_every_backend_that_works_is_chosen() -> None:
     choice = choose_backends([])
     assert [usable.name for usable in choice.usable] == ["alpha", "beta"]
-    assert choice.skipped == {"cupy": "no device; install a driver"}
+    assert choice.skipped == (Unusable("cupy", "no device", "install a driver"),)
+    assert choice.named == ()
 
 
 def test_requested_backends_are_chosen_once_in_their_order() -> None:
@@ -34,7 +35,8 @@ def test_an_unknown_backend_is_an_error() -> None:
 
 def test_a_backend_that_is_declared_wrongly_is_skipped_unless_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quiesce.cli.selection.backend_names", lambda: ("alpha", "integer"))
-    assert choose_backends([]).skipped == {"integer": "unknown backend 'integer'; write one of alpha, beta, cupy"}
+    why = ("unknown backend 'integer'", "write one of alpha, beta, cupy")
+    assert choose_backends([]).skipped == (Unusable("integer", *why),)
 
 
 def test_no_backend_at_all_sends_to_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:

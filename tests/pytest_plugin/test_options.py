@@ -258,13 +258,12 @@ def test_a_run_of_leak_checks_leaves_no_backend_out(project: Project) -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_backends_nobody_asked_for_are_left_out_with_a_reason(project: Project, workers: str) -> None:
+def test_backends_nobody_asked_for_that_cannot_work_are_named(project: Project, workers: str) -> None:
     project.write("cases/pool/more.case", GOOD)
     result = project.run_apart("-n", workers, "-k", "host or reference")
     result.stdout.fnmatch_lines(
         [
-            "  left out: absent: there is no such device; buy one",
-            "  left out: confused: it raised ValueError: a b; *",
+            "  cannot work here: absent*confused*(see quiesce doctor)",
         ]
     )
     result.assert_outcomes(passed=4, deselected=0 if workers == "2" else result.parseoutcomes()["deselected"])

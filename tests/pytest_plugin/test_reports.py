@@ -128,6 +128,7 @@ def test_a_dead_worker_is_a_failed_result_and_nothing_else_is_lost(project: Proj
             "  rule:      process_survives_every_request",
             "  expected:  the process lives until the case has run",
             "  observed:  worker 'gw[01]' crashed while running 'cases/wave/ends.case::dying'",
+            "  kind:      crash",
             "  reproduce: pytest 'cases/wave/ends.case' --quiesce-backend=dying",
         ],
         consecutive=True,
@@ -170,7 +171,7 @@ def test_of_several_attempts_the_last_one_is_the_result(project: Project, worker
     arguments = ("--reruns=2", "--quiesce-report=out", "--quiesce-backend=host", "--quiesce-leak-rounds=3")
     result = project.run_beside("rerunfailures", "-n", workers, *arguments, "test_it.py", "cases")
     result.assert_outcomes(failed=2, passed=2)
-    result.stdout.fnmatch_lines(["1 of 3 cases fails on host", "1 test checked for leaks: 1 fails without a leak; * s"])
+    result.stdout.fnmatch_lines(["1 of 3 cases failed on host", "1 test checked for leaks: 1 fails without a leak; * s"])
     report = read(project.path / "out/report.json")
     assert {each["case"]: (each["verdict"], each.get("attempt")) for each in report["results"]} == {
         "pool/good": ("passed", None),

@@ -44,7 +44,7 @@ def test_it_makes_no_item_and_is_in_the_report_once(project: Project, workers: s
             "bare            0       0       0       0            2 *",
             "NOTHING WAS EXECUTED on 'bare': 2 unsupported, 0 not promised. This is not a pass. "
             "Most common: lacks memory (2 cases).",
-            "2 cases hold on host",
+            "2 cases passed on host",
         ]
     )
     said = [line for line in result.outlines if line.startswith("quiesce: 2 cases")]
@@ -124,7 +124,7 @@ def test_a_case_that_does_not_catch_its_fault_is_broken(project: Project) -> Non
 
 def test_a_failing_case_ends_with_where_it_fails(project: Project) -> None:
     project.write("cases/pool/refused.case", BAD)
-    project.run("--quiesce-backend=host").stdout.fnmatch_lines(["1 of 2 cases fails on host"])
+    project.run("--quiesce-backend=host").stdout.fnmatch_lines(["1 of 2 cases failed on host"])
 
 
 def test_tests_that_are_checked_for_leaks_are_told_apart(project: Project) -> None:
@@ -135,7 +135,7 @@ def test_tests_that_are_checked_for_leaks_are_told_apart(project: Project) -> No
         [
             "quiesce: 1 case on 1 backend, seed 0",
             "quiesce: 1 test is checked for leaks: it is repeated at least 3 times",
-            "1 case holds on host",
+            "1 case passed on host",
             "1 test checked for leaks: 1 clean; * s",
         ]
     )

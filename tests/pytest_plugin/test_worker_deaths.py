@@ -53,6 +53,7 @@ def test_a_checked_test_that_kills_its_worker_is_named(project: Project) -> None
             "  rule:      process_survives_every_request",
             "  expected:  the process lives until every round of the test has run",
             "  observed:  worker 'gw[01]' crashed while running 'unit/test_it.py::test_dies[[]a/b::c[]]'",
+            "  kind:      crash",
             "  reproduce: pytest 'unit/test_it.py::test_dies[[]a/b::c[]]'",
         ],
         consecutive=True,

@@ -44,4 +44,4 @@ def test_what_is_no_error_in_the_protocol_is_told_each_time() -> None:
 def test_the_summary_of_a_run_tells_it_once_and_counts_every_case() -> None:
     summary = render_summary([failing(number) for number in range(12)])
     assert summary.count("lacks the key") == 1
-    assert "12 of 12 cases fail on command:pool" in summary
+    assert "12 of 12 cases failed on command:pool" in summary

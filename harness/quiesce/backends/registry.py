@@ -42,11 +42,15 @@ class Usable:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A backend that cannot work here: why, and what to do about it."""
+    """A backend that cannot work here: why, and what to do about it.
+
+    ``is_installed`` is false where the Python package is missing that it is made of.
+    """
 
     name: str
     reason: str
     remedy: str
+    is_installed: bool = True
 
     @property
     def explanation(self) -> str:
@@ -90,7 +94,7 @@ def probe_backend(name: str) -> Usable | Unusable:
         backend = load_backend(name)
         return Usable(name, backend, backend.describe())
     except BackendUnavailable as error:
-        return Unusable(name, error.reason, error.remedy)
+        return Unusable(name, error.reason, error.remedy, not isinstance(error.__cause__, ModuleNotFoundError))
     except ConfigurationError:
         raise
     except (Exception, SystemExit) as error:  # describe() is third-party code as well
@@ -110,6 +114,12 @@ def probe_unnamed(name: str) -> Usable | Unusable:
     if waits:
         return Unusable(name, "not compiled yet", f"'quiesce doctor {name}' compiles it, once")
     return probe_backend(name)
+
+
+def refused(name: str, error: ConfigurationError) -> Unusable:
+    """Return a declared backend that cannot even be loaded, because two distributions claim its name or the like."""
+    what, _, instead = str(error).rpartition("; ")
+    return Unusable(name, what, instead)
 
 
 def is_driver_program(usable: Usable) -> bool:

@@ -11,9 +11,10 @@ from quiesce.gauges import Gauge
 
 
 class CaseKind(enum.StrEnum):
-    """A regression is red on its fault; a control is legal behaviour that stays green under everything.
+    """A regression keeps a bug from coming back; a control is legal behaviour that passes with every fault.
 
-    A found case is a generated sequence that some backend failed: it names the rule and no fault.
+    A regression names the fault of the museum that it catches. One of a user's own bug names none: it fails on the
+    backend with the bug. A found case is a generated sequence that some backend failed: it names the rule and no fault.
     """
 
     REGRESSION = "regression"
@@ -110,7 +111,8 @@ class Case:
 
     ``identifier`` is the path below the corpus without its ending (``pool/squeeze_before_oom``); ``path`` is where
     it was read. ``needs`` holds the capabilities written in the file; ``promises`` those that it tests.
-    ``finds`` is the rule that ``fault`` must break; both are empty for a control, the fault for a found case.
+    ``finds`` is the rule that ``fault`` must break; both are empty for a control, the fault for a found case. A
+    regression without a fault is a user's own (:attr:`is_own`); it may name the rule.
     """
 
     identifier: str
@@ -126,3 +128,8 @@ class Case:
     known: tuple[Known, ...]
     body: tuple[Statement, ...]
     comments: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the regression of a bug that is not in the museum, so that nothing here can switch it on."""
+        return self.kind is CaseKind.REGRESSION and not self.fault

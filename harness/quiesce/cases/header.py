@@ -115,7 +115,7 @@ _NAMED: Final[Mapping[CaseKind, frozenset[str]]] = {
     CaseKind.CONTROL: frozenset(),
     CaseKind.FOUND: frozenset({"finds"}),
 }
-"""Which of ``fault`` and ``finds`` a case of each kind has to name; it may not name the others."""
+"""Which of ``fault`` and ``finds`` a case of each kind may name."""
 
 
 def _check_kind(kind: CaseKind, single: Mapping[str, _Entry]) -> None:
@@ -128,11 +128,16 @@ def _check_kind(kind: CaseKind, single: Mapping[str, _Entry]) -> None:
                 f"{why}, so it has no '{key}:'",
                 f"leave the line out, or leave out 'kind: {kind}'",
             )
-        if key not in single and key in _NAMED[kind]:
-            raise single["title"].error(
-                f"a {'regression' if kind is CaseKind.REGRESSION else 'found case'} without '{key}:' proves nothing",
-                f"write '{key}: …', or 'kind: control' for legal behaviour",
-            )
+    if "finds" in single:
+        return
+    if "fault" in single:
+        raise single["fault"].error(
+            "a 'fault:' without 'finds:' proves nothing", "write 'finds: RULE', which it breaks"
+        )
+    if kind is CaseKind.FOUND:
+        raise single["kind"].error(
+            "a found case without 'finds:' proves nothing", "write 'finds: RULE', which it broke"
+        )
 
 
 def _choose(kind: type[_Word], entry: _Entry, word: str) -> _Word:

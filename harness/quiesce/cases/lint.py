@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from quiesce.cases.case import Case, CaseKind, Repeat, Statement
+from quiesce.cases.case import Case, Repeat, Statement
 from quiesce.cases.wording import instead_of
 from quiesce.errors import CaseError
 
@@ -14,6 +14,11 @@ TITLE_CHARACTERS_MAX: Final = 70
 BODY_LINES_MAX: Final = 60
 """The most lines of requests, expectations and repeats in one case."""
 
+_BUGS: Final = (
+    "for a bug of your own, write 'finds: RULE', which it breaks ('quiesce list rules'); for a bug of the museum, "
+    "'fault: NAME' as well ('quiesce list faults'); for legal behaviour, 'kind: control'"
+)
+"""What to write for each kind of case."""
 _MODAL = re.compile(r"\b(should|shouldn't|must|mustn't|test that|tests that)\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*/[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")
 _NUMBER = re.compile(r"#[0-9]+")
@@ -45,6 +50,17 @@ def lint_cases(cases: Sequence[Case], *, rules: Collection[str], faults: Collect
     return tuple(errors)
 
 
+def notes(cases: Sequence[Case]) -> tuple[CaseError, ...]:
+    """Return what is not wrong and better said: which bug a case is about that names neither a fault nor a rule."""
+    return tuple(
+        _error(case, "the case does not say which bug it is about", _BUGS) for case in cases if _is_silent(case)
+    )
+
+
+def _is_silent(case: Case) -> bool:
+    return case.is_own and not case.finds
+
+
 def _error(case: Case, what: str, instead: str, line: int = 1) -> CaseError:
     return CaseError(case.path, line, what, instead)
 
@@ -59,11 +75,9 @@ def _title_errors(case: Case) -> Iterator[CaseError]:
 
 
 def _regression_errors(case: Case, rules: Collection[str], faults: Collection[str]) -> Iterator[CaseError]:
-    if case.kind is CaseKind.CONTROL:
-        return
-    if case.finds not in rules:
+    if case.finds and case.finds not in rules:
         yield _error(case, f"'finds: {case.finds}' is no rule", instead_of(case.finds, sorted(rules)))
-    if case.kind is CaseKind.FOUND:
+    if not case.fault:
         return
     if case.fault not in faults:
         yield _error(case, f"'fault: {case.fault}' is not in the museum", instead_of(case.fault, sorted(faults)))

@@ -9,7 +9,7 @@ from typing import Final
 
 from quiesce.amounts import bytes_in_words
 from quiesce.backend import Description
-from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend
+from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend, refused
 from quiesce.cli.arguments import add_verbose
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -48,8 +48,7 @@ def _examine(name: str, *, explicit: bool) -> Usable | Unusable:
     except ConfigurationError as error:
         if explicit:
             raise
-        what, _, instead = str(error).rpartition("; ")
-        return Unusable(name, what, instead)
+        return refused(name, error)
     return check_described(probe) if isinstance(probe, Usable) else probe
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from quiesce.amounts import counted
-from quiesce.cases.lint import lint_cases
+from quiesce.cases.lint import lint_cases, notes
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -29,6 +29,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     errors.sort(key=lambda error: (error.path, error.line, error.what))
     files = len({case.path for case in catalogue.cases} | {error.path for error in errors})
     lines = [clean_line(str(error)) for error in errors]
+    lines += [f"{clean_line(str(note))} (a note, not an error)" for note in notes(catalogue.cases)]
     found = counted(len(errors), "error") if errors else "no errors"
     console.write("\n".join([*lines, f"{counted(files, 'case')} read: {found}"]) + "\n")
     return ExitCode.FINDINGS if errors else ExitCode.NOTHING_FOUND

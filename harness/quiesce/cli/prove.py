@@ -1,4 +1,4 @@
-"""``quiesce prove``: every case red on its fault and green without it, and the case by fault matrix behind that."""
+"""``quiesce prove``: every case red on its fault and green without it, and the whole matrix of cases and faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from quiesce.amounts import counted
-from quiesce.cases.case import Case
+from quiesce.cases.case import Case, CaseKind
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -73,6 +73,7 @@ def matrix_record(matrix: ProofMatrix) -> dict[str, Any]:
         "proofs": [
             {
                 "case": proof.case,
+                "kind": str(proof.kind),
                 "fault": proof.fault,
                 "finds": proof.finds,
                 "green": str(proof.green.verdict),
@@ -92,7 +93,7 @@ class Table:
     def __init__(self, cases: Iterable[Case]) -> None:
         known = [
             HEADER,
-            *([clean_line(case.identifier), "", _name_of_fault(case.fault, case.finds), "", ""] for case in cases),
+            *([clean_line(case.identifier), "", _name_of_fault(case.kind, case.fault), "", ""] for case in cases),
         ]
         self._widths = [max(len(row[column]) for row in known) for column in range(len(HEADER))]
 
@@ -115,33 +116,37 @@ def render_end(matrix: ProofMatrix, *, whole: bool, palette: Palette) -> str:
 
 
 def conclusion(matrix: ProofMatrix) -> str:
-    """Return what the proofs show: broken cases, caught faults, and cases that pass where they have to."""
-    catching = [proof for proof in matrix.proofs if proof.ok and proof.fault]
-    controls = sum(proof.ok and not proof.fault and not proof.finds for proof in matrix.proofs)
-    found = sum(proof.ok and not proof.fault and bool(proof.finds) for proof in matrix.proofs)
-    faults = len(matrix.faults)
+    """Return what the proofs show: broken cases, caught bugs, and cases that pass where they have to."""
+    good = [proof for proof in matrix.proofs if proof.ok]
+    catching = [proof for proof in good if proof.fault]
+    controls = sum(proof.kind is CaseKind.CONTROL for proof in good)
+    of_no_bug_here = [proof for proof in good if proof.kind is not CaseKind.CONTROL and not proof.fault]
+    bugs = counted(len(matrix.faults), "historic bug")
     said = []
-    if broken := sum(not proof.ok for proof in matrix.proofs):
+    if broken := len(matrix.proofs) - len(good):
         said.append(f"{broken} of {counted(len(matrix.proofs), 'case')} {'is' if broken == 1 else 'are'} broken")
     if caught := len({proof.fault for proof in catching}):
-        are = "is" if caught == 1 else "are"
-        said.append(f"{caught} of {counted(faults, 'fault')} {are} caught by {counted(len(catching), 'case')}")
+        were = "was" if caught == 1 else "were each"
+        said.append(
+            f"{caught} of {bugs}, switched on in the reference, {were} caught ({counted(len(catching), 'case')})"
+        )
     if controls:
-        passes = "passes" if controls == 1 else "pass"
-        said.append(f"{counted(controls, 'control')} {passes} with each of {counted(faults, 'fault')}")
-    if found:
-        passes = "passes" if found == 1 else "pass"
-        said.append(f"{counted(found, 'case')} without a fault {passes} on the reference")
+        said.append(f"{counted(controls, 'control')} passed with each of {bugs}")
+    if of_no_bug_here:
+        cases = counted(len(of_no_bug_here), "case")
+        them, their = ("it", "its") if len(of_no_bug_here) == 1 else ("them", "their")
+        run = f"to see {them} fail, run {them} on a backend with {their} bug"
+        said.append(f"{cases} without a fault passed on the reference ({run})")
     return "; ".join(said)
 
 
-def _name_of_fault(fault: str, finds: str) -> str:
+def _name_of_fault(kind: CaseKind, fault: str) -> str:
     """Return a fault, or in place of it which kind of case has none."""
-    return clean_line(fault) or ("(found)" if finds else "(control)")
+    return clean_line(fault) or f"({'own' if kind is CaseKind.REGRESSION else kind})"
 
 
 def _row(proof: Proof) -> list[str]:
-    row = [clean_line(proof.case), str(proof.green.verdict), _name_of_fault(proof.fault, proof.finds)]
+    row = [clean_line(proof.case), str(proof.green.verdict), _name_of_fault(proof.kind, proof.fault)]
     if proof.red is None:
         return [*row, "", ""]
     found = ", ".join(dict.fromkeys(finding.rule for finding in proof.red.findings)) or "nothing"

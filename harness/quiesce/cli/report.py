@@ -14,6 +14,7 @@ from quiesce.cli.run_record import has_unreadable, is_finished
 from quiesce.reporting.folder import ReportFolder, read_folder, write_reports
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.merging import merged_report
+from quiesce.reporting.page.headline import named_backends
 from quiesce.reporting.run_keys import PLANNED
 from quiesce.reporting.terminal import render_summary
 
@@ -44,7 +45,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     except OSError as error:
         is_written = False
         console.complain(f"the reports are not complete: {explain(error)}")
-    console.write(render_summary(report.results, palette=console.palette))
+    console.write(render_summary(report.results, named=named_backends(report), palette=console.palette))
     if note := why_unavailable():
         console.complain(note)
     finished = is_finished(report)
@@ -62,7 +63,7 @@ def _merge(directory: Path, folders: Sequence[Path], console: Console) -> ExitCo
     with write:
         for result in merged.results:
             write.add(result)
-    console.write(render_summary(merged.results, palette=console.palette))
+    console.write(render_summary(merged.results, named=named_backends(merged), palette=console.palette))
     unfinished = [str(folder) for folder, report in zip(folders, reports, strict=True) if not is_finished(report)]
     for folder in unfinished:
         console.complain(f"the run in {folder} did not complete")

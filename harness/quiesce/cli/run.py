@@ -25,7 +25,7 @@ from quiesce.execution import described, out_of_scope, run_and_prove
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
 from quiesce.reporting.terminal import render_summary
-from quiesce.results import Result, is_of_historic_bug
+from quiesce.results import Result
 
 RunCase: TypeAlias = Callable[[Case, Backend], Result]
 
@@ -93,7 +93,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.end_progress()
     if catalogue.cases:
         names = [usable.name for usable in plan.backends.usable]
-        console.write(render_summary(results, backends=names, palette=console.palette))
+        console.write(render_summary(results, backends=names, named=plan.backends.named, palette=console.palette))
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     if interruption is not None:
@@ -128,9 +128,9 @@ def reproduce_command(case: Case, backend: str, seed: int) -> str:
 def opening(plan: Plan) -> str:
     """Return the first lines: how many cases, on which backends, and the seed."""
     backends = [_chosen(usable, plan.cases) for usable in plan.backends.usable]
-    of_bugs = sum(is_of_historic_bug(case.upstream) for case in plan.cases)
-    first, *rest = opening_lines(len(plan.cases), of_bugs, backends, plan.seed)
-    left_out = (f"  {line}" for line in left_out_lines(plan.backends.skipped))
+    first, *rest = opening_lines(len(plan.cases), backends, plan.seed)
+    unavailable = {each.name: each.is_installed for each in plan.backends.skipped}
+    left_out = (f"  {line}" for line in left_out_lines(unavailable))
     return "\n".join([f"quiesce {version()}: {first}", *rest, *left_out]) + "\n\n"
 
 

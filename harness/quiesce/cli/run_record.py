@@ -10,7 +10,7 @@ from quiesce.backends.registry import Usable
 from quiesce.cli.selection import Choice, check_described
 from quiesce.cli.version import version
 from quiesce.errors import CaseError
-from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
+from quiesce.reporting.run_keys import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE
 from quiesce.results import Report
 
 
@@ -21,12 +21,14 @@ def describe_run(planned: int | None, backends: Choice, errors: Iterable[CaseErr
     """
     described = [each for each in backends.usable if isinstance(check_described(each), Usable)]
     versions = {f"version of {each.name}": each.description.version for each in described}
-    skipped = {f"{SKIPPED}{name}": why for name, why in backends.skipped.items()}
+    skipped = {f"{SKIPPED}{each.name}": each.explanation for each in backends.skipped}
+    named = {f"{NAMED}{name}": "--backend" for name in backends.named}
     unreadable = {f"{UNREADABLE}{error.path}": str(error) for error in errors}
     return {
         **({} if planned is None else {PLANNED: str(planned)}),
         **describe_machine(),
         **versions,
+        **named,
         **skipped,
         **unreadable,
     }

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quiesce.answers import check_description
 from quiesce.backend import BackendFault
-from quiesce.backends.registry import Unusable, Usable, backend_names, bound_answers, probe_backend, probe_unnamed
+from quiesce.backends.registry import (
+    Unusable,
+    Usable,
+    backend_names,
+    bound_answers,
+    probe_backend,
+    probe_unnamed,
+    refused,
+)
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
 from quiesce.cases.wording import instead_of
@@ -17,10 +25,11 @@ from quiesce.errors import BackendUnavailable, ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The backends to use, and why each of the others was left out."""
+    """The backends to use, which of them the user named, and those that cannot work here."""
 
     usable: tuple[Usable, ...]
-    skipped: Mapping[str, str]
+    skipped: tuple[Unusable, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 def choose_backends(requested: Sequence[str], timeout_seconds: float | None = None) -> Choice:
@@ -31,25 +40,25 @@ def choose_backends(requested: Sequence[str], timeout_seconds: float | None = No
     driver program that ``timeout_seconds`` can bound.
     """
     usable: list[Usable] = []
-    skipped: dict[str, str] = {}
+    skipped: list[Unusable] = []
     for name in dict.fromkeys(requested or backend_names()):
         try:
             probed = probe_backend(name) if requested else probe_unnamed(name)
         except ConfigurationError as error:
             if requested:
                 raise
-            skipped[name] = str(error)
+            skipped.append(refused(name, error))
             continue
         if isinstance(probed, Usable):
             usable.append(probed)
         elif requested:
             raise BackendUnavailable(probed.name, probed.reason, probed.remedy)
         else:
-            skipped[name] = probed.explanation
+            skipped.append(probed)
     if not usable:
         raise ConfigurationError("no backend works here, so nothing can run; write 'quiesce doctor' to see why")
     bounded = usable if timeout_seconds is None else bound_answers(usable, timeout_seconds)
-    return Choice(tuple(bounded), skipped)
+    return Choice(tuple(bounded), tuple(skipped), tuple(dict.fromkeys(requested)))
 
 
 def choose_described(name: str, timeout_seconds: float | None = None) -> Usable:

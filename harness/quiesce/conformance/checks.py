@@ -26,8 +26,8 @@ from quiesce.contract import (
 from quiesce.errors import BackendUnavailable
 from quiesce.findings import Finding
 from quiesce.gauges import Gauge, Readings, Source
+from quiesce.lockstep import contract_finding
 from quiesce.operations import MemoryKind, Operation
-from quiesce.oracle.rule import found
 from quiesce.outcomes import Allocated, Done, describe
 
 _SIZE_BYTES: Final = 4096
@@ -46,20 +46,20 @@ def description_makes_sense(backend: Backend) -> Iterator[Finding]:
     said = describe_backend(backend)
     for field, text in (("name", said.name), ("version", said.version)):
         if not text.strip() or not text.isprintable():
-            yield found(MAKES_SENSE, f"a {field} of printable characters, not empty", f"{field}={text!r}")
+            yield contract_finding(MAKES_SENSE, f"a {field} of printable characters, not empty", f"{field}={text!r}")
     if said.alignment_bytes < 1 or said.alignment_bytes & (said.alignment_bytes - 1):
         instead = "a power of two that divides every block's address; 1 guarantees nothing"
-        yield found(MAKES_SENSE, instead, f"alignment_bytes={said.alignment_bytes}")
+        yield contract_finding(MAKES_SENSE, instead, f"alignment_bytes={said.alignment_bytes}")
     if said.chunk_bytes < 0:
         instead = "the most backing bytes that a tiny request may take; 0 where it takes its own size"
-        yield found(MAKES_SENSE, instead, f"chunk_bytes={said.chunk_bytes}")
+        yield contract_finding(MAKES_SENSE, instead, f"chunk_bytes={said.chunk_bytes}")
     if said.footprint_factor < 1:
         instead = "how many times its size a request may take, at least 1"
-        yield found(MAKES_SENSE, instead, f"footprint_factor={said.footprint_factor}")
+        yield contract_finding(MAKES_SENSE, instead, f"footprint_factor={said.footprint_factor}")
     for gauge, sources in said.gauges.items():
         if not sources:
             instead = f"who counts '{gauge}' (Source.CLAIM, Source.LEDGER or both), or leave the gauge out"
-            yield found(MAKES_SENSE, instead, f"{gauge} is described without a source")
+            yield contract_finding(MAKES_SENSE, instead, f"{gauge} is described without a source")
 
 
 RESTS_ON: Final[Mapping[Capability, frozenset[Capability]]] = {
@@ -94,11 +94,11 @@ def claims_rest_on_capabilities(backend: Backend) -> Iterator[Finding]:
             missing = sorted(needed - said.capabilities)
             if missing and claim in (said.capabilities | said.promises):
                 instead = f"claim {', '.join(missing)} as well, or leave '{claim}' out: there it means nothing"
-                yield found(CLAIMS_REST, instead, f"{kind} '{claim}' without {', '.join(missing)}")
+                yield contract_finding(CLAIMS_REST, instead, f"{kind} '{claim}' without {', '.join(missing)}")
     for promise, gauge in _COUNTED.items():
         if promise in said.promises and gauge not in said.gauges:
             instead = f"describe and read the gauge '{gauge}', which counts it, or leave '{promise}' out"
-            yield found(CLAIMS_REST, instead, f"promise '{promise}' without the gauge '{gauge}'")
+            yield contract_finding(CLAIMS_REST, instead, f"promise '{promise}' without the gauge '{gauge}'")
 
 
 def contexts_begin_alike(backend: Backend) -> Iterator[Finding]:
@@ -148,7 +148,7 @@ def _in_turns(one: AnsweringContext, other: AnsweringContext, make: Operation, e
         return
     outcome = other.perform(make).outcome
     if not isinstance(outcome, _SERVED):
-        yield found(SHARE_NOTHING, _FRESH, f"the slot of another context: {describe(outcome)}")
+        yield contract_finding(SHARE_NOTHING, _FRESH, f"the slot of another context: {describe(outcome)}")
         return
     other.close()
     if finding := _differs(SHARE_NOTHING, full, one.readings(), _FRESH, "closing another context left"):
@@ -156,7 +156,9 @@ def _in_turns(one: AnsweringContext, other: AnsweringContext, make: Operation, e
         return
     outcome = one.perform(end).outcome
     if not isinstance(outcome, _SERVED):
-        yield found(SHARE_NOTHING, _FRESH, f"what closing another context did to this one's slot: {describe(outcome)}")
+        yield contract_finding(
+            SHARE_NOTHING, _FRESH, f"what closing another context did to this one's slot: {describe(outcome)}"
+        )
 
 
 def reading_changes_nothing(backend: Backend) -> Iterator[Finding]:
@@ -241,7 +243,7 @@ def _differs(rule: str, expected: Readings, observed: Readings, instead: str, wh
         gauge, source = key
         if expected[key] != observed[key]:
             by = f" by its {source}" if source is Source.LEDGER else ""
-            return found(rule, instead, f"{what} {gauge} of {observed[key]}{by}, not {expected[key]}")
+            return contract_finding(rule, instead, f"{what} {gauge} of {observed[key]}{by}, not {expected[key]}")
     return None
 
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from quiesce.backend import Capability
 from quiesce.findings import Finding
+from quiesce.lockstep import contract_finding
 from quiesce.operations import Operation
-from quiesce.oracle.rule import found
 from quiesce.request_format import format_request
 
 NOTES_MAX: Final = 5
@@ -34,7 +34,7 @@ class Notebook:
             return
         request = f", in reply to '{format_request(operation)}'" if operation is not None else ""
         where = f", in {self.place}" if self.place else ""
-        notes[key] = found(rule, instead, f"{observed}{request}{where}")
+        notes[key] = contract_finding(rule, instead, f"{observed}{request}{where}")
 
     def enter(self, later: Notebook) -> None:
         """Enter what another notebook holds, as if it had been noticed here."""

@@ -17,8 +17,7 @@ from quiesce.backends.command.wire import AGAIN, CLOSE, LINE_BYTES_MAX
 from quiesce.conformance.checks import ContractCheck, NotExercised
 from quiesce.contract import ENDS_WITH_INPUT, LONGEST_LINE, MISUSE_REFUSED, QUITS, SURVIVES, UNKNOWN_REFUSED
 from quiesce.findings import Finding
-from quiesce.lockstep import finding_of
-from quiesce.oracle.rule import found
+from quiesce.lockstep import contract_finding, finding_of
 from quiesce.outcomes import Allocated, Done, Outcome, Rejected, Unsupported, describe
 
 Question: TypeAlias = Callable[[CommandBackend], Iterator[Finding]]
@@ -61,7 +60,7 @@ def unknown_requests_are_unsupported(driver: CommandBackend) -> Iterator[Finding
                 context.ask(made)
             outcome = context.ask(line).outcome
             if not isinstance(outcome, Unsupported):
-                yield found(UNKNOWN_REFUSED, _MATCH_LINES, _said(line, outcome))
+                yield contract_finding(UNKNOWN_REFUSED, _MATCH_LINES, _said(line, outcome))
                 return
             if made is not None:
                 context.ask(line.rpartition(" ")[0])
@@ -82,7 +81,7 @@ def misused_slots_are_refused(driver: CommandBackend) -> Iterator[Finding]:
                 outcome = context.ask(line).outcome
                 asked = asked or bool(misuse)
                 if misuse and not isinstance(outcome, Rejected):
-                    yield found(MISUSE_REFUSED, f"rejected: {misuse}", _said(line, outcome))
+                    yield contract_finding(MISUSE_REFUSED, f"rejected: {misuse}", _said(line, outcome))
                     return
                 if not misuse and not isinstance(outcome, _SERVED):
                     break  # why it is not served is asked elsewhere
@@ -114,10 +113,12 @@ def the_longest_line_is_one(driver: CommandBackend) -> Iterator[Finding]:
             context.ask(line)
             after = context.ask(make).outcome
         except BackendFault as fault:
-            yield found(LONGEST_LINE, expected, fault.observed)
+            yield contract_finding(LONGEST_LINE, expected, fault.observed)
             return
         if type(after) is not type(before):
-            yield found(LONGEST_LINE, expected, f"{_said(make, after)}, which is the answer to the rest of that line")
+            yield contract_finding(
+                LONGEST_LINE, expected, f"{_said(make, after)}, which is the answer to the rest of that line"
+            )
 
 
 def the_end_of_the_input_is_the_end(driver: CommandBackend) -> Iterator[Finding]:
@@ -143,14 +144,14 @@ def quitting_is_possible_after_again(driver: CommandBackend) -> Iterator[Finding
         for line in (CLOSE, AGAIN):
             outcome = context.ask(line).outcome
             if not isinstance(outcome, Done):
-                yield found(QUITS, "done", _said(line, outcome))
+                yield contract_finding(QUITS, "done", _said(line, outcome))
                 return
         try:
             context.program.finish()
         except BackendFault as fault:
             if fault.rule != SURVIVES:
                 raise
-            yield found(QUITS, "exit code 0 after 'again' and 'quit'", fault.observed)
+            yield contract_finding(QUITS, "exit code 0 after 'again' and 'quit'", fault.observed)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quiesce.backend import Backend, BackendFault, Description
 from quiesce.contract import RAISED
@@ -11,6 +11,7 @@ from quiesce.findings import Finding
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.coverage import Coverage, Watched
 from quiesce.generation.jobs import Died
+from quiesce.kinds import Kind
 from quiesce.lockstep import finding_of, run_lockstep
 
 
@@ -60,4 +61,5 @@ def run_sequence(backend: Backend, description: Description, search: Search, num
 
 def ended_process(number: int, died: Died) -> Ran:
     """Return what came of a sequence that ended its process: nobody knows more than how."""
-    return Ran(number, 0, 0, "", {}, finding_of(BackendFault(RAISED, died.how)), ended_its_process=True)
+    finding = replace(finding_of(BackendFault(RAISED, died.how)), kind=Kind.CRASH)
+    return Ran(number, 0, 0, "", {}, finding, ended_its_process=True)

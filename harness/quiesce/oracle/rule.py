@@ -37,5 +37,5 @@ class Rule:
 def found(
     rule: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
 ) -> Finding:
-    """Return a finding; lockstep adds where it happened."""
+    """Return a finding of a :class:`Rule`; the oracle adds the rule's kind, and lockstep where it happened."""
     return Finding(rule, expected, observed, allocated_by=str(allocated_by), grade=grade)

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quiesce.backend import Backend
+    from quiesce.backends.registry import Unusable
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The chosen backends by name, in the order they run, and why each of the others was left out."""
+    """The chosen backends by name, in the order they run, and those that cannot work here."""
 
     backends: Mapping[str, Backend]
-    unavailable: Mapping[str, str]
+    unavailable: Mapping[str, Unusable]

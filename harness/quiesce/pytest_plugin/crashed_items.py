@@ -11,6 +11,7 @@ from quiesce import shell
 from quiesce.cases.parser import identify
 from quiesce.errors import CaseError
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce
 from quiesce.results import LEAK_CHECK, Result, Verdict
 
@@ -22,7 +23,7 @@ def crashed_case(nodeid: str, observed: str, config: pytest.Config) -> Result:
     """Return the result of a case item whose worker process died while it ran."""
     name, _, backend = nodeid.partition("::")
     path = config.rootpath / name
-    finding = Finding(SURVIVES, "the process lives until the case has run", observed)
+    finding = Finding(SURVIVES, "the process lives until the case has run", observed, kind=Kind.CRASH)
     try:
         result = failed_result(read_case(path, name), backend, "")
     except CaseError:
@@ -36,12 +37,13 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
     ``line`` counts from 0, as pytest does.
     """
     expected = "the process lives until every round of the test has run"
+    at = None if line is None else line + 1
     return Result(
         case=nodeid,
         title=f"{name} is checked for leaks",
         path=nodeid.partition("::")[0],
         backend=LEAK_CHECK,
         verdict=Verdict.FAILED,
-        findings=(Finding(SURVIVES, expected, observed, line=None if line is None else line + 1),),
+        findings=(Finding(SURVIVES, expected, observed, line=at, kind=Kind.CRASH),),
         reproduce=shell.pytest_command(nodeid),
     )

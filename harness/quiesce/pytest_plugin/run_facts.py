@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from quiesce.pytest_plugin.keys import SETTINGS
 from quiesce.pytest_plugin.selection import chosen
+from quiesce.reporting.run_keys import NAMED, SKIPPED
+from quiesce.reporting.text import clean_line
 
 
 def run_facts(config: pytest.Config) -> dict[str, str]:
     """Return the ``run`` object of a report, made when the run starts."""
-    selection = chosen(config)
+    selection, settings = chosen(config), config.stash[SETTINGS]
     return {
         "machine": f"{platform.system()} {platform.machine()}",
         "pytest": pytest.__version__,
@@ -21,7 +24,8 @@ def run_facts(config: pytest.Config) -> dict[str, str]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "version of quiesce": _version(),
         **{f"version of {name}": backend.describe().version for name, backend in selection.backends.items()},
-        **{f"skipped {name}": why for name, why in selection.unavailable.items()},
+        **{f"{NAMED}{name}": settings.backends_from for name in settings.backends or ()},
+        **{f"{SKIPPED}{name}": clean_line(each.explanation) for name, each in selection.unavailable.items()},
     }
 
 

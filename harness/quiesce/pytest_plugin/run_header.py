@@ -23,9 +23,8 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
     lines: list[str] = []
     on_backend = [item for item in items if isinstance(item, CaseItem)]
     not_run = config.stash.get(NOT_RUN, [])
-    upstream = {item.case.path: item.case.upstream for item in on_backend}
-    upstream.update({result.path: result.upstream for result in not_run})
-    if upstream:
+    paths = {item.case.path for item in on_backend} | {result.path for result in not_run}
+    if paths:
         selection = chosen(config)
         descriptions = config.stash.get(DESCRIPTIONS, {})
         counts = Counter(item.name for item in on_backend)
@@ -33,10 +32,10 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
         for name in selection.backends:
             description = descriptions.get(name)
             backends.append(Chosen(name, "" if description is None else description.version, counts[name]))
-        bugs = sum(map(bool, upstream.values()))
-        first, *rest = opening_lines(len(upstream), bugs, backends, config.stash[SETTINGS].seed)
+        first, *rest = opening_lines(len(paths), backends, config.stash[SETTINGS].seed)
         lines += [f"quiesce: {first}", *rest]
-        lines += [f"  {line}" for line in left_out_lines(selection.unavailable)]
+        unavailable = {name: each.is_installed for name, each in selection.unavailable.items()}
+        lines += [f"  {line}" for line in left_out_lines(unavailable)]
     elif config.stash[SETTINGS].asked:
         lines.append(_of_options(config))
     if checked:

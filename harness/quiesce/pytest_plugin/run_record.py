@@ -41,7 +41,7 @@ class RunRecord:
         self._settings = config.stash[SETTINGS]
         self._is_worker = hasattr(config, "workerinput")
         self._results: list[Result] = []
-        self._unavailable: dict[str, str] = {}
+        self._unavailable: dict[str, bool] = {}
         self._foreign: set[str] = set()
         self._ordinary_backends: set[str] = set()
         self._folder: ReportFolder | None = None
@@ -149,7 +149,8 @@ class RunRecord:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Hand a worker's notes over, or write the reports; a run whose report cannot be written is no success."""
         selection = self._config.stash.get(SELECTION, None)
-        self._unavailable.update(selection.unavailable if selection else {})
+        if selection is not None:
+            self._unavailable.update({name: each.is_installed for name, each in selection.unavailable.items()})
         foreign: list[str] = self._config.stash.get(FOREIGN_FILES, [])
         self._foreign.update(foreign)
         if self._is_worker:
@@ -246,7 +247,7 @@ class RunRecord:
         lines += [f"worker {name} kept to {device}" for name, device in sorted(self._devices.items())]
         if self._folder is not None and (note := _page_note()):
             lines.append(note)
-        warnings = empty_warnings(counts, cases)
+        warnings = empty_warnings(counts, self._settings.backends or (), cases)
         if self._write_error:
             warnings.append(f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}")
         return lines, warnings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quiesce.backends.registry import Unusable, backend_names, probe_backend, probe_unnamed
+from quiesce.backends.registry import Unusable, backend_names, probe_backend, probe_unnamed, refused
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.pytest_plugin.chosen_backends import Selection
 from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
@@ -31,19 +31,19 @@ def chosen(config: pytest.Config) -> Selection:
 def _choose(config: pytest.Config) -> Selection:
     settings = config.stash[SETTINGS]
     backends: dict[str, Backend] = {}
-    unavailable: dict[str, str] = {}
+    unavailable: dict[str, Unusable] = {}
     for name in settings.backends or backend_names():
         try:
             probed = probe_backend(name) if settings.backends is not None else probe_unnamed(name)
-            if isinstance(probed, Unusable) and settings.backends is not None:
-                raise BackendUnavailable(name, probed.reason, probed.remedy)
-        except (BackendUnavailable, ConfigurationError) as error:
+        except ConfigurationError as error:
             if settings.backends is not None:
                 raise pytest.UsageError(f"{settings.backends_from}: {clean_line(str(error))}") from None
-            unavailable[name] = clean_line(str(error))
-            continue
+            probed = refused(name, error)
         if isinstance(probed, Unusable):
-            unavailable[name] = clean_line(probed.explanation)
+            if settings.backends is not None:
+                said = clean_line(str(BackendUnavailable(name, probed.reason, probed.remedy)))
+                raise pytest.UsageError(f"{settings.backends_from}: {said}")
+            unavailable[name] = probed
         else:
             backends[name] = config.hook.pytest_quiesce_backend(name=name, backend=probed.backend) or probed.backend
     return Selection(backends, unavailable)

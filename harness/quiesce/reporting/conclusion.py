@@ -1,4 +1,4 @@
-"""The last line of a run: what its results prove. Cases and leak checks of tests are told apart."""
+"""The last line of a run: what its results show. Cases and leak checks of tests are told apart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quiesce.amounts import counted
 from quiesce.reporting.counts import BackendCounts, count_by_backend
 from quiesce.reporting.leak_checks import checks_in_short
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result, Verdict, is_of_historic_bug
+from quiesce.results import Result, Verdict
 
 CASE_SUFFIX: Final = ".case"
 
@@ -33,13 +33,14 @@ def _of_cases(results: Sequence[Result]) -> str:
     cases = _distinct(executed)
     said = [_failing(by_verdict[Verdict.FAILED], cases), _broken(by_verdict[Verdict.BROKEN_CASE], cases)]
     if not any(said):
-        said = [_holding(by_verdict[Verdict.PASSED])]
+        said = [_passing(by_verdict[Verdict.PASSED])]
     if known := by_verdict[Verdict.KNOWN_UPSTREAM]:
         said.append(f"{counted(len(known), 'failure')} known upstream on {_where(known)}")
     if inconclusive := by_verdict[Verdict.INCONCLUSIVE]:
         said.append(f"{len(inconclusive)} inconclusive on {_where(inconclusive)}")
     if faults := len({each.caught for each in executed} - {""}):
-        said.append(f"{counted(faults, 'fault')} {_be(faults)} caught")
+        were = "was" if faults == 1 else "were each"
+        said.append(f"{counted(faults, 'historic bug')}, switched on in the reference, {were} caught")
     return "; ".join(filter(None, said))
 
 
@@ -60,11 +61,11 @@ def _distinct(results: Iterable[Result]) -> int:
 
 
 def _failing(failed: Sequence[Result], cases: int) -> str:
-    """Return ``2 of 103 cases fail on opencl``, or how many on each of several backends."""
+    """Return ``2 of 103 cases failed on opencl``, or how many on each of several backends."""
     if not failed:
         return ""
     count = _distinct(failed)
-    head = f"{count} of {counted(cases, 'case')} {'fails' if count == 1 else 'fail'}"
+    head = f"{count} of {counted(cases, 'case')} failed"
     backends = Counter(clean_line(each.backend) for each in failed)
     if len(backends) == 1:
         return f"{head} on {next(iter(backends))}"
@@ -76,14 +77,10 @@ def _broken(broken: Sequence[Result], cases: int) -> str:
     return f"{count} of {counted(cases, 'case')} {_be(count)} broken" if count else ""
 
 
-def _holding(passed: Sequence[Result]) -> str:
+def _passing(passed: Sequence[Result]) -> str:
     if not passed:
         return ""
-    count = _distinct(passed)
-    bugs = _distinct(each for each in passed if is_of_historic_bug(each.upstream))
-    of_bugs = "" if not bugs else " of historic bugs" if bugs == count else f" ({bugs} of historic bugs)"
-    runs = f" in {counted(len(passed), 'run')}" if len(passed) != count else ""
-    return f"{counted(count, 'case')}{of_bugs} {'holds' if count == 1 else 'hold'} on {_where(passed)}{runs}"
+    return f"{counted(_distinct(passed), 'case')} passed on {_where(passed)}"
 
 
 def _where(results: Iterable[Result]) -> str:

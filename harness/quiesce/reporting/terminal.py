@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from quiesce.amounts import counted
@@ -60,8 +60,13 @@ def summary_table(counts: Sequence[BackendCounts], *, of_cases: bool = True) -> 
     return align(rows, right=frozenset(range(1, len(columns) + 1)))
 
 
-def empty_warnings(counts: Sequence[BackendCounts], results: Iterable[Result] = ()) -> list[str]:
-    """Return one loud line for each backend on which nothing was executed, with the most common reasons."""
+def empty_warnings(
+    counts: Sequence[BackendCounts], named: Collection[str], results: Iterable[Result] = ()
+) -> list[str]:
+    """Return one loud line for each backend that was ``named`` and on which nothing ran, with the common reasons.
+
+    One that takes part because it works here may find no case that it can run.
+    """
     reasons: dict[str, Counter[str]] = {}
     for result in results:
         reasons.setdefault(result.backend, Counter())[clean_line(result.reason)] += 1
@@ -70,7 +75,7 @@ def empty_warnings(counts: Sequence[BackendCounts], results: Iterable[Result] = 
         f"{each.by_verdict[Verdict.UNSUPPORTED]} unsupported, {each.by_verdict[Verdict.NOT_PROMISED]} not promised. "
         f"This is not a pass.{_most_common(reasons.get(each.backend, Counter()))}"
         for each in counts
-        if each.executed == 0
+        if each.executed == 0 and each.backend in named
     ]
 
 
@@ -92,12 +97,14 @@ def render_summary(
     results: Iterable[Result],
     *,
     backends: Iterable[str] = (),
+    named: Collection[str] = (),
     palette: Palette = PLAIN,
     told: Iterable[Result] = (),
 ) -> str:
     """Return failures, table and conclusions as text.
 
-    ``backends`` names those that count even where they have no result. Leak checks of tests are not in the table.
+    ``backends`` names those that count even where they have no result, and ``named`` those that the user asked for by
+    name. Leak checks of tests are not in the table.
     ``told`` are results of which the reader has seen the failures already.
     """
     kept = ordered(results)
@@ -109,7 +116,7 @@ def render_summary(
         lines += [f"{palette.bad}{head}{palette.end}", *([rest] if rest else []), ""]
     shown = [each for each in counts if each.backend != LEAK_CHECK]
     lines += summary_table(shown, of_cases=_are_cases(kept)) if shown else []
-    lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts, kept)]
+    lines += [f"{palette.bad}{line}{palette.end}" for line in empty_warnings(counts, named, kept)]
     colour = palette.good if _is_green(counts) else palette.bad
     lines += [f"{palette.strong}{colour}{line}{palette.end}" for line in conclusions(kept)]
     lines += _not_checked(kept) if _is_green(counts) else []

@@ -8,6 +8,7 @@ from typing import Final
 
 from quiesce.execution import KNOWN_STILL_THERE
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.results import Result, Verdict
 from quiesce.subjects.manifest import Expectation
 
@@ -57,13 +58,17 @@ def _judge(result: Result, expectations: Sequence[Expectation]) -> Result:
 
 def _without(expectation: Expectation, result: Result) -> Result:
     """Return a result as a failure, because what it was expected to show it did not."""
-    observed = f"the result is '{result.verdict}'" + (f": {result.reason}" if result.reason else "")
-    finding = Finding(KNOWN_STILL_THERE, f"{expectation.finds} ({expectation.upstream})", f"{observed}; {_EXPECT}")
+    finding = _missing(
+        expectation, f"the result is '{result.verdict}'" + (f": {result.reason}" if result.reason else "")
+    )
     return replace(result, verdict=Verdict.FAILED, reason="", findings=(*result.findings, finding))
 
 
 def _never_ran(expectation: Expectation, backend: str) -> Result:
-    finding = Finding(
-        KNOWN_STILL_THERE, f"{expectation.finds} ({expectation.upstream})", f"nothing ran under that name; {_EXPECT}"
-    )
+    finding = _missing(expectation, "nothing ran under that name")
     return Result(expectation.case, "", "", backend, Verdict.FAILED, findings=(finding,))
+
+
+def _missing(expectation: Expectation, observed: str) -> Finding:
+    expected = f"{expectation.finds} ({expectation.upstream})"
+    return Finding(KNOWN_STILL_THERE, expected, f"{observed}; {_EXPECT}", kind=Kind.OUTDATED_EXPECTATION)

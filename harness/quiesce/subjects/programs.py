@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce.findings import Finding
+from quiesce.kinds import Kind
 from quiesce.results import Result, Verdict
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import MachineSettings, Prepared, prepare
@@ -91,9 +92,11 @@ def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float)
         if status != 0:
             written = _tail(output.fileno())
             if status is None:
-                yield Finding(ENDS, f"an end within {seconds:g} s", "none; it was killed", evidence=written)
+                expected = f"an end within {seconds:g} s"
+                yield Finding(ENDS, expected, "none; it was killed", kind=Kind.HANG, evidence=written)
             else:
-                yield Finding(SUCCEEDS, "exit status 0", _ended(status), evidence=written)
+                kind = Kind.FAILED_PROGRAM if status > 0 else Kind.CRASH
+                yield Finding(SUCCEEDS, "exit status 0", _ended(status), kind=kind, evidence=written)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -25,11 +25,12 @@ def test_nothing_executed_is_never_good(verdicts: tuple[Verdict, ...]) -> None:
     assert found.text == "Nothing was executed: no verdict"
 
 
-def test_a_backend_on_which_nothing_ran_spoils_a_green_run() -> None:
+def test_a_backend_that_was_named_and_on_which_nothing_ran_spoils_a_green_run() -> None:
     results = (Result("a", "T", "", "host", Verdict.PASSED), Result("a", "T", "", "idle", Verdict.UNSUPPORTED))
-    found = headline(Report(0, results), count_by_backend(results))
+    found = headline(Report(0, results, {"named idle": "--backend"}), count_by_backend(results))
     assert found.mood is Mood.DOUBTFUL
     assert found.warnings[0].startswith("NOTHING WAS EXECUTED on 'idle': 1 unsupported")
+    assert headline(Report(0, results), count_by_backend(results)).mood is Mood.GOOD
 
 
 @pytest.mark.parametrize(

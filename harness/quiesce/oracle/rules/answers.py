@@ -25,7 +25,15 @@ REFUSED: Final = "invalid_requests_are_refused"
 DOCUMENTED: Final = "errors_are_the_documented_ones"
 ENFORCED: Final = "capacity_is_enforced"
 PASSED_ON: Final = "foreign_errors_are_passed_on"
-EXPECTATION_NAMES: Final = (FITS, SERVED, REFUSED, DOCUMENTED, ENFORCED)
+_KINDS: Final = {
+    FITS: Kind.MISSING_RETRY,
+    SERVED: Kind.REFUSED_REQUEST,
+    REFUSED: Kind.SERVED_MISUSE,
+    DOCUMENTED: Kind.WRONG_ERROR,
+    ENFORCED: Kind.LIMIT,
+}
+EXPECTATION_NAMES: Final = tuple(_KINDS)
+"""The rules that a wrong answer breaks."""
 
 
 def judge_answer(
@@ -43,12 +51,11 @@ def judge_answer(
         expected += ": no request was refused since the capture began"
     match outcome:
         case Allocated() | Done():
-            yield found(REFUSED, expected, observed)
+            yield _wrong_answer(REFUSED, expected, observed)
         case OutOfMemory():
-            yield found(SERVED, expected, observed)
+            yield _wrong_answer(SERVED, expected, observed)
         case Rejected():
-            name = DOCUMENTED if permitted.codes else SERVED
-            yield found(name, expected, observed)
+            yield _wrong_answer(DOCUMENTED if permitted.codes else SERVED, expected, observed)
         case _:
             pass
 
@@ -64,7 +71,11 @@ def judge_expectation(expected: str, matches: bool, outcome: Outcome) -> Iterato
         name = ENFORCED if succeeded else DOCUMENTED
     else:
         name = REFUSED if succeeded else DOCUMENTED
-    yield found(name, expected, describe(outcome))
+    yield _wrong_answer(name, expected, describe(outcome))
+
+
+def _wrong_answer(name: str, expected: str, observed: str) -> Finding:
+    return Finding(name, expected, observed, kind=_KINDS[name])
 
 
 def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Finding]:

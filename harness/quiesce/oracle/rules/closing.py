@@ -7,9 +7,9 @@ from typing import Final
 
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.kinds import Kind
 from quiesce.oracle.held import held_in_words
 from quiesce.oracle.model import Model
-from quiesce.oracle.rule import found
 
 NOTHING_LEFT: Final = "nothing_is_left_at_quiescence"
 HANDLES_GONE: Final = "handles_are_destroyed_at_quiescence"
@@ -20,7 +20,8 @@ NAMES: Final = (NOTHING_LEFT, HANDLES_GONE, GAUGE, GROWTH, COST)
 
 _MEMORY: Final = (Gauge.LIVE, Gauge.BLOCKS, Gauge.RESERVED, Gauge.PINNED, Gauge.NODES)
 _HELD: Final = (Gauge.RESERVED, Gauge.PINNED)
-_HANDLES: Final = (Gauge.STREAMS, Gauge.EVENTS, Gauge.GRAPHS, Gauge.INSTANCES)
+HANDLES: Final = (Gauge.STREAMS, Gauge.EVENTS, Gauge.GRAPHS, Gauge.INSTANCES)
+"""The gauges that count handles."""
 
 
 def judge_closing(model: Model, readings: Readings, *, in_flight: bool) -> Iterator[Finding]:
@@ -29,18 +30,20 @@ def judge_closing(model: Model, readings: Readings, *, in_flight: bool) -> Itera
     A context that was closed ``in_flight`` has released its memory. Its counts of things that the sequence
     still owned are not judged.
     """
-    judged = ((NOTHING_LEFT, _HELD),) if in_flight else ((NOTHING_LEFT, _MEMORY), (HANDLES_GONE, _HANDLES))
-    for name, gauges in judged:
+    memory, handles = (NOTHING_LEFT, Kind.MEMORY_LEAK), (HANDLES_GONE, Kind.HANDLE_LEAK)
+    judged = ((memory, _HELD),) if in_flight else ((memory, _MEMORY), (handles, HANDLES))
+    for (name, kind), gauges in judged:
         for gauge in gauges:
             left = best_reading(readings, gauge)
             if left:
-                yield found(name, f"{gauge} of 0", f"{left:,}", grade=Grade.LIVE_LEAK)
+                yield Finding(name, f"{gauge} of 0", f"{left:,}", kind=kind, grade=Grade.LIVE_LEAK)
     left_backing = _left_backing(model)
     if left_backing and not best_reading(readings, Gauge.RESERVED) and not best_reading(readings, Gauge.PINNED):
-        yield found(
+        yield Finding(
             NOTHING_LEFT,
             "every backing allocation released",
             f"not released: {held_in_words([held for _, _, held in model.memory.backing])}",
+            kind=Kind.MEMORY_LEAK,
             grade=Grade.LIVE_LEAK,
         )
 

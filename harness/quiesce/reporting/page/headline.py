@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quiesce.reporting.conclusion import conclusions
 from quiesce.reporting.counts import BackendCounts
-from quiesce.reporting.run_keys import ENDED, PLANNED, SKIPPED, UNREADABLE
+from quiesce.reporting.run_keys import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE
 from quiesce.reporting.terminal import empty_warnings
 from quiesce.reporting.text import clean_line
 from quiesce.results import Report
@@ -34,7 +34,7 @@ class Headline:
 
 def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
     """Return what the run means, from its results and its ``run`` object."""
-    warnings = (*_incomplete(report), *empty_warnings(counts), *_unreadable(report))
+    warnings = (*_incomplete(report), *empty_warnings(counts, named_backends(report)), *_unreadable(report))
     text = ". ".join(line[:1].upper() + line[1:] for line in conclusions(report.results))
     if any(each.failures for each in counts):
         mood = Mood.BAD
@@ -44,6 +44,11 @@ def headline(report: Report, counts: Sequence[BackendCounts]) -> Headline:
         mood = Mood.GOOD
     has_cases = not report.results or any(not each.is_leak_check for each in report.results)
     return Headline(mood, text, warnings, _with_prefix(report, SKIPPED) if has_cases else ())
+
+
+def named_backends(report: Report) -> tuple[str, ...]:
+    """Return the backends that the user asked for by name."""
+    return tuple(key.removeprefix(NAMED) for key in sorted(report.run) if key.startswith(NAMED))
 
 
 def _incomplete(report: Report) -> tuple[str, ...]:
