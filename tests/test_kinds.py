@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quiesce.contract import DRIVER_RULES, RULES
-from quiesce.kinds import SENTENCES, Kind, kind_in_contract
+from quiesce.kinds import SENTENCES, Kind, kind_of_fault
 from quiesce.oracle.rules import EVERY_STEP
 
 PACKAGE = Path(__file__).parent.parent / "harness" / "quiesce"
@@ -43,7 +43,7 @@ def test_every_rule_of_a_step_has_a_kind() -> None:
 
 @pytest.mark.parametrize("rule", [*RULES, *DRIVER_RULES])
 def test_every_rule_of_the_contract_has_a_kind(rule: str) -> None:
-    assert kind_in_contract(rule) in SENTENCES
+    assert kind_of_fault(rule) in SENTENCES
 
 
 def test_every_finding_is_made_with_a_kind() -> None:

@@ -105,13 +105,18 @@ SENTENCES: Final[Mapping[str, str]] = {
 }
 """Each kind in a sentence."""
 
-_OF_DRIVERS: Final[Mapping[str, Kind]] = {
+_OF_FAULTS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(DRIVER_RULES, Kind.PROTOCOL),
     SURVIVES: Kind.CRASH,
     IN_TIME: Kind.HANG,
+    "device_survives_every_request": Kind.CRASH,
+    "live_blocks_do_not_overlap": Kind.OVERLAP,
+    "frees_match_allocations": Kind.INVALID_FREE,
+    "block_contents_survive": Kind.OVERFLOW,
 }
+"""The kinds of mistakes that backends notice by themselves, by the rule that each names."""
 
 
-def kind_in_contract(rule: str) -> Kind:
-    """Return the kind of mistake that breaks a rule of :mod:`quiesce.contract`."""
-    return _OF_DRIVERS.get(rule, Kind.BROKEN_CONTRACT)
+def kind_of_fault(rule: str) -> Kind:
+    """Return the kind of mistake that breaks a rule of :mod:`quiesce.contract`, or one that a backend names."""
+    return _OF_FAULTS.get(rule, Kind.BROKEN_CONTRACT)

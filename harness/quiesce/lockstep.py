@@ -21,7 +21,7 @@ from quiesce.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, Perfo
 from quiesce.findings import Finding, Grade
 from quiesce.gauges import Gauge, Readings, best_reading
 from quiesce.giving_back import giving_back, synchronizing
-from quiesce.kinds import Kind, kind_in_contract
+from quiesce.kinds import Kind, kind_of_fault
 from quiesce.operations import Operation, Slot
 from quiesce.oracle.growth import grows_as_expected, slope
 from quiesce.oracle.oracle import Oracle
@@ -367,7 +367,7 @@ def finding_of(fault: BackendFault) -> Finding:
 
 def contract_finding(rule: str, expected: str, observed: str, evidence: str = "") -> Finding:
     """Return a finding about a rule of the contract or of the wire protocol."""
-    return Finding(rule, expected, observed, kind=kind_in_contract(rule), evidence=evidence)
+    return Finding(rule, expected, observed, kind=kind_of_fault(rule), evidence=evidence)
 
 
 def _kind_of_growth(gauge: Gauge) -> Kind:

@@ -181,6 +181,7 @@ def _described(cause: Cause) -> str:
         f"{discovery.shrunk.rule} is broken in sequence {discovery.number}",
         f"  expected: {clean_line(discovery.shrunk.expected)}",
         f"  observed: {clean_line(discovery.shrunk.observed)}",
+        f"  kind:     {clean_line(discovery.shrunk.kind)}",
     ]
     if discovery.interrupted:
         lines.append("  shrinking was interrupted; 'quiesce shrink' goes on from the case")

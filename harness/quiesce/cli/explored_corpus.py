@@ -63,7 +63,8 @@ class Corpus:
         for finding in result.findings[:1]:
             console.write(f"{finding.rule} is still broken by a sequence of the corpus\n")
             console.write(f"  expected: {clean_line(finding.expected)}\n")
-            console.write(f"  observed: {clean_line(finding.observed)}\n\n")
+            console.write(f"  observed: {clean_line(finding.observed)}\n")
+            console.write(f"  kind:     {clean_line(finding.kind)}\n\n")
         saved = save_or_complain(case, directory, console)
         console.write(f"{write_case(case)}\n")
         if saved is not None:
