@@ -70,7 +70,8 @@ def test_what_exists_here_comes_before_the_corpus(corpus: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("pool/bb", "there is no case or folder 'pool/bb'; did you mean 'pool/b'?"),
+        ("pool/bb", "there is no case or folder 'pool/bb'; did you mean 'pool/b', 'pool/a' or 'pool'?"),
+        ("pol", "there is no case or folder 'pol'; did you mean 'pool', "),
         ("nowhere", "there is no case or folder 'nowhere'; name a case file"),
         ("../cases/pool/a", "there is no case or folder '../cases/pool/a'"),
         ("/absent/x.case", "there is no case or folder '/absent/x.case'"),

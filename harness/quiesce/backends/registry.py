@@ -1,10 +1,13 @@
-"""Backends by name: entry points of the group ``quiesce.backends``, and four prefixes that take an argument.
+"""Backends by name: entry points of the group ``quiesce.backends``, and five prefixes that take an argument.
 
 NAME                an installed backend, quiesce's own or a third party's
 command:COMMAND     a program that speaks the wire protocol (``docs/reference/wire_protocol.md``)
 python:PLACE:FACTORY  what a factory in a file or module returns (``python:my_allocator.py:Backend``)
 reference:FAULT     the reference with a fault of the museum switched on
 served:NAME         an installed backend in a process of its own: what hangs or crashes there is a finding
+subject:NAME/VARIANT@VERSION  the driver of an upstream release, fetched and built (``subject:burn_tape/base@0.15.0``)
+
+Subjects are a room above this one: an entry point of the group ``quiesce.prefixes`` says who loads them.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import difflib
 import importlib.metadata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from quiesce.backend import Backend, Compiles, Description
 from quiesce.errors import BackendUnavailable, ConfigurationError
 
 GROUP: Final = "quiesce.backends"
 """The entry-point group; each entry point is a callable without arguments that returns a backend."""
+PREFIXES: Final = "quiesce.prefixes"
+"""The group of what loads backends with a prefix: a callable that takes the argument and the whole name."""
 
 
 _ARGUMENTS: Final = {
@@ -27,8 +32,17 @@ _ARGUMENTS: Final = {
     "python": "FILE.py:FACTORY, such as python:my_allocator.py:Backend",
     "reference": "FAULT, such as 'quiesce prove' lists",
     "served": "NAME, such as served:host",
+    "subject": "NAME/VARIANT@VERSION, such as subject:thrust_pool/unsynchronized@2.8.2",
 }
 """The prefixes, and what stands behind each."""
+
+
+@runtime_checkable
+class Watched(Backend, Protocol):
+    """A backend whose contexts are processes that have a bound for every reply: a driver program."""
+
+    def with_watchdog(self, seconds: float) -> Backend:
+        """Return the same driver with another bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def load_backend(name: str) -> Backend:
-    """Return a new backend by name, ``command:COMMAND``, ``python:PLACE:FACTORY``, ``reference:…`` or ``served:…``.
+    """Return a new backend by its name, or by a prefix and its argument.
 
     Raises :class:`ConfigurationError` for an unknown name, a name that two distributions claim, or an entry point
     that makes something else; :class:`BackendUnavailable` where its factory cannot be imported or fails.
@@ -124,9 +138,7 @@ def refused(name: str, error: ConfigurationError) -> Unusable:
 
 def is_driver_program(usable: Usable) -> bool:
     """Whether a backend is a driver program: each of its contexts is a process."""
-    from quiesce.backends.command import CommandBackend
-
-    return isinstance(usable.backend, CommandBackend)
+    return isinstance(usable.backend, Watched)
 
 
 def bound_answers(usable: Sequence[Usable], seconds: float) -> list[Usable]:
@@ -134,11 +146,9 @@ def bound_answers(usable: Sequence[Usable], seconds: float) -> list[Usable]:
 
     Raises :class:`ConfigurationError` where none is one.
     """
-    from quiesce.backends.command import CommandBackend
-
     bounded = []
     for each in usable:
-        if isinstance(each.backend, CommandBackend):
+        if isinstance(each.backend, Watched):
             bounded.append(replace(each, backend=each.backend.with_watchdog(seconds)))
     if not bounded:
         name = usable[0].name
@@ -168,9 +178,20 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
         return load(argument, name)
     if prefix == "served":
         return _serve(argument)
+    if prefix == "subject":
+        return _load_elsewhere(prefix, argument, name)
     from quiesce.backends.reference import faulty
 
     return faulty(argument)
+
+
+def _load_elsewhere(prefix: str, argument: str, name: str) -> Backend:
+    points = importlib.metadata.entry_points(group=PREFIXES)
+    load = next((point for point in points if point.name == prefix), None)
+    if load is None:
+        raise ConfigurationError(f"this installation has nothing for '{prefix}:'; install quiesce again")
+    backend: Backend = load.load()(argument, name)
+    return backend
 
 
 def _serve(name: str) -> Backend:
@@ -197,7 +218,7 @@ def _find(name: str) -> importlib.metadata.EntryPoint:
 
 
 def _choices(known: list[str]) -> str:
-    prefixes = "command:COMMAND, python:FILE.py:FACTORY, reference:FAULT or served:NAME"
+    prefixes = "command:COMMAND, python:FILE.py:FACTORY, reference:FAULT, served:NAME or subject:NAME@VERSION"
     if not known:
         return f"{prefixes}, or install quiesce (pip install -e .), because no backend is declared here"
     return f"one of {', '.join(known)}, {prefixes}"

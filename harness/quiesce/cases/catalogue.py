@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quiesce.cases.case import Case
 from quiesce.cases.parser import CASE_SUFFIX, parse_case
-from quiesce.cases.wording import nearest
+from quiesce.cases.wording import did_you_mean, near_names
 from quiesce.errors import CaseError, ConfigurationError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -128,5 +128,6 @@ def _advice(path: Path) -> str:
         for corpus in _corpus_places()
         for file in corpus.rglob(f"*{CASE_SUFFIX}")
     }
-    near = nearest(path.as_posix().removesuffix(CASE_SUFFIX), sorted(known))
-    return f"did you mean '{near}'?" if near else "name a case file, a folder of them, or an identifier of the corpus"
+    topics = {name.rpartition("/")[0] for name in known}
+    near = near_names(path.as_posix().removesuffix(CASE_SUFFIX), known | topics)
+    return did_you_mean(near) if near else "name a case file, a folder of them, or an identifier of the corpus"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from quiesce.requests import RequestError
 
+_NEAR_MAX: Final = 3
 _CHOICES = re.compile(r"write one of (.+)\Z")
 _QUOTED = re.compile(r"'([^']*)'\Z")
 
@@ -19,6 +21,24 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         return word.lower()
     matches = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     return matches[0] if matches else None
+
+
+def near_names(text: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known names that ``text`` may stand for: those that are alike, then those that hold it."""
+    candidates = sorted(known)
+    word = text.lower()
+    parts = [each for each in re.split(r"[/_*]", word) if each]
+    holding = [each for each in candidates if word in each] or [
+        each for each in candidates if parts and all(part in each for part in parts)
+    ]
+    alike = difflib.get_close_matches(word, candidates, n=_NEAR_MAX, cutoff=0.6)
+    return list(dict.fromkeys([*alike, *holding]))[:_NEAR_MAX]
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return a question that offers some names."""
+    *others, last = (f"'{name}'" for name in names)
+    return f"did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
 
 
 def instead_of(word: str, known: Iterable[str]) -> str:

@@ -35,14 +35,15 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     names = dict.fromkeys(arguments.names or backend_names())
     if not names:
         raise ConfigurationError("no backend is declared here; install quiesce (pip install -e .)")
-    probes = [_examine(name, explicit=bool(arguments.names)) for name in names]
+    probes = [examine(name, explicit=bool(arguments.names)) for name in names]
     told = [render_probe(probe, console.palette) for probe in told_together(probes)]
     console.write("\n".join([*told, *([] if arguments.names else [render_exec(console.palette)])]))
     broken = any(isinstance(probe, Unusable) for probe in probes)
     return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
 
 
-def _examine(name: str, *, explicit: bool) -> Usable | Unusable:
+def examine(name: str, *, explicit: bool) -> Usable | Unusable:
+    """Return what is known of a backend. Raises :class:`ConfigurationError` for one that is asked for and unknown."""
     try:
         probe = probe_backend(name)
     except ConfigurationError as error:

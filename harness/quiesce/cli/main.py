@@ -27,14 +27,15 @@ COMMANDS: Final = {
     "subjects": "build upstream releases, run the cases on them, and compare the results with those that are expected",
     "shrink": "shorten a case file that fails on a backend",
     "prove": "show that every case fails with its fault switched on, and passes without it",
+    "list": "list the cases, faults, backends, subjects and rules that there are",
     "doctor": "say which backends work here, and what to do about those that don't",
     "lint": "check case files against the rules of the corpus",
     "import": "take the reports of Valgrind, LeakSanitizer and MSVC's debug runtime as findings",
     "report": "write the reports of a killed run from its journal, or one report of several runs",
 }
 """The commands in the order of the help text; each is the module of that name beside this one."""
-MODULES: Final = {"import": "import_reports"}
-"""Those whose name can't be a module's."""
+MODULES: Final = {"import": "import_reports", "list": "listing"}
+"""Those whose module has another name."""
 _NEAR: Final = 0.8
 """How alike an unknown option and the one that is meant are at least, by :mod:`difflib`."""
 
@@ -128,6 +129,9 @@ def _meant(unknown: Sequence[str], command: str | None) -> str:
 def _run(words: Sequence[str], console: Console) -> ExitCode:
     command = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser(command)
+    if not words:
+        console.write(parser.format_help())
+        return ExitCode.COULD_NOT_RUN
     if command is not None and command not in COMMANDS:
         from quiesce.cases.wording import instead_of
 

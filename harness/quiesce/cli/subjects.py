@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from quiesce.amounts import counted
+from quiesce.cases.wording import did_you_mean, near_names
 from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
@@ -21,7 +24,7 @@ from quiesce.reporting.html import why_unavailable
 from quiesce.subjects import catalogue
 from quiesce.subjects.manifest import Subject
 from quiesce.subjects.matrix import Matrix
-from quiesce.subjects.row import Row, RowResult, rows_of
+from quiesce.subjects.row import Row, RowResult, result_names, rows_of
 from quiesce.subjects.schedule import Ended, Unready, run_rows
 
 
@@ -60,12 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Build, run and compare. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    subjects = catalogue.find_subjects(arguments.names, Path(catalogue.FOLDER))
+    subjects = catalogue.find_subjects(arguments.names, *catalogue.folders())
     for error in subjects.errors:
         console.complain(str(error))
     if arguments.list:
-        console.write("\n".join(map(_listed, subjects.subjects)))
+        console.write("\n".join(map(listed, subjects.subjects)))
         return ExitCode.COULD_NOT_RUN if subjects.errors else ExitCode.NOTHING_FOUND
+    for complaint in _unmatched(arguments.case, subjects.subjects):
+        console.complain(complaint)
     rows = [
         row
         for subject in subjects.subjects
@@ -90,6 +95,15 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         if note := why_unavailable():
             console.complain(note)
     return exit_code(matrix.results, incomplete=bool(subjects.errors or matrix.unbuilt or reports.failed))
+
+
+def _unmatched(patterns: Iterable[str], subjects: Iterable[Subject]) -> Iterator[str]:
+    """Yield a line for each pattern that no result can have a name of, with the names that are near."""
+    known = {name for subject in subjects for name in result_names(subject)}
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            near = near_names(pattern, known)
+            yield f"--case '{pattern}' names no result; {did_you_mean(near) if near else 'see quiesce list cases'}"
 
 
 class _Run:
@@ -137,7 +151,9 @@ def _save_found(matrix: Matrix, directory: Path, console: Console) -> None:
                 console.complain(f"saved as {path}")
 
 
-def _listed(subject: Subject) -> str:
+def listed(subject: Subject) -> str:
+    """Return what is known of a subject: a line, and indented lines below it."""
+    record = subject_record(subject)
     releases = [
         f"{each.version}{f' ({each.label})' if each.label else ''}{'' if each.is_default else ', on request'}"
         for each in subject.releases
@@ -147,10 +163,34 @@ def _listed(subject: Subject) -> str:
         ("kind", subject.kind),
         ("upstream", ", ".join(subject.upstream)),
         ("releases", "; ".join(releases)),
-        ("variants", ", ".join(variant.name for variant in subject.variants)),
+        ("variants", ", ".join(record["variants"])),
         ("needs", ", ".join(subject.needs.programs) or "nothing"),
+        ("backend", record["backends"][0] if record["backends"] else "none: its programs are run to their end"),
     ]
     return "\n".join([f"{subject.name}:", *(f"  {f'{name}:':<10}{text}" for name, text in details)]) + "\n"
+
+
+def subject_record(subject: Subject) -> dict[str, Any]:
+    """Return what is known of a subject as JSON values; ``backends`` are names for ``--backend``."""
+    variants = [each.name for each in subject.variants]
+    names = variants if len(variants) > 1 else [""]
+    return {
+        "name": subject.name,
+        "title": subject.title,
+        "kind": str(subject.kind),
+        "upstream": list(subject.upstream),
+        "releases": [
+            {"version": each.version, "label": each.label, "is_default": each.is_default} for each in subject.releases
+        ],
+        "variants": variants,
+        "needs": list(subject.needs.programs),
+        "backends": [
+            f"subject:{subject.name}{f'/{name}' if name else ''}@{each.version}"
+            for name in names
+            for each in subject.releases
+            if subject.run is not None
+        ],
+    }
 
 
 def _facts() -> dict[str, str]:

@@ -13,6 +13,7 @@ from quiesce.subjects.manifest import Subject
 from quiesce.subjects.parser import MANIFEST, read_manifest
 
 FOLDER: Final = "fixtures"
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,35 +24,52 @@ class Subjects:
     errors: tuple[ConfigurationError, ...]
 
 
-def find_subjects(targets: Sequence[str], folder: Path) -> Subjects:
-    """Return the subjects that ``targets`` name, or all below ``folder``.
+def folders() -> tuple[Path, ...]:
+    """Return where subjects are: below the current folder, and those that come with quiesce.
+
+    These are in a wheel inside the package, else in the checkout.
+    """
+    return Path(FOLDER), _PACKAGE / FOLDER, _PACKAGE.parents[1] / FOLDER
+
+
+def find_subjects(targets: Sequence[str], *places: Path) -> Subjects:
+    """Return the subjects that ``targets`` name, or all below the first of the ``places`` that has some.
 
     A target is the name of a subject (``host/thrust_pool``, or its last part), or the path of a folder with a manifest.
     Raises :class:`ConfigurationError` for one that names none, and where there are none at all.
     """
-    below = sorted(folder.glob(f"*/*/{MANIFEST}")) if folder.is_dir() else []
+    below = [manifests for place in places if (manifests := sorted(place.glob(f"*/*/{MANIFEST}")))]
     if not targets:
         if not below:
-            what = f"no subject is below '{folder}'"
-            raise ConfigurationError(f"{what}; run in quiesce's repository, or name a folder that holds a {MANIFEST}")
-        return _read(below)
+            what = f"no subject is below '{places[0]}'"
+            raise ConfigurationError(f"{what}; name a folder that holds a {MANIFEST}")
+        return _read(below[0])
     return _read([path for target in targets for path in _named(target, below)])
 
 
-def _named(target: str, below: Sequence[Path]) -> list[Path]:
+def subject_names(*places: Path) -> tuple[str, ...]:
+    """Return the names of all subjects below ``places``, sorted."""
+    return tuple(sorted({_name(path) for place in places for path in place.glob(f"*/*/{MANIFEST}")}))
+
+
+def _name(manifest: Path) -> str:
+    return "/".join(manifest.parent.parts[-2:])
+
+
+def _named(target: str, below: Sequence[Sequence[Path]]) -> list[Path]:
     manifest = Path(target) / MANIFEST
     if manifest.is_file():
         return [manifest]
     wanted = tuple(Path(target).parts)
-    named = [path for path in below if path.parent.parts[-len(wanted) :] == wanted]
-    if not named:
-        known = sorted("/".join(path.parent.parts[-2:]) for path in below)
-        names = [*known, *(name.rpartition("/")[2] for name in known)]
-        near = difflib.get_close_matches(target, names, n=1)
-        one_of = f"one of {', '.join(known)}, or " if known else ""
-        advice = f"'{near[0]}'" if near else f"{one_of}a folder that holds a {MANIFEST}"
-        raise ConfigurationError(f"there is no subject '{target}'; write {advice}")
-    return named
+    for manifests in below:
+        if named := [path for path in manifests if path.parent.parts[-len(wanted) :] == wanted]:
+            return named
+    known = sorted({_name(path) for manifests in below for path in manifests})
+    names = [*known, *(name.rpartition("/")[2] for name in known)]
+    near = difflib.get_close_matches(target, names, n=1)
+    one_of = f"one of {', '.join(known)}, or " if known else ""
+    advice = f"'{near[0]}'" if near else f"{one_of}a folder that holds a {MANIFEST}"
+    raise ConfigurationError(f"there is no subject '{target}'; write {advice}")
 
 
 def _read(paths: Sequence[Path]) -> Subjects:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from quiesce.backend import Backend, BackendFault, Context, Description, DeviceProfile
+from quiesce.backend import BackendFault, Context, Description, DeviceProfile
 from quiesce.backends.command import CommandBackend
 from quiesce.errors import BackendUnavailable
 from quiesce.simulator.flavours import Simulated
@@ -17,7 +17,7 @@ from quiesce.subjects.words import replace_in_values, replace_words
 
 
 @contextmanager
-def open_driver(name: str, subject: Subject, run: Run, variant: Variant, built: Built) -> Iterator[Backend]:
+def open_driver(name: str, subject: Subject, run: Run, variant: Variant, built: Built) -> Iterator[Driver]:
     """Make the driver of one row ready, for as long as the ``with`` lasts.
 
     Raises :class:`quiesce.errors.ConfigurationError` for a word that stands for nothing or a program that is not there,
@@ -56,6 +56,10 @@ class Driver:
             raise
         return replace(description, name=description.version.partition(" ")[0])
 
+    def with_watchdog(self, seconds: float) -> Driver:
+        """Return the same driver with another bound for every reply."""
+        return Driver(self._process.with_watchdog(seconds))
+
     def open(self, profile: DeviceProfile) -> Context:
         """Start a fresh process. Raises BackendUnavailable for a profile that the driver refuses."""
         return self._process.open(profile)
@@ -72,6 +76,11 @@ class SimulatedDriver(Driver):
         self._simulated = simulated
         self._schedule = schedule
         self._seed = seed
+
+    def with_watchdog(self, seconds: float) -> SimulatedDriver:
+        """Return the same driver with another bound for every reply."""
+        bounded = self._process.with_watchdog(seconds)
+        return SimulatedDriver(bounded, self._prepared, self._simulated, self._schedule, self._seed)
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a fresh process on a fresh device. Raises BackendUnavailable for a profile that the driver refuses.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from quiesce import shell
 from quiesce.cases.case import Case
 from quiesce.cases.catalogue import below_here, find_cases, load
+from quiesce.cases.parser import identify
 from quiesce.conformance import run_conformance
 from quiesce.errors import ConfigurationError
 from quiesce.execution import run_case
@@ -27,6 +29,18 @@ class Row:
     subject: Subject
     release: Release
     variant: Variant
+
+    @property
+    def released(self) -> Subject:
+        """The subject, on the runtime that this release is simulated with."""
+        simulated = self.release.simulated
+        return self.subject if simulated is None else replace(self.subject, simulated=simulated)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of the command that runs it."""
+        words = ("quiesce", "subjects", self.subject.name, "--version", self.release.version)
+        return words if self.variant.name == BASE else (*words, "--variant", self.variant.name)
 
     @property
     def series(self) -> str:
@@ -74,9 +88,7 @@ def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
 
     Raises :class:`quiesce.errors.QuiesceError` where the driver cannot be started here.
     """
-    subject, variant = row.subject, row.variant
-    if row.release.simulated is not None:
-        subject = replace(subject, simulated=row.release.simulated)
+    subject, variant = row.released, row.variant
     results: list[Result] = []
     found: tuple[Case, ...] = ()
     if subject.run is not None:
@@ -106,13 +118,24 @@ def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
     return RowResult(row, hold_to(kept, variant.name, named), found)
 
 
+def result_names(subject: Subject) -> Iterator[str]:
+    """Yield the names of the cases that a subject may be driven by, and of its programs."""
+    if subject.run is not None:
+        yield from map(identify, _case_files(subject))
+    yield from (f"{TOPIC}/{program.name}" for program in subject.programs)
+
+
+def _case_files(subject: Subject) -> tuple[Path, ...]:
+    """Return the cases of the corpus, and those of the subject's own folder."""
+    return (*find_cases([]), *sorted(subject.folder.glob("*.case")))
+
+
 def select(subject: Subject, variant: Variant, only: Sequence[str]) -> tuple[Case, ...]:
     """Return the cases of the corpus, and of the subject's own folder, that a variant is driven by.
 
     Raises :class:`ConfigurationError` for a pattern without a case, and :class:`quiesce.errors.CaseError`.
     """
-    own = sorted(subject.folder.glob("*.case"))
-    catalogue = load([below_here(path) for path in (*find_cases([]), *own)])
+    catalogue = load([below_here(path) for path in _case_files(subject)])
     if catalogue.errors:
         raise catalogue.errors[0]
     patterns = subject.cases if variant.cases is None else variant.cases
@@ -126,9 +149,7 @@ def select(subject: Subject, variant: Variant, only: Sequence[str]) -> tuple[Cas
 
 def reproduce_command(row: Row, result: Result) -> str:
     """Return the command line that shows one result again, quoted for a POSIX shell."""
-    words = ["quiesce", "subjects", row.subject.name, "--version", row.release.version]
-    if row.variant.name != BASE:
-        words += ["--variant", row.variant.name]
+    words = list(row.command)
     if result.path or result.case.startswith(f"{TOPIC}/"):
         words += ["--case", result.case]
     return shell.join(words)
