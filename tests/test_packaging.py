@@ -16,6 +16,9 @@ import pytest
 build = pytest.importorskip("build", reason="it comes with the extra 'test'")
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+FIXTURES: Final = ROOT / "fixtures"
+PROJECT: Final = "example_plugin/"
+"""A project of its own below ``fixtures/``, which is no subject."""
 SHOW_CORPUS: Final = "from quiesce.cases.catalogue import corpus_directory; print(corpus_directory())"
 
 
@@ -64,12 +67,15 @@ def test_the_wheel_holds_one_package(installed: Path) -> None:
     assert (installed / top[-1] / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_the_corpus(installed: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_package_the_corpus_and_the_subjects(installed: Path) -> None:
     package = {f"quiesce/{name}" for name in _below(ROOT / "harness" / "quiesce")}
     corpus = {f"quiesce/corpus/{name}" for name in _below(ROOT / "cases")}
     assert "quiesce/py.typed" in package
     assert any(name.endswith(".case") for name in corpus)
-    assert {name for name in _below(installed) if ".dist-info/" not in name} == package | corpus
+    fixtures = {f"quiesce/fixtures/{name}" for name in _below(FIXTURES) if not name.startswith(PROJECT)}
+    assert "quiesce/fixtures/host/thrust_pool/subject.toml" in fixtures
+    assert "quiesce/fixtures/command/cpp/driver.hpp" in fixtures
+    assert {name for name in _below(installed) if ".dist-info/" not in name} == package | corpus | fixtures
 
 
 def test_an_installation_uses_its_own_corpus(installed: Path, tmp_path: Path) -> None:
@@ -85,6 +91,18 @@ def test_an_installation_runs_a_case(installed: Path, tmp_path: Path) -> None:
     assert re.search(
         r"^1 case passed on reference(; 1 historic bug, switched on .*, was caught)?\Z", said, re.MULTILINE
     )
+
+
+def test_an_installation_has_its_own_subjects(installed: Path, tmp_path: Path) -> None:
+    listed = _run("-m", "quiesce.cli.main", "list", "subjects", folder=tmp_path, path=str(installed))
+    names = [line.removesuffix(":") for line in listed.splitlines() if line.endswith(":") and "/" in line]
+    assert names == sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/subject.toml"))
+    where = "from quiesce.subjects.named import find_row; print(find_row('thrust_pool/base@2.8.2', '').subject.folder)"
+    shown = Path(_run("-c", where, folder=tmp_path, path=str(installed)))
+    assert shown == installed / "quiesce" / "fixtures" / "host" / "thrust_pool"
+    manifest = (shown / "subject.toml").read_text(encoding="utf-8")
+    for shared in re.findall(r'^shared\s*=\s*\["([^"]+)"', manifest, re.MULTILINE):
+        assert (shown / shared).is_dir()
 
 
 def test_the_source_distribution_builds_what_the_checkout_builds(distributions: Path) -> None:

@@ -12,6 +12,7 @@ from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.registry import (
     GROUP,
+    Lack,
     Unusable,
     Usable,
     backend_names,
@@ -156,7 +157,9 @@ def test_a_factory_that_fails_makes_the_backend_unavailable(name: str, reason: s
 
 def test_a_backend_that_nobody_named_is_not_compiled_for_the_run() -> None:
     left_out = probe_unnamed("uncompiled")
-    assert left_out == Unusable("uncompiled", "not compiled yet", "'quiesce doctor uncompiled' compiles it, once")
+    remedy = "'quiesce doctor uncompiled' compiles it, once"
+    assert left_out == Unusable("uncompiled", "not compiled yet", remedy, Lack.COMPILATION)
+    assert left_out.in_short == ("not compiled yet", "quiesce doctor uncompiled")
     assert isinstance(probe_backend("uncompiled"), Usable)
 
 

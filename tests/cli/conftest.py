@@ -55,7 +55,7 @@ def _backends(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("selection", "doctor"):
         monkeypatch.setattr(f"quiesce.cli.{module}.backend_names", lambda: ("alpha", "beta", "cupy"))
         monkeypatch.setattr(f"quiesce.cli.{module}.probe_backend", probe)
-    monkeypatch.setattr("quiesce.cli.selection.probe_unnamed", probe)
+        monkeypatch.setattr(f"quiesce.cli.{module}.probe_unnamed", probe)
     monkeypatch.setattr("quiesce.cli.listing.backend_names", lambda: ("alpha", "beta", "cupy"))
 
 

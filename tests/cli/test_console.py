@@ -37,6 +37,19 @@ def test_progress_rewrites_one_line_and_leaves_nothing() -> None:
     assert errors.getvalue() == "\r\x1b[K1/2 host pool/trim\r\x1b[K"
 
 
+def test_what_is_made_ready_is_shown_until_the_next_line() -> None:
+    output, errors = io.StringIO(), Terminal()
+    console = Console(output, errors, {})
+    console.preparing("subject:burn_tape/base@0.15.0")
+    assert errors.getvalue() == "\r\x1b[Kpreparing subject:burn_tape/base@0.15.0"
+    console.write("1 case\n")
+    console.complain("it failed")
+    assert errors.getvalue().endswith("@0.15.0\r\x1b[Kquiesce: it failed\n")
+    unwatched = io.StringIO()
+    Console(output, unwatched, {}).preparing("host")
+    assert unwatched.getvalue() == ""
+
+
 def test_progress_is_silent_where_nobody_watches() -> None:
     errors = io.StringIO()
     console = Console(Terminal(), errors, {})

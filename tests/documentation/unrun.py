@@ -12,6 +12,7 @@ UNRUN: Final = {
     r"python -m venv .*": "it makes an environment; tests/test_packaging.py installs the wheel into one",
     r".*\btox(?: .*)?": "it runs the tests; test_pages.py knows its environments",
     r"quiesce subjects(?: .*)?": "it downloads and builds releases; the environment 'subjects' runs all of them",
+    r"(?:quiesce|pytest) .*subject:.*": "it builds a release; tests/subjects/test_named.py runs such names",
     r"quiesce conformance .*--backend[ =]served:.*": "it takes a minute; tests/test_serving.py asks the same",
     r"quiesce shrink found/some\.case .*": "it needs a case that fails on the reader's allocator",
     r"valgrind .*": "Valgrind may be missing; tests/traces/reports has reports of it",

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from tests.subjects.conftest import GREEN, MANIFEST, RED
 
-from quiesce.backends.registry import Unusable, Usable, bound_answers, is_driver_program, load_backend, probe_backend
+from quiesce.backends.registry import (
+    Lack,
+    Unusable,
+    Usable,
+    bound_answers,
+    is_driver_program,
+    load_backend,
+    probe_backend,
+)
 from quiesce.cases.parser import parse_text
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.execution import run_case
@@ -84,6 +92,12 @@ def test_it_has_the_name_that_was_asked_for_and_bounds_its_answers() -> None:
     (bounded,) = bound_answers([usable], 5.0)
     assert bounded.backend is not usable.backend
     assert bounded.backend.describe() == usable.description
+
+
+@pytest.mark.usefixtures("example")
+def test_its_driver_is_a_process_of_its_own_already() -> None:
+    name = f"subject:example@{GREEN}"
+    assert load_backend(f"served:{name}").describe() == load_backend(name).describe()
 
 
 @pytest.mark.parametrize("text", ["before the fix", "before", RED])
@@ -168,7 +182,7 @@ def test_what_the_machine_lacks_and_what_is_not_built_make_it_unavailable(
     probed: Any = probe_backend(f"subject:example@{GREEN}")
     assert isinstance(probed, Unusable)
     assert reason in probed.reason
-    assert probed.is_installed
+    assert probed.lack is Lack.OTHER
 
 
 def test_one_that_says_no_hello_is_no_backend(write_subject: Write) -> None:

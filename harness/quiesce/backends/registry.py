@@ -13,6 +13,7 @@ Subjects are a room above this one: an entry point of the group ``quiesce.prefix
 from __future__ import annotations
 
 import difflib
+import enum
 import importlib.metadata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +28,13 @@ PREFIXES: Final = "quiesce.prefixes"
 """The group of what loads backends with a prefix: a callable that takes the argument and the whole name."""
 
 
+_SUBJECT: Final = "subject"
 _ARGUMENTS: Final = {
     "command": "COMMAND, such as command:./driver",
     "python": "FILE.py:FACTORY, such as python:my_allocator.py:Backend",
     "reference": "FAULT, such as 'quiesce prove' lists",
     "served": "NAME, such as served:host",
-    "subject": "NAME/VARIANT@VERSION, such as subject:thrust_pool/unsynchronized@2.8.2",
+    _SUBJECT: "NAME/VARIANT@VERSION, such as subject:thrust_pool/unsynchronized@2.8.2",
 }
 """The prefixes, and what stands behind each."""
 
@@ -54,17 +56,27 @@ class Usable:
     description: Description
 
 
+class Lack(enum.StrEnum):
+    """What a backend lacks."""
+
+    PACKAGE = "not installed"
+    COMPILATION = "not compiled yet"
+    OTHER = "cannot work here"
+
+
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A backend that cannot work here: why, and what to do about it.
-
-    ``is_installed`` is false where the Python package is missing that it is made of.
-    """
+    """A backend that cannot be used here: in short, why, and what to do about it."""
 
     name: str
     reason: str
     remedy: str
-    is_installed: bool = True
+    lack: Lack = Lack.OTHER
+
+    @property
+    def in_short(self) -> tuple[str, str]:
+        """Return what is the matter in short, and the command that helps: equal for backends that share a line."""
+        return str(self.lack), f"quiesce doctor {self.name}" if self.lack is Lack.COMPILATION else "quiesce doctor"
 
     @property
     def explanation(self) -> str:
@@ -108,7 +120,8 @@ def probe_backend(name: str) -> Usable | Unusable:
         backend = load_backend(name)
         return Usable(name, backend, backend.describe())
     except BackendUnavailable as error:
-        return Unusable(name, error.reason, error.remedy, not isinstance(error.__cause__, ModuleNotFoundError))
+        lack = Lack.PACKAGE if isinstance(error.__cause__, ModuleNotFoundError) else Lack.OTHER
+        return Unusable(name, error.reason, error.remedy, lack)
     except ConfigurationError:
         raise
     except (Exception, SystemExit) as error:  # describe() is third-party code as well
@@ -126,7 +139,8 @@ def probe_unnamed(name: str) -> Usable | Unusable:
     except (Exception, SystemExit):  # probing it says what is wrong
         waits = False
     if waits:
-        return Unusable(name, "not compiled yet", f"'quiesce doctor {name}' compiles it, once")
+        remedy = f"'quiesce doctor {name}' compiles it, once"
+        return Unusable(name, str(Lack.COMPILATION), remedy, Lack.COMPILATION)
     return probe_backend(name)
 
 
@@ -178,7 +192,7 @@ def _load_with_argument(prefix: str, argument: str, name: str) -> Backend:
         return load(argument, name)
     if prefix == "served":
         return _serve(argument)
-    if prefix == "subject":
+    if prefix == _SUBJECT:
         return _load_elsewhere(prefix, argument, name)
     from quiesce.backends.reference import faulty
 
@@ -197,6 +211,8 @@ def _load_elsewhere(prefix: str, argument: str, name: str) -> Backend:
 def _serve(name: str) -> Backend:
     from quiesce.backends.command import serve
 
+    if name.startswith(f"{_SUBJECT}:"):
+        return load_backend(name)  # its driver is a process of its own
     if ":" not in name:
         _find(name)  # a wrong name is refused here, where it can be said, and not in the process
     return serve(name)

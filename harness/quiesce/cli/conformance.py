@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Examine and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    choice = choose_backends([arguments.backend], arguments.timeout)
+    choice = choose_backends([arguments.backend], arguments.timeout, console.preparing)
     catalogue = select_cases([])
     complain_about(catalogue.errors, console)
     usable = choice.usable[0]

@@ -35,10 +35,12 @@ class Console:
         self._output = output
         self._errors = errors
         self._watched = errors.isatty() and environment.get("TERM") != "dumb"
+        self._prepares = False
         self.palette = choose_palette(output, environment)
 
     def write(self, text: str) -> None:
         """Write ``text``, which ends in a line feed, to standard output. Raises :class:`OSError`, which names it."""
+        self._end_preparing()
         try:
             self._output.write(text)
             self._output.flush()
@@ -51,12 +53,19 @@ class Console:
 
     def complain(self, text: str) -> None:
         """Write one line to standard error, cleaned, behind the program's name."""
+        self._end_preparing()
         self._tell(f"quiesce: {clean_line(text)}\n")
 
     def progress(self, done: int, total: int, what: str) -> None:
         """Show how far a command is; nothing where standard error is no terminal."""
         if self._watched:
             self._tell(f"\r\x1b[K{done}/{total} {clean_line(what)}"[:100])
+
+    def preparing(self, what: str) -> None:
+        """Show what is made ready, which may be compiled first, until the next line; nothing without a terminal."""
+        if self._watched:
+            self._tell(f"\r\x1b[Kpreparing {clean_line(what)}"[:100])
+            self._prepares = True
 
     def move_errors(self, stream: TextIO) -> None:
         """Write complaints and progress to ``stream`` from here on."""
@@ -66,6 +75,11 @@ class Console:
         """Take the progress line away."""
         if self._watched:
             self._tell("\r\x1b[K")
+
+    def _end_preparing(self) -> None:
+        if self._prepares:
+            self._prepares = False
+            self.end_progress()
 
     def settle(self) -> None:
         """Leave nothing in standard error's buffer that the interpreter could fail on at exit."""

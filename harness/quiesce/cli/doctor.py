@@ -9,7 +9,7 @@ from typing import Final
 
 from quiesce.amounts import bytes_in_words
 from quiesce.backend import Description
-from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend, refused
+from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend, probe_unnamed, refused
 from quiesce.cli.arguments import add_verbose
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
@@ -42,10 +42,13 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
 
 
-def examine(name: str, *, explicit: bool) -> Usable | Unusable:
-    """Return what is known of a backend. Raises :class:`ConfigurationError` for one that is asked for and unknown."""
+def examine(name: str, *, explicit: bool, compiles: bool = True) -> Usable | Unusable:
+    """Return what is known of a backend; one that has to be compiled first is compiled, or said to be.
+
+    Raises :class:`ConfigurationError` for one that is asked for and unknown.
+    """
     try:
-        probe = probe_backend(name)
+        probe = probe_backend(name) if compiles else probe_unnamed(name)
     except ConfigurationError as error:
         if explicit:
             raise

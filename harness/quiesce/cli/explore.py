@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
-    usable = choose_described(arguments.backend, arguments.timeout)
+    usable = choose_described(arguments.backend, arguments.timeout, console.preparing)
     search = Search(usable.name, arguments.seed, arguments.hostile, arguments.shard)
     operations = arguments.operations
     if operations is None and arguments.seconds is None:

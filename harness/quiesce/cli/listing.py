@@ -95,21 +95,25 @@ def faults() -> Found:
 
 
 def backends() -> Found:
-    """Return the installed backends, as ``quiesce doctor`` sees them."""
+    """Return the installed backends, as ``quiesce doctor`` sees them; nothing is compiled."""
     return Found([_backend(name) for name in backend_names()])
 
 
 def _backend(name: str) -> Entry:
-    probe = examine(name, explicit=False)
+    probe = examine(name, explicit=False, compiles=False)
     if not isinstance(probe, Usable):
-        why = {"reason": probe.reason, "remedy": probe.remedy}
-        record = {"name": name, "works": False, "is_installed": probe.is_installed, **why}
-        return Entry(name, ("cannot work here" if probe.is_installed else "not installed", probe.reason), record)
+        record = {
+            "name": name,
+            "works": False,
+            "why_not": str(probe.lack),
+            "reason": probe.reason,
+            "remedy": probe.remedy,
+        }
+        return Entry(name, (str(probe.lack), probe.reason), record)
     said = probe.description
     record = {
         "name": name,
         "works": True,
-        "is_installed": True,
         "version": said.version,
         "alignment_bytes": said.alignment_bytes,
         "capabilities": sorted(said.capabilities),

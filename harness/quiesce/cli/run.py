@@ -76,7 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, report and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     catalogue = select_cases(arguments.targets, arguments.topic)
-    plan = Plan(catalogue.cases, choose_backends(arguments.backend, arguments.timeout), arguments.seed)
+    backends = choose_backends(arguments.backend, arguments.timeout, console.preparing)
+    plan = Plan(catalogue.cases, backends, arguments.seed)
     complain_about(catalogue.errors, console)
     if catalogue.cases:
         console.write(opening(plan))
@@ -129,7 +130,7 @@ def opening(plan: Plan) -> str:
     """Return the first lines: how many cases, on which backends, and the seed."""
     backends = [_chosen(usable, plan.cases) for usable in plan.backends.usable]
     first, *rest = opening_lines(len(plan.cases), backends, plan.seed)
-    unavailable = {each.name: each.is_installed for each in plan.backends.skipped}
+    unavailable = {each.name: each.in_short for each in plan.backends.skipped}
     left_out = (f"  {line}" for line in left_out_lines(unavailable))
     return "\n".join([f"quiesce {version()}: {first}", *rest, *left_out]) + "\n\n"
 

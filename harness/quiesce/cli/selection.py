@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +32,23 @@ class Choice:
     named: tuple[str, ...] = ()
 
 
-def choose_backends(requested: Sequence[str], timeout_seconds: float | None = None) -> Choice:
+def _untold(_: str) -> None:
+    pass
+
+
+def choose_backends(
+    requested: Sequence[str], timeout_seconds: float | None = None, preparing: Callable[[str], None] = _untold
+) -> Choice:
     """Return the requested backends, or every installed one that works here without being compiled first.
 
-    ``timeout_seconds`` bounds each answer of driver programs. Raises :class:`BackendUnavailable` where a requested one
-    cannot work, and :class:`ConfigurationError` where a requested one is unknown, none at all works, or none is a
-    driver program that ``timeout_seconds`` can bound.
+    ``timeout_seconds`` bounds each answer of driver programs. ``preparing`` is told the name of each backend before it
+    is loaded. Raises :class:`BackendUnavailable` where a requested one cannot work, and :class:`ConfigurationError`
+    where a requested one is unknown, none at all works, or none is a driver program that ``timeout_seconds`` can bound.
     """
     usable: list[Usable] = []
     skipped: list[Unusable] = []
     for name in dict.fromkeys(requested or backend_names()):
+        preparing(name)
         try:
             probed = probe_backend(name) if requested else probe_unnamed(name)
         except ConfigurationError as error:
@@ -61,13 +68,15 @@ def choose_backends(requested: Sequence[str], timeout_seconds: float | None = No
     return Choice(tuple(bounded), tuple(skipped), tuple(dict.fromkeys(requested)))
 
 
-def choose_described(name: str, timeout_seconds: float | None = None) -> Usable:
+def choose_described(
+    name: str, timeout_seconds: float | None = None, preparing: Callable[[str], None] = _untold
+) -> Usable:
     """Return the one backend that a command works with, whose description it relies on.
 
     Raises :class:`BackendUnavailable` where it cannot work or describes itself wrongly, and
     :class:`ConfigurationError` where it is unknown, or no driver program that ``timeout_seconds`` can bound.
     """
-    described = check_described(choose_backends([name], timeout_seconds).usable[0])
+    described = check_described(choose_backends([name], timeout_seconds, preparing).usable[0])
     if isinstance(described, Usable):
         return described
     raise BackendUnavailable(described.name, described.reason, described.remedy)

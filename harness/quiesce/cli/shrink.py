@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
     case = parse_case(arguments.file)
-    usable = choose_described(arguments.backend, arguments.timeout)
+    usable = choose_described(arguments.backend, arguments.timeout, console.preparing)
     try:
         shrunk = shrink(
             usable.backend,

@@ -34,7 +34,7 @@ def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: i
             backends.append(Chosen(name, "" if description is None else description.version, counts[name]))
         first, *rest = opening_lines(len(paths), backends, config.stash[SETTINGS].seed)
         lines += [f"quiesce: {first}", *rest]
-        unavailable = {name: each.is_installed for name, each in selection.unavailable.items()}
+        unavailable = {name: each.in_short for name, each in selection.unavailable.items()}
         lines += [f"  {line}" for line in left_out_lines(unavailable)]
     elif config.stash[SETTINGS].asked:
         lines.append(_of_options(config))

@@ -41,7 +41,7 @@ class RunRecord:
         self._settings = config.stash[SETTINGS]
         self._is_worker = hasattr(config, "workerinput")
         self._results: list[Result] = []
-        self._unavailable: dict[str, bool] = {}
+        self._unavailable: dict[str, tuple[str, str]] = {}
         self._foreign: set[str] = set()
         self._ordinary_backends: set[str] = set()
         self._folder: ReportFolder | None = None
@@ -140,7 +140,7 @@ class RunRecord:
         """Take the notes of a worker that has finished; one that died left none."""
         notes = getattr(node, "workeroutput", {}).get(NOTES)
         if notes is not None:
-            self._unavailable.update(notes["unavailable"])
+            self._unavailable.update({name: tuple(matter) for name, matter in notes["unavailable"].items()})
             self._foreign.update(notes["foreign"])
             self._devices.update(notes["devices"])
         self._refused = self._refused or getattr(node, "workeroutput", {}).get(REFUSED, "")
@@ -150,7 +150,7 @@ class RunRecord:
         """Hand a worker's notes over, or write the reports; a run whose report cannot be written is no success."""
         selection = self._config.stash.get(SELECTION, None)
         if selection is not None:
-            self._unavailable.update({name: each.is_installed for name, each in selection.unavailable.items()})
+            self._unavailable.update({name: each.in_short for name, each in selection.unavailable.items()})
         foreign: list[str] = self._config.stash.get(FOREIGN_FILES, [])
         self._foreign.update(foreign)
         if self._is_worker:

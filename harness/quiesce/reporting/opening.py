@@ -41,12 +41,14 @@ def short_version(text: str) -> str:
     return shown if len(shown) <= VERSION_CHARACTERS_MAX else f"{shown[:VERSION_CHARACTERS_MAX]}…"
 
 
-def left_out_lines(unavailable: Mapping[str, bool]) -> list[str]:
-    """Return a line for backends that are not installed, and one for others that cannot work here.
+def left_out_lines(unavailable: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return a line for backends that are not installed, for others that cannot work here, and the like.
 
-    ``unavailable`` says of each backend whether it is installed. ``quiesce doctor`` says why, and what to do.
+    ``unavailable`` says of each what is the matter in short, and the command that says more or helps.
     """
-    missing = sorted(clean_line(name) for name, is_installed in unavailable.items() if not is_installed)
-    broken = sorted(clean_line(name) for name, is_installed in unavailable.items() if is_installed)
-    said = (("not installed", missing), ("cannot work here", broken))
-    return [f"{what}: {', '.join(names)} (see quiesce doctor)" for what, names in said if names]
+    names_by_matter: dict[tuple[str, str], list[str]] = {}
+    for name, matter in sorted(unavailable.items()):
+        names_by_matter.setdefault(matter, []).append(clean_line(name))
+    return [
+        f"{what}: {', '.join(names)} (see {clean_line(command)})" for (what, command), names in names_by_matter.items()
+    ]
