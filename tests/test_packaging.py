@@ -19,6 +19,12 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 FIXTURES: Final = ROOT / "fixtures"
 PROJECT: Final = "example_plugin/"
 """A project of its own below ``fixtures/``, which is no subject."""
+SUBJECTS: Final = "*/*/subject.toml"
+SHOW_SUBJECTS: Final = """
+from quiesce.subjects.catalogue import find_subjects, folders
+for each in find_subjects([], *folders()).subjects:
+    print(each.name, each.folder)
+"""
 SHOW_CORPUS: Final = "from quiesce.cases.catalogue import corpus_directory; print(corpus_directory())"
 
 
@@ -94,11 +100,10 @@ def test_an_installation_runs_a_case(installed: Path, tmp_path: Path) -> None:
 
 
 def test_an_installation_has_its_own_subjects(installed: Path, tmp_path: Path) -> None:
-    listed = _run("-m", "quiesce.cli.main", "list", "subjects", folder=tmp_path, path=str(installed))
-    names = [line.removesuffix(":") for line in listed.splitlines() if line.endswith(":") and "/" in line]
-    assert names == sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob("*/*/subject.toml"))
-    where = "from quiesce.subjects.named import find_row; print(find_row('thrust_pool/base@2.8.2', '').subject.folder)"
-    shown = Path(_run("-c", where, folder=tmp_path, path=str(installed)))
+    said = _run("-c", SHOW_SUBJECTS, folder=tmp_path, path=str(installed)).splitlines()
+    named = dict(line.split(" ", 1) for line in said)
+    assert sorted(named) == sorted(path.parent.relative_to(FIXTURES).as_posix() for path in FIXTURES.glob(SUBJECTS))
+    shown = Path(named["host/thrust_pool"])
     assert shown == installed / "quiesce" / "fixtures" / "host" / "thrust_pool"
     manifest = (shown / "subject.toml").read_text(encoding="utf-8")
     for shared in re.findall(r'^shared\s*=\s*\["([^"]+)"', manifest, re.MULTILINE):

@@ -159,7 +159,7 @@ def test_a_backend_that_nobody_named_is_not_compiled_for_the_run() -> None:
     left_out = probe_unnamed("uncompiled")
     remedy = "'quiesce doctor uncompiled' compiles it, once"
     assert left_out == Unusable("uncompiled", "not compiled yet", remedy, Lack.COMPILATION)
-    assert left_out.in_short == ("not compiled yet", "quiesce doctor uncompiled")
+    assert left_out.in_short == ("not compiled yet", remedy)
     assert isinstance(probe_backend("uncompiled"), Usable)
 
 

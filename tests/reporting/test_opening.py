@@ -29,7 +29,7 @@ def test_a_version_ends_before_its_details(version: str, short: str) -> None:
 
 
 def test_backends_that_are_missing_and_those_that_do_not_work_have_a_line_each() -> None:
-    missing, broken = ("not installed", "quiesce doctor"), ("cannot work here", "quiesce doctor")
+    missing, broken = ("not installed", "see quiesce doctor"), ("cannot work here", "see quiesce doctor")
     assert left_out_lines({"cupy-rocm": missing, "opencl": broken, "cupy": missing}) == [
         "not installed: cupy, cupy-rocm (see quiesce doctor)",
         "cannot work here: opencl (see quiesce doctor)",

@@ -76,7 +76,7 @@ class Unusable:
     @property
     def in_short(self) -> tuple[str, str]:
         """Return what is the matter in short, and the command that helps: equal for backends that share a line."""
-        return str(self.lack), f"quiesce doctor {self.name}" if self.lack is Lack.COMPILATION else "quiesce doctor"
+        return str(self.lack), self.remedy if self.lack is Lack.COMPILATION else "see quiesce doctor"
 
     @property
     def explanation(self) -> str:

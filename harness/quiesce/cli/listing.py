@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.backends.registry import Usable, backend_names
+from quiesce.backends.registry import Lack, Usable, backend_names
 from quiesce.cases.case import Case
 from quiesce.cases.wording import did_you_mean, near_names
 from quiesce.cli.arguments import add_verbose, nonempty
@@ -109,7 +109,7 @@ def _backend(name: str) -> Entry:
             "reason": probe.reason,
             "remedy": probe.remedy,
         }
-        return Entry(name, (str(probe.lack), probe.reason), record)
+        return Entry(name, (str(probe.lack), probe.remedy if probe.lack is Lack.COMPILATION else probe.reason), record)
     said = probe.description
     record = {
         "name": name,

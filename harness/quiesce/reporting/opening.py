@@ -44,11 +44,9 @@ def short_version(text: str) -> str:
 def left_out_lines(unavailable: Mapping[str, tuple[str, str]]) -> list[str]:
     """Return a line for backends that are not installed, for others that cannot work here, and the like.
 
-    ``unavailable`` says of each what is the matter in short, and the command that says more or helps.
+    ``unavailable`` says of each what is the matter in short, and which command says more or helps.
     """
     names_by_matter: dict[tuple[str, str], list[str]] = {}
     for name, matter in sorted(unavailable.items()):
         names_by_matter.setdefault(matter, []).append(clean_line(name))
-    return [
-        f"{what}: {', '.join(names)} (see {clean_line(command)})" for (what, command), names in names_by_matter.items()
-    ]
+    return [f"{what}: {', '.join(names)} ({clean_line(advice)})" for (what, advice), names in names_by_matter.items()]
