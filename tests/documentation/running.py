@@ -22,15 +22,7 @@ FOLDERS: Final = ("benchmarks", "cases", "fixtures")
 """Folders of a checkout that commands may name."""
 SECONDS_MAX: Final = 120
 ELLIPSIS: Final = "…"
-
-VARIES: Final = re.compile(
-    r"0x[0-9a-f]+"  # addresses
-    r"|… \d+ frames?"  # by the release and the installation of Python
-    r"|run \d+ times|by [\d,]+ bytes(?: \([\d.]+ \w+\))?"  # leak checks decide as soon as they are sure
-    r"|seed \d+"
-    r"|\b\d+\.\d+ ?s(?:econds)?\b"
-    r"|\b\d+\.\d+\.\d+\b"  # versions
-)
+"""It stands for what a page leaves out: lines, or a part of a line that differs from run to run."""
 
 _EXIT_CODE: Final = re.compile(r"exit code (\d+)")
 _LEFT_OUT: Final = ("PYTEST", "QUIESCE_", "TOX_", "COV_", "GITHUB_", "CI", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
@@ -81,8 +73,11 @@ def _prepare(text: str, folder: Path) -> None:
     shutil.copytree(STAND_INS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(VALGRIND, folder / "valgrind.xml")
     spoken = " ".join(item.text for item in shown(text) if isinstance(item, Command))
+    in_a_clone = "git clone " in spoken
+    if in_a_clone:
+        shutil.copy(ROOT / "pyproject.toml", folder)
     for each in FOLDERS:
-        if re.search(rf"(?<![\w/.-]){each}\b", spoken):
+        if in_a_clone or re.search(rf"(?<![\w/.-]){each}\b", spoken):
             (folder / each).symlink_to(ROOT / each, target_is_directory=True)
 
 
@@ -142,8 +137,13 @@ def _indented(text: str) -> str:
 
 
 def _comparable(text: str, folder: Path) -> list[str]:
-    """Return lines without what varies, and with the names of files as a page shows them."""
-    return [VARIES.sub("~", line.replace(f"{folder}/", "").rstrip()) for line in text.splitlines()]
+    """Return lines with the names of files as a page shows them."""
+    return [line.replace(f"{folder}/", "").rstrip() for line in text.splitlines()]
+
+
+def _pattern(line: str) -> re.Pattern[str]:
+    """Return what a line that a page shows accepts."""
+    return re.compile(".*".join(map(re.escape, line.rstrip().split(ELLIPSIS))))
 
 
 def first_missing(expected: tuple[str, ...], printed: str, folder: Path) -> str | None:
@@ -151,8 +151,9 @@ def first_missing(expected: tuple[str, ...], printed: str, folder: Path) -> str 
     lines = _comparable(printed, folder)
     begin = 0
     for piece in _pieces(expected):
-        wanted = _comparable("\n".join(piece), folder)
-        found = (n for n in range(begin, len(lines) - len(wanted) + 1) if lines[n : n + len(wanted)] == wanted)
+        wanted = [_pattern(line) for line in piece]
+        starts = range(begin, len(lines) - len(wanted) + 1)
+        found = (n for n in starts if all(map(re.Pattern.fullmatch, wanted, lines[n : n + len(wanted)])))
         place = next(found, None)
         if place is None:
             return "\n".join(piece)

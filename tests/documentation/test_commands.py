@@ -24,6 +24,14 @@ COMMANDS: Final = {
 }
 RUN: Final = [name for name, each in COMMANDS.items() if any(reason_not_to_run(text) is None for text in each)]
 
+VARIES: Final = re.compile(
+    r"0x[0-9a-f]{2,}"  # addresses
+    r"|… [0-9]+ frames?"  # by the release and the installation of Python
+    r"|run [0-9]+ times|[0-9]+ entries, [+]|Python's memory grows by [0-9]"  # leak checks end as soon as they are sure
+    r"|\b[0-9]+[.][0-9]+ ?s(?:econds)?\b"
+)
+"""Numbers of an output that differ from run to run, or from one Python to the next."""
+
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", RUN)
@@ -37,6 +45,18 @@ def test_the_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path, reque
         problem = str(difference)
     if problem:
         pytest.fail(problem, pytrace=False)
+
+
+def test_outputs_have_no_number_that_differs_from_run_to_run() -> None:
+    outputs = [
+        f"{name}:{item.line}: {line}"
+        for name, text in TEXTS.items()
+        for item in shown(text)
+        if isinstance(item, Command)
+        for line in item.output
+    ]
+    assert len(outputs) > 100
+    assert [line for line in outputs if VARIES.search(line)] == []
 
 
 def test_reasons_not_to_run_a_command_are_needed() -> None:

@@ -53,10 +53,24 @@ def test_a_page_that_is_true_is_accepted(tmp_path: Path) -> None:
 
 
 @on_linux
+def test_a_part_of_a_line_can_be_left_out(tmp_path: Path) -> None:
+    run_page("page.md", PAGE.replace("    hello 16\n", "    hel… 1…\n"), tmp_path)
+
+
+@on_linux
+def test_a_page_that_clones_the_repository_is_run_as_in_a_clone(tmp_path: Path) -> None:
+    page = "    git clone https://example.org/quiesce\n    cat pyproject.toml cases/README.md\n"
+    run_page("page.md", page, tmp_path)
+    with pytest.raises(Difference, match=r"page.md:1"):
+        run_page("page.md", "    cat pyproject.toml\n", tmp_path / "other")
+
+
+@on_linux
 @pytest.mark.parametrize(
     ("right", "wrong", "place"),
     [
         ("    hello 16\n", "    hello 17\n", "page.md:11"),
+        ("    hello 16\n", "    hello … 17\n", "page.md:11"),
         ("    two\n", "    one\n    three\n", "page.md:11"),
         ("    hello 16\n    …\n    two\n", "    two\n    …\n    hello 16\n", "page.md:11"),
         ("# exit code 0", "# exit code 1", "page.md:20"),

@@ -8,6 +8,7 @@ from typing import Final
 WITH_CUPY: Final = "it needs CuPy for CUDA; tests/simulator/test_cupy_pages.py runs it with that"
 
 UNRUN: Final = {
+    r"git clone .*": "it downloads; the commands of such a page are run as in a clone",
     r"(?:python -m )?pip install .*": "it installs from an index, or into the environment of the tests",
     r"python -m venv .*": "it makes an environment; tests/test_packaging.py installs the wheel into one",
     r".*\btox(?: .*)?": "it runs the tests; test_pages.py knows its environments",
