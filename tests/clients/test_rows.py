@@ -43,13 +43,6 @@ def test_the_page_lists_what_fails_with_the_reason() -> None:
     assert [row.reason for row in failing if row.reason not in told[row.client]] == []
 
 
-def test_the_readme_lists_what_runs_with_short_versions() -> None:
-    cells = _table(ROOT / "README.md", "Software that runs")
-    listed = {(client, version) for client, versions, *_ in cells for version in versions.split(", ")}
-    needed = {(row.client, ".".join(row.version.split(".")[:2])) for row in read_rows() if not row.fails}
-    assert sorted(needed - listed) == []
-
-
 def test_every_program_belongs_to_a_row() -> None:
     rows = read_rows()
     programs = {
