@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from quiesce.findings import Finding
-from quiesce.reporting.github import annotation_lines, summary
+from quiesce.findings import CallSite, Finding, Frame
+from quiesce.reporting.github import annotation_lines, checkout, finding_lines, summary
 from quiesce.reporting.leak_checks import NAMES_MAX
 from quiesce.results import LEAK_CHECK, Result, Verdict
 
@@ -40,6 +40,38 @@ def test_each_leak_is_an_error_at_its_line(tmp_path: Path) -> None:
         "::warning file=project/tests/test_it.py,line=1,title=tests/test_it.py%3A%3Atest_open::"
         "no leak verdict: round 2 failed 100%25",
     ]
+
+
+def test_each_finding_of_a_case_is_an_error_at_its_line(tmp_path: Path) -> None:
+    fits = Finding("request_fits", "memory", "none,\n100%", 2, 9, kind="missing retry")
+    failed = Result("pool/a", "", "cases/pool/a.case", "host", Verdict.FAILED, findings=(fits, replace(fits, kind="")))
+    results = [failed, checked("test_leaks", Verdict.FAILED, LEAKS), replace(failed, verdict=Verdict.KNOWN_UPSTREAM)]
+    where, what = "::error file=cases/pool/a.case,line=9,title=", "request_fits: expected memory; observed none, 100%25"
+    assert list(finding_lines(results, [tmp_path], tmp_path)) == [
+        f"{where}missing retry in pool/a::{what}",
+        f"{where}request_fits in pool/a::{what}",
+    ]
+
+
+def test_a_finding_of_a_program_is_at_the_line_of_its_own_that_made_the_call(tmp_path: Path) -> None:
+    ctypes = Frame("call", "/usr/lib/python3/ctypes.py", 1, folded="ctypes")
+    first, second = (Frame("main", str(tmp_path / "race.py"), line) for line in (8, 9))
+    sites = (CallSite("earlier use", "f", 3, (ctypes, first)), CallSite("later use", "f", 4, (ctypes, second)))
+    race = Finding("uses_are_ordered", "an order", "none", 4, kind="race", call_sites=sites)
+    unknown = replace(race, call_sites=(CallSite("later use", "f", 4, (ctypes,)),))
+    program = Result("./a.out", "", "", "cuda:12", Verdict.FAILED, findings=(race, replace(race, operation_index=None)))
+    what = "title=race in ./a.out::uses_are_ordered: expected an order; observed none"
+    assert list(finding_lines([program, replace(program, findings=(unknown,))], [tmp_path], tmp_path)) == [
+        f"::error file=race.py,line=9,{what}",
+        f"::error file=race.py,line=8,{what}",
+        f"::error {what}",
+    ]
+
+
+def test_only_a_step_of_github_actions_has_a_checkout(tmp_path: Path) -> None:
+    assert checkout(tmp_path, {}) is None
+    assert checkout(tmp_path, {"GITHUB_ACTIONS": "true"}) == tmp_path
+    assert checkout(tmp_path, {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/w"}) == Path("/w")
 
 
 def test_the_summary_is_a_table_with_the_largest_leak_first() -> None:

@@ -15,6 +15,7 @@ from quiesce.cli.cache_notes import tell_of_cache
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import environment_of, exec_command, simulated_by
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.github_actions import tell_github
 from quiesce.errors import ConfigurationError
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
@@ -169,14 +170,15 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, arguments.words, sessions)
-        results = judge_processes(ended, arguments, _defaults(), end, console)
+        of_programs = judge_processes(ended, arguments, _defaults(), end, console)
         lacks_compiler = arguments.kernels is None and not kernels_can_run() and kernels_were_left_out(ended, arguments)
-    results += [each for session in sessions for each in session.results]
+    results = [*of_programs, *(each for session in sessions for each in session.results)]
     is_reported = not arguments.report or _report(arguments, results, console)
     from quiesce.reporting.terminal import render_summary
 
     told = [each for session in sessions if session.ended is not None for each in session.results]
     console.write(render_summary(results, palette=console.palette, told=told))
+    tell_github(of_programs, console)
     code = _exit_code(results, end, console)
     if lacks_compiler:
         console.complain(f"CUDA kernels did not compute; to let them compute, run {INSTALL_KERNELS}")

@@ -15,6 +15,7 @@ from quiesce.cases.case import Case
 from quiesce.cli.arguments import add_timeout, add_verbose, nonempty, report_folder, seed_number
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.github_actions import tell_github
 from quiesce.cli.interruption import describe_interruption
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run_record import describe_run
@@ -95,6 +96,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if catalogue.cases:
         names = [usable.name for usable in plan.backends.usable]
         console.write(render_summary(results, backends=names, named=plan.backends.named, palette=console.palette))
+        tell_github(results, console)
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
     if interruption is not None:

@@ -1,4 +1,4 @@
-"""Tells GitHub Actions what leaks: annotations in the output, and a table in the step's summary."""
+"""Tells GitHub Actions what leaks and what fails: annotations in the output, and a table in the step's summary."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from typing import Final
 
 import pytest
 
-from quiesce.reporting.github import SUMMARY_BYTES_MAX, annotation_lines, summary
+from quiesce.reporting.github import SUMMARY_BYTES_MAX, annotation_lines, checkout, finding_lines, summary
 from quiesce.results import Result
 
-ACTIONS: Final = "GITHUB_ACTIONS"
-WORKSPACE: Final = "GITHUB_WORKSPACE"
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+
+
+def tell_github_of_cases(reporter: pytest.TerminalReporter, cases: Sequence[Result]) -> None:
+    """Annotate the line of each case that fails, if this is a step of GitHub Actions."""
+    folders = (reporter.config.invocation_params.dir, reporter.config.rootpath)
+    if workspace := checkout(folders[-1]):
+        for line in finding_lines(cases, folders, workspace):
+            reporter.line(line)
 
 
 def tell_github(
     reporter: pytest.TerminalReporter, checks: Sequence[Result], environ: Mapping[str, str] = os.environ
 ) -> None:
     """Tell what leaks, if this is a step of GitHub Actions. A summary that can't be written changes nothing."""
-    if environ.get(ACTIONS) != "true":
-        return
     folders = (reporter.config.invocation_params.dir, reporter.config.rootpath)
-    for line in annotation_lines(checks, folders, Path(environ.get(WORKSPACE, folders[-1]))):
+    workspace = checkout(folders[-1], environ)
+    if workspace is None:
+        return
+    for line in annotation_lines(checks, folders, workspace):
         reporter.line(line)
     if path := environ.get(STEP_SUMMARY):
         text = summary(checks).encode("utf-8", "replace")

@@ -258,6 +258,10 @@ class RunRecord:
         seed = f"; seed {self._settings.seed}" if self._settings.seed else ""
         for line in conclusions(cases):
             terminalreporter.line(f"{line}{seed}")
+        if "GITHUB_ACTIONS" in os.environ:
+            from quiesce.pytest_plugin.github_actions import tell_github_of_cases
+
+            tell_github_of_cases(terminalreporter, cases)
 
     def _tell_leaks(self, terminalreporter: pytest.TerminalReporter, checks: list[Result]) -> None:
         from quiesce.reporting.leak_checks import checks_in_short, leak_check_lines, shortened

@@ -1,4 +1,4 @@
-"""What GitHub Actions shows of leak checks: annotations of lines in a pull request, and a table in the run's summary.
+"""What GitHub Actions shows: findings as annotations of lines in a pull request, leaks as a table in the run's summary.
 
 Source: "Workflow commands for GitHub Actions" (docs.github.com/actions/reference/workflow-commands-for-github-actions),
 for ``::error``, its escapes and ``GITHUB_STEP_SUMMARY``.
@@ -6,16 +6,25 @@ for ``::error``, its escapes and ``GITHUB_STEP_SUMMARY``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
+from quiesce.findings import Finding
 from quiesce.reporting.leak_checks import NAMES_MAX, accused_first, checks_in_short, leak_in_short, place_of
 from quiesce.reporting.text import clean_line
 from quiesce.results import Result, Verdict
 
+ACTIONS: Final = "GITHUB_ACTIONS"
+WORKSPACE: Final = "GITHUB_WORKSPACE"
 SUMMARY_BYTES_MAX: Final = 1 << 20
 """How much GitHub takes of one step's summary; it refuses a longer one."""
+
+
+def checkout(folder: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the folder of the checkout in a step of GitHub Actions, which may not say it; elsewhere None."""
+    return Path(environ.get(WORKSPACE, folder)) if environ.get(ACTIONS) == "true" else None
 
 
 def annotation_lines(checks: Iterable[Result], folders: Sequence[Path], workspace: Path) -> Iterator[str]:
@@ -27,16 +36,46 @@ def annotation_lines(checks: Iterable[Result], folders: Sequence[Path], workspac
     accused = [each for each in kept if each.verdict is Verdict.FAILED and each.findings]
     open_ = [each for each in kept if each.verdict is Verdict.INCONCLUSIVE]
     for result in accused[:NAMES_MAX]:
-        yield _command("error", result, leak_in_short(result.findings), folders, workspace)
+        place = _shown(place_of(result), folders, workspace)
+        yield _command("error", place, result.case, leak_in_short(result.findings))
     for result in open_[:NAMES_MAX]:
-        yield _command("warning", result, f"no leak verdict: {clean_line(result.reason)}", folders, workspace)
+        place = _shown(place_of(result), folders, workspace)
+        yield _command("warning", place, result.case, f"no leak verdict: {clean_line(result.reason)}")
 
 
-def _command(kind: str, result: Result, message: str, folders: Sequence[Path], workspace: Path) -> str:
-    path, line = place_of(result)
+def finding_lines(results: Iterable[Result], folders: Sequence[Path], workspace: Path) -> Iterator[str]:
+    """Yield a line for each finding of a case or of a program, at most :data:`NAMES_MAX`."""
+    found = [
+        (result, finding)
+        for result in results
+        if result.verdict.is_failure and not result.is_leak_check
+        for finding in result.findings
+    ]
+    for result, finding in found[:NAMES_MAX]:
+        place = _shown(_place_of_finding(result, finding), folders, workspace)
+        message = f"{finding.rule}: expected {finding.expected}; observed {finding.observed}"
+        yield _command("error", place, f"{finding.kind or finding.rule} in {result.case}", clean_line(message))
+
+
+def _place_of_finding(result: Result, finding: Finding) -> tuple[str, int]:
+    """Return the program's own line that made the call, or the line of the case; an empty name where none is known."""
+    sites = sorted(finding.call_sites, key=lambda site: site.number != finding.operation_index)
+    frames = (frame for site in sites for frame in site.frames if frame.is_own and frame.file)
+    return next(((frame.file, frame.line) for frame in frames), (result.path, finding.line or 0))
+
+
+def _shown(place: tuple[str, int], folders: Sequence[Path], workspace: Path) -> dict[str, str]:
+    """Return the fields that name a place to GitHub, relative to the checkout."""
+    path, line = place
+    if not path:
+        return {}
     absolute = next((folder / path for folder in folders if (folder / path).is_file()), folders[0] / path)
     shown = absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else PurePath(path)
-    fields = {"file": shown.as_posix(), "line": str(line or 1), "title": clean_line(result.case)}
+    return {"file": shown.as_posix(), "line": str(line or 1)}
+
+
+def _command(kind: str, place: Mapping[str, str], title: str, message: str) -> str:
+    fields = {**place, "title": clean_line(title)}
     said = ",".join(f"{name}={_escaped(value, is_field=True)}" for name, value in fields.items())
     return f"::{kind} {said}::{_escaped(message)}"
 
