@@ -12,8 +12,11 @@ from typing import Final, Protocol
 PAGES: Final = Path(__file__).resolve().parent
 ROOT: Final = PAGES.parent
 
+METADATA: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+README: Final = "README.md"
+
 project = "quiesce"
-version = release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+version = release = METADATA["version"]
 project_copyright = "the authors of quiesce"
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
@@ -21,19 +24,13 @@ myst_heading_anchors = 6  # as on GitHub, any heading can be linked
 html_theme = "furo"
 html_title = f"quiesce {version}"
 html_show_sphinx = False
+html_copy_source = False  # a page never leads to its Markdown
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
-MENU: Final = {
-    "Start": ("*",),
-    "Tutorials": ("tutorials/*",),
-    "How-to guides": ("how-to/*",),
-    "Reference": ("reference/*",),
-    "Explanation": ("explanation/*",),
-    "Found": ("found/README", "found/*"),
-    "Contributing": ("contributing/*",),
-}
-"""The menu's captions, and the pages below each."""
+FIRST_CAPTION: Final = "Start"
+"""The menu's caption above the pages that index.md names before its first heading."""
+FOUND: Final = "found/README"
 
 _LINK = re.compile(r"(?<=\]\()(?P<name>[^)#\s]+)(?P<anchor>#[^)\s]+)?(?=\))")
 _CODE = re.compile(r"^(```[\s\S]*?^```|(?: {4}.*\n)+)", re.MULTILINE)
@@ -47,9 +44,17 @@ class Site(Protocol):
 
 
 def repository() -> str:
-    """Return where files outside these pages are: on a hosted runner the repository, else the checkout."""
+    """Return the repository's address: on a hosted runner its own, else that of the project."""
     server, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
-    return f"{server}/{name}/blob/main" if server and name else ROOT.as_uri()
+    return f"{server}/{name}" if server and name else METADATA["urls"]["Source"]
+
+
+def address(target: Path) -> str:
+    """Return where a file outside these pages is shown. The page of a folder shows its README."""
+    name = target.relative_to(ROOT)
+    if name.name == README:
+        return f"{repository()}/tree/main/{name.parent.as_posix()}" if name.parent.name else repository()
+    return f"{repository()}/blob/main/{name.as_posix()}"
 
 
 def link_outside(text: str, page: Path) -> str:
@@ -59,19 +64,23 @@ def link_outside(text: str, page: Path) -> str:
         target = Path(os.path.normpath(page.parent / link["name"]))
         if "://" in link["name"] or target.is_relative_to(PAGES) or not target.exists():
             return link[0]
-        return f"{repository()}/{target.relative_to(ROOT).as_posix()}{link['anchor'] or ''}"
+        return f"{address(target)}{link['anchor'] or ''}"
 
     prose_and_code = _CODE.split(text)
     prose_and_code[::2] = [_LINK.sub(resolved, prose) for prose in prose_and_code[::2]]
     return "".join(prose_and_code)
 
 
-def menu() -> str:
-    """Return the directives that make the menu; they are not written into index.md, where GitHub would show them."""
+def menu(index: str) -> str:
+    """Return the directives that make the menu, in the order of index.md. In that file, GitHub would show them."""
+    start, *sections = re.split(r"^## ", index, flags=re.MULTILINE)
     parts = []
-    for caption, patterns in MENU.items():
-        listed = "\n".join(patterns)
-        parts.append(f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{listed}\n```\n")
+    for section in (f"{FIRST_CAPTION}\n{start}", *sections):
+        caption, _, text = section.partition("\n")
+        names = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/-]+\.md)\)", text)]
+        listed = [entry for name in names for entry in ((name, "found/*") if name == FOUND else (name,))]
+        lines = "\n".join(listed)
+        parts.append(f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{lines}\n```\n")
     return "".join(parts)
 
 
@@ -79,7 +88,7 @@ def read(_site: object, page: str, source: list[str]) -> None:
     """Change a page's text before it is parsed."""
     source[0] = link_outside(source[0], PAGES / f"{page}.md")
     if page == "index":
-        source[0] += menu()
+        source[0] += menu(source[0])
 
 
 def setup(site: Site) -> dict[str, bool]:
