@@ -142,7 +142,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemory:
-    """The first request that a process was refused for want of memory, and who held what there was.
+    """The first request of a process that ran out of memory, and who held the memory.
 
     ``capacity_bytes`` are ``live_bytes`` in ``live_count`` blocks, ``cached_bytes`` in the runtime's own pools,
     ``fragmented_bytes`` that rounding takes, and ``free_bytes``. ``is_injected`` says that the refusal was asked for.

@@ -43,7 +43,7 @@ def test_a_known_leak_is_taken_away_with_its_reason() -> None:
     ("entry", "why"),
     [
         (known(999), "known up to 999 bytes per round: issue 7; it has grown beyond that"),
-        (known(expires=date(2026, 11, 25)), "known until 2026-11-25, which is over: issue 7; mend the leak, or give *"),
+        (known(expires=date(2026, 11, 25)), "known until 2026-11-25, which is over: issue 7; fix the leak, or give *"),
         (known(versions=(("numpy", "2.0"),)), "this leak is known for numpy 2.0; this run has 2.1.0"),
         (known(versions=(("scipy", "1"),)), "this leak is known for scipy 1; this run has none"),
         (known(versions=(("python", "3.1"),)), "this leak is known for python 3.1; this run has 3.11.7"),

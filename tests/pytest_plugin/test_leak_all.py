@@ -35,7 +35,7 @@ def test_fails():
 def test_not_yet(): assert not RUNS
 
 @pytest.mark.xfail(strict=True, reason="not yet")
-def test_is_mended(): pass
+def test_is_fixed(): pass
 
 def test_in_parts(subtests):
     with subtests.test("one"): assert not RUNS
@@ -68,11 +68,11 @@ def test_each_test_gets_the_verdict_and_the_outcome_that_it_should(project: Proj
         "test_left_out": "unsupported",
         "test_fails": "failed",
         "test_not_yet": "unsupported",
-        "test_is_mended": "failed",
+        "test_is_fixed": "failed",
         "test_in_parts": "failed",
     }
     assert said["test_left_out"][1] == "its marker says so: it fills a cache"
-    assert said["test_is_mended"][1] == "the test itself fails"
+    assert said["test_is_fixed"][1] == "the test itself fails"
     result.stdout.fnmatch_lines(
         [
             "* LeakCheckWarning: no leak verdict: round 2 failed, *",

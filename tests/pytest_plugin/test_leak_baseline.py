@@ -79,7 +79,7 @@ def test_an_entry_expires_after_its_day(
     result = project.run(*OPTIONS)
     result.assert_outcomes(passed=2 - failed, failed=failed)
     if failed:
-        says = "    this leak was known until 2027-01-31, which is over: issue 7; mend the leak, or give the entry a *"
+        says = "    this leak was known until 2027-01-31, which is over: issue 7; fix the leak, or give the entry a *"
         result.stdout.fnmatch_lines([says])
 
 

@@ -1,4 +1,4 @@
-"""When a request is first refused for want of memory, it is told who held what there was."""
+"""When a request first runs out of memory, the output says who held the memory."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _why_not(entry: KnownLeak, growth: Growth, today: date, installed: Mapping[s
     if entry.expires is not None and today > entry.expires:
         return (
             f"this leak was known until {entry.expires}, which is over: {entry.reason}; "
-            f"mend the leak, or give the entry a later date"
+            f"fix the leak, or give the entry a later date"
         )
     amount = bytes_in_words if growth.quantity.unit == "bytes" else lambda count: f"{count:,} {growth.quantity.unit}"
     return f"this leak is known up to {amount(entry.up_to or 0)} per round: {entry.reason}; it has grown beyond that"

@@ -17,7 +17,7 @@ CAUSES_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class _Cause:
-    """The first finding of a cause, or of what needs more to be mended, and how many there were."""
+    """The first finding of a cause, or of what needs more to be fixed, and how many there were."""
 
     first: Finding
     seen: int = 0

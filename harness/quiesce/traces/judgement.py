@@ -50,7 +50,7 @@ from quiesce.traces.unchecked import functions_missing, kernels_unchecked
 class Judgement:
     """What one process did. ``notes`` are no findings: what was not simulated, not judged; ``held`` is what it held.
 
-    ``out_of_memory`` says who held the memory when a request was first refused for want of it. ``left_out`` has the
+    ``out_of_memory`` says who held the memory when a request first ran out of memory. ``left_out`` has the
     rules of which there were more findings than these, each with how many more. ``not_checked`` are those of the notes
     that a pass does not cover.
     """

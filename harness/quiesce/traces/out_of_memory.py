@@ -1,4 +1,4 @@
-"""Who held the memory when a request was refused for want of it."""
+"""Who held the memory when a request ran out of memory."""
 
 from __future__ import annotations
 
