@@ -34,7 +34,7 @@ PROGRAMS: Final = (
 _ASSIGNMENTS: Final = r"(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s\"'])* +)*"
 _COMMAND: Final = re.compile(rf"{_ASSIGNMENTS}(?:{'|'.join(map(re.escape, PROGRAMS))}|\./[\w.-]+)(?=\s|\Z)")
 _SHELLS: Final = ("sh", "bash", "shell", "console")
-_FILE_NAME: Final = re.compile(r"`(?P<name>[\w-][\w./-]*\.\w+)`\)?:?\Z")
+_FILE_NAME: Final = re.compile(r"`(?P<name>[\w.-][\w./-]*\.\w+)`\)?:?\Z")
 _COMMENT: Final = re.compile(r"\s+#\s.*\Z")
 
 
