@@ -115,6 +115,7 @@ def test_the_action_installs_the_quiesce_that_it_belongs_to(project: Path, tmp_p
     assert (target / "quiesce" / "cli" / "main.py").is_file()
 
 
+@pytest.mark.long
 def test_the_action_runs_cases_and_leak_checks_and_annotates_their_lines(project: Path) -> None:
     done = _run_step("check", project, {"arguments": "--quiesce-backend=reference:pool.no_squeeze 'cases' ."}, {})
     assert done.returncode == 1

@@ -15,6 +15,7 @@ import pytest
 from tests.documentation.pages import ROOT
 
 pytest.importorskip("sphinx", reason="it comes with the extra 'docs'; tox's environment 'docs' runs this")
+pytestmark = pytest.mark.long
 
 INDEX: Final = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+OF_RELEASES: Final = (
+    "it downloads and builds a release; test_release_pages.py runs it in tox's environment 'subjects-all'"
+)
 WITH_CUPY: Final = "it needs CuPy for CUDA; tests/simulator/test_cupy_pages.py runs it with that"
 
 UNRUN: Final = {
@@ -12,6 +15,7 @@ UNRUN: Final = {
     r"(?:python -m )?pip install .*": "it installs from an index, or into the environment of the tests",
     r"python -m venv .*": "it makes an environment; tests/test_packaging.py installs the wheel into one",
     r".*\btox(?: .*)?": "it runs the tests; test_pages.py knows its environments",
+    r"(?:quiesce|pytest) .*subject:.*": OF_RELEASES,
     r"quiesce subjects(?: .*)?": "it downloads and builds releases; the environment 'subjects' runs all of them",
     r"(?:quiesce|pytest) .*subject:.*": "it builds a release; tests/subjects/test_named.py runs such names",
     r"quiesce conformance .*--backend[ =]served:.*": "it takes a minute; tests/test_serving.py asks the same",
