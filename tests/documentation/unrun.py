@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 OF_RELEASES: Final = (
-    "it downloads and builds a release; test_release_pages.py runs it in tox's environment 'subjects-all'"
+    "it builds a release; tests/subjects/test_named.py runs such names, and test_release_pages.py those of the tutorial"
 )
 WITH_CUPY: Final = "it needs CuPy for CUDA; tests/simulator/test_cupy_pages.py runs it with that"
 
@@ -17,7 +17,6 @@ UNRUN: Final = {
     r".*\btox(?: .*)?": "it runs the tests; test_pages.py knows its environments",
     r"(?:quiesce|pytest) .*subject:.*": OF_RELEASES,
     r"quiesce subjects(?: .*)?": "it downloads and builds releases; the environment 'subjects' runs all of them",
-    r"(?:quiesce|pytest) .*subject:.*": "it builds a release; tests/subjects/test_named.py runs such names",
     r"quiesce conformance .*--backend[ =]served:.*": "it takes a minute; tests/test_serving.py asks the same",
     r"quiesce shrink found/some\.case .*": "it needs a case that fails on the reader's allocator",
     r"valgrind .*": "Valgrind may be missing; tests/traces/reports has reports of it",
