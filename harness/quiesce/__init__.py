@@ -1,3 +1,3 @@
-"""Find memory bugs without a GPU; what an installation offers is in README.md."""
+"""Find memory bugs, with or without a GPU; what an installation offers is in README.md."""
 
 from quiesce.marking import mark as mark

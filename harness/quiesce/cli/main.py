@@ -57,7 +57,7 @@ def build_parser(command: str | None = None) -> OneLineParser:
     """Return the parser. Only ``command``'s module is imported, so that one command cannot break another."""
     parser = OneLineParser(
         prog="quiesce",
-        description="Find memory bugs without a GPU: leaks in tests; leaks, uses after free and races in GPU programs.",
+        description="Find memory bugs, with or without a GPU: cases, generated sequences, leak checks, GPU programs.",
         epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
     )
     parser.add_argument("--version", action=_ShowVersion)
