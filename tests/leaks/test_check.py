@@ -78,6 +78,7 @@ def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypat
     assert judge_heap(lambda rounds: 320 * max(0, rounds - AT_HAND_COUNT)).growths
 
 
+@pytest.mark.quiet_machine
 @pytest.mark.parametrize(
     ("connections", "rounds"), [(10, 64), (16, 64), pytest.param(48, 64, marks=pytest.mark.long), (64, 128)]
 )
