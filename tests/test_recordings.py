@@ -31,6 +31,5 @@ def test_a_recording_is_as_the_recorder_writes_it_and_holds_no_address(path: Pat
     assert not re.search(r"0x[0-9a-fA-F]{5}", text)
 
 
-def test_the_readme_says_whether_there_are_recordings() -> None:
-    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
-    assert ("No recording has been made yet" in readme) is (not RECORDINGS)
+def test_there_are_recordings() -> None:
+    assert len(RECORDINGS) >= 2

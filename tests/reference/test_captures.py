@@ -105,9 +105,9 @@ def test_an_event_never_recorded_is_no_dependency(forked: Bench) -> None:
 
 def test_a_captured_event_stands_for_nothing_once_its_capture_is_over(forked: Bench) -> None:
     forked.make("g = end capture on s")
-    assert forked("query event s_event") == "rejected captured-event"
-    assert forked("synchronize event s_event") == "rejected captured-event"
-    assert forked("wait event s_event on u") == "rejected captured-event"
+    assert forked("query event s_event") == "rejected invalid-value"
+    assert forked("synchronize event s_event") == "rejected invalid-value"
+    assert forked("wait event s_event on u") == "rejected invalid-value"
     forked.make("record event s_event on s", "query event s_event")
 
 

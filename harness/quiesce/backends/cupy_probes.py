@@ -24,7 +24,6 @@ from quiesce.outcomes import (
     CAPTURE_UNSUPPORTED,
     CAPTURED_EVENT,
     ILLEGAL_STATE,
-    INVALID_HANDLE,
 )
 
 Answer: TypeAlias = dict[str, object]
@@ -213,14 +212,8 @@ def _end_without_begin(cupy: Cupy) -> int:
 
 
 def _query_unrecorded_event(cupy: Cupy) -> int:
-    return int(cupy.cuda.runtime.eventQuery(cupy.cuda.Event().ptr))
-
-
-def _query_destroyed_stream(cupy: Cupy) -> int:
-    runtime = cupy.cuda.runtime
-    stream = runtime.streamCreate()
-    runtime.streamDestroy(stream)
-    return int(runtime.streamQuery(stream))
+    event = cupy.cuda.Event()
+    return int(cupy.cuda.runtime.eventQuery(event.ptr))
 
 
 def _free_twice(cupy: Cupy) -> int:
@@ -255,7 +248,6 @@ _ERRORS: Final[Mapping[str, tuple[Callable[[Cupy], int], str | None]]] = {
     "capture/end-invalidated": (_end_invalidated, CAPTURE_INVALIDATED),
     "capture/end-without-begin": (_end_without_begin, ILLEGAL_STATE),
     "handles/query-unrecorded-event": (_query_unrecorded_event, None),
-    "handles/query-destroyed-stream": (_query_destroyed_stream, INVALID_HANDLE),
     "handles/free-twice": (_free_twice, None),
 }
 """Each error number, and the word of :data:`quiesce.outcomes.ERROR_CODES` that it stands for (None: not said)."""

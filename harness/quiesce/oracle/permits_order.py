@@ -12,7 +12,13 @@ from quiesce.operations import Operation, Slot
 from quiesce.oracle.clocks import StreamState
 from quiesce.oracle.model import Model
 from quiesce.oracle.permitted import ANSWERED, ANY, ANYTHING, REFUSED, SUCCESS, Permitted, only
-from quiesce.outcomes import CAPTURE_IMPLICIT, CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, CAPTURED_EVENT
+from quiesce.outcomes import (
+    CAPTURE_IMPLICIT,
+    CAPTURE_INVALIDATED,
+    CAPTURE_UNSUPPORTED,
+    CAPTURED_EVENT,
+    INVALID_VALUE,
+)
 
 Permit: TypeAlias = Callable[[Model, Any], Permitted]  # each takes the one operation type it is filed under
 
@@ -121,7 +127,9 @@ def _ask_event(model: Model, slot: Slot, answered: Permitted) -> Permitted:
     if event is None:
         return REFUSED
     if event.capture is not None:
-        return only(CAPTURED_EVENT)
+        # Once its capture is over it stands for nothing: CUDA 13's driver calls the value invalid.
+        is_over = model.captures.of(event.capture.origin) is not event.capture
+        return while_capturing(model, only(CAPTURED_EVENT, INVALID_VALUE)) if is_over else only(CAPTURED_EVENT)
     return while_capturing(model, answered)
 
 

@@ -156,8 +156,13 @@ class Captures:
             raise CallRejected(CAPTURE_UNSUPPORTED)
 
     def forbid_captured(self, event: Event) -> None:
-        """Refuse a query or synchronisation of an event last recorded in a capture (``cudaErrorCapturedEvent``)."""
+        """Refuse a query or synchronisation of an event last recorded in a capture (``cudaErrorCapturedEvent``).
+
+        Once the capture is over, CUDA 13's driver answers that the value is invalid.
+        """
         if event.capture is not None:
+            if self.active.get(event.capture.origin) is not event.capture:
+                raise CallRejected(INVALID_VALUE)
             event.capture.invalid = True
             raise CallRejected(CAPTURED_EVENT)
 
@@ -173,8 +178,8 @@ class Captures:
         self._join(stream, event, event.capture)
 
     def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
-        if capture.origin not in self.active or self.active[capture.origin] is not capture:
-            raise CallRejected(CAPTURED_EVENT)
+        if self.active.get(capture.origin) is not capture:
+            raise CallRejected(INVALID_VALUE)
         if stream.capture not in (None, capture):
             assert stream.capture is not None
             stream.capture.invalid = capture.invalid = True

@@ -206,7 +206,7 @@ enum status capture_wait(struct stream *stream, const struct event *event) {
     if (stream->capture && stream->capture->invalid) return CAPTURE_INVALIDATED;
     struct capture *capture = event->capture;
     if (!capture) return stream->capture && event->point ? refuse(stream->capture, CAPTURE_ISOLATION) : OK;
-    if (!capture->active) return CAPTURED_EVENT;
+    if (!capture->active) return INVALID_VALUE;  // as capture_forbid_event
     if (stream->capture && stream->capture != capture) {
         stream->capture->invalid = true;
         return refuse(capture, CAPTURE_MERGE);
@@ -255,5 +255,6 @@ enum status capture_forbid_device(unsigned device) {
 }
 
 enum status capture_forbid_event(const struct event *event) {
-    return event->capture ? refuse(event->capture, CAPTURED_EVENT) : OK;
+    if (!event->capture) return OK;
+    return event->capture->active ? refuse(event->capture, CAPTURED_EVENT) : INVALID_VALUE;  // as CUDA 13's driver
 }
