@@ -294,18 +294,25 @@ class CupyContext:
         return self._closing
 
 
+def _wait(parts: Parts) -> None:
+    """Wait for the work of all devices."""
+    cupy = parts.found.cupy
+    for device in range(parts.found.installed.devices):
+        with cupy.cuda.Device(device):
+            cupy.cuda.runtime.deviceSynchronize()
+
+
 def _release(parts: Parts) -> None:
     """Complete all work and give everything back, in the order in which CuPy's own objects would go."""
-    cupy, streams = parts.found.cupy, parts.streams
+    streams = parts.streams
     with parts.pools.hook:
         for stream in tuple(streams.capturing):
             streams.abandon_capture(stream)
         streams.end_all()
-        for device in range(parts.found.installed.devices):
-            with cupy.cuda.Device(device):
-                cupy.cuda.runtime.deviceSynchronize()
+        _wait(parts)
         parts.graphs.clear()
         parts.memory.close()
+        _wait(parts)  # for the events that it recorded: a pinned pool keeps memory until they are done
         parts.pools.close()
         parts.pinned.close()
     streams.close()
