@@ -84,14 +84,14 @@ def test_a_kernel_that_is_only_asked_about_is_not_said_to_compute_nothing(
 def test_occupancy_counts_the_memory_of_the_kernel(device: MakeDevice) -> None:
     given = device()
     function = given.kernel(KERNEL, "work")
-    assert blocks(given, function, 32, 0) == 2
-    assert blocks(given, function, 32, 10_000) == 1
-    assert blocks(given, function, 32, 30_000) == 0
+    assert blocks(given, function, 32, 0) == 7, "a multiprocessor has 164 KiB, and the system takes 1 KiB for each block"
+    assert blocks(given, function, 32, 10_000) == 5
+    assert blocks(given, function, 32, 30_000) == 0, "more than 48 KiB, which nobody allowed"
     assert blocks(given, function, 129, 0) == 0
     grid, block = ctypes.c_int(), ctypes.c_int()
     size = given.driver.cuOccupancyMaxPotentialBlockSize
     assert size(ctypes.byref(grid), ctypes.byref(block), function, None, ctypes.c_size_t(0), 0) == 0
-    assert (grid.value, block.value) == (128, 128)
+    assert (grid.value, block.value) == (448, 128)
 
 
 def test_a_cooperative_launch_fits_as_the_occupancy_says(device: MakeDevice) -> None:
@@ -100,9 +100,9 @@ def test_a_cooperative_launch_fits_as_the_occupancy_says(device: MakeDevice) -> 
     kept = ctypes.c_uint64(to)
     passed = (ctypes.c_void_p * 1)(ctypes.addressof(kept))
     launch = given.driver.cuLaunchCooperativeKernel
-    assert launch(function, 129, 1, 1, 32, 1, 1, 0, None, passed) == TOO_LARGE
+    assert launch(function, 449, 1, 1, 32, 1, 1, 0, None, passed) == TOO_LARGE
     assert given.read(to, 1) == [0]
-    assert launch(function, 128, 1, 1, 32, 1, 1, 0, None, passed) == 0
+    assert launch(function, 448, 1, 1, 32, 1, 1, 0, None, passed) == 0
     assert given.read(to, 1) == [5]
-    assert launch(function, 65, 1, 1, 32, 1, 1, 10_000, None, passed) == TOO_LARGE
+    assert launch(function, 321, 1, 1, 32, 1, 1, 10_000, None, passed) == TOO_LARGE
     given.ok(function, 1000, 32, to)  # a launch that is not cooperative may be larger

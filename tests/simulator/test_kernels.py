@@ -10,6 +10,7 @@ import pytest
 from quiesce.simulator.ledger import Seen
 
 INVALID_VALUE = 1
+INVALID_DEVICE_FUNCTION: Final = 98
 KERNEL = ctypes.c_void_p(0x1234)
 
 
@@ -43,7 +44,7 @@ def test_a_kernel_is_made_for_the_device(flavour: str, cluster: int, start: Any)
     major, minor, threads = (attribute(client, number) for number in (75, 76, 1))
     assert attributes.ptx_version == attributes.binary_version == 10 * major + minor
     assert (attributes.threads_per_block, attributes.clusters[0]) == (threads, cluster)
-    assert client.call("FuncGetAttributes", ctypes.byref(attributes), None) == INVALID_VALUE
+    assert client.call("FuncGetAttributes", ctypes.byref(attributes), None) == INVALID_DEVICE_FUNCTION
     client.ok("FuncSetAttribute", KERNEL, 8, 65536)
 
 

@@ -100,7 +100,7 @@ def test_a_name_in_an_image_that_cannot_be_looked_through_is_believed(modules: t
         ("cuda:12", 33, 0, 32),
         ("cuda:12", 65, 0, 21),
         ("hip:7", 65, 0, 16),
-        ("cuda:12", 128, 16384, 3),
+        ("cuda:12", 128, 16384, 9),
         ("cuda:12", 128, 49153, 0),
         ("cuda:12", 1025, 0, 0),
     ],

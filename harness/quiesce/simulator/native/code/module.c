@@ -183,7 +183,7 @@ bool module_has_function(uint64_t function) {
 enum status module_attribute(uint64_t function, int attribute, int *value) {
     enum { MOST_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE, DYNAMIC, CARVEOUT, ATTRIBUTES };
     static const int VALUES[ATTRIBUTES] = {
-        [MOST_THREADS] = 1024, [REGISTERS] = 32, [DYNAMIC] = 49152, [CARVEOUT] = -1};
+        [MOST_THREADS] = 1024, [REGISTERS] = 32, [DYNAMIC] = SHARED_BLOCK_BYTES, [CARVEOUT] = -1};
     if (!module_has_function(function)) return INVALID_HANDLE;
     if (attribute < 0 || attribute >= ATTRIBUTES) return INVALID_VALUE;
     struct architectures found = functions[(function - FUNCTION_BASE) / FUNCTION_STEP].module->architectures;
@@ -194,18 +194,26 @@ enum status module_attribute(uint64_t function, int attribute, int *value) {
 
 // -- occupancy -------------------------------------------------------------------------------------------------------
 
-// The figures are those that device.c gives: 2048 threads and 49152 bytes for a multiprocessor, 64 of these, and at
-// most 32 blocks on each, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Compute Capabilities").
-enum { THREADS = 2048, BLOCK_THREADS = 1024, SHARED_BYTES = 49152, MULTIPROCESSORS = 64, BLOCKS = 32 };
+// The figures are those that device.c gives: 2048 threads for a multiprocessor, 64 of these, and at most 32 blocks on
+// each, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Compute Capabilities").
+enum { THREADS = 2048, BLOCK_THREADS = 1024, MULTIPROCESSORS = 64, BLOCKS = 32, SHARED_STEP_BYTES = 128 };
+
+// How many blocks with so much shared memory a multiprocessor has room for.
+static uint64_t occupancy_by_memory(uint64_t shared_bytes) {
+    if (settings.flavour == FLAVOUR_HIP) return !shared_bytes ? BLOCKS : SHARED_BLOCK_BYTES / shared_bytes;
+    if (shared_bytes > SHARED_OPTIN_BYTES) return 0;
+    uint64_t taken = (shared_bytes + SHARED_RESERVED_BYTES + SHARED_STEP_BYTES - 1) / SHARED_STEP_BYTES;
+    return SHARED_MULTIPROCESSOR_BYTES / (taken * SHARED_STEP_BYTES);
+}
 
 enum status occupancy_blocks(int block_threads, uint64_t shared_bytes, int *blocks) {
     if (block_threads <= 0) return INVALID_VALUE;
     int warp = settings.flavour == FLAVOUR_HIP ? 64 : 32;
     int threads = (block_threads + warp - 1) / warp * warp;
-    int fitting = block_threads > BLOCK_THREADS || shared_bytes > SHARED_BYTES ? 0 : THREADS / threads;
+    int fitting = block_threads > BLOCK_THREADS ? 0 : THREADS / threads;
     if (fitting > BLOCKS) fitting = BLOCKS;
-    if (shared_bytes && (uint64_t)fitting > SHARED_BYTES / shared_bytes) fitting = (int)(SHARED_BYTES / shared_bytes);
-    *blocks = fitting;
+    uint64_t by_memory = occupancy_by_memory(shared_bytes);
+    *blocks = by_memory < (uint64_t)fitting ? (int)by_memory : fitting;
     return OK;
 }
 

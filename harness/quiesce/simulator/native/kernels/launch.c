@@ -43,7 +43,6 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
         return INVALID_VALUE;
     uint32_t threads_max = kernel->object.info.threads_max;
     if (threads_max && (uint64_t)block.x * block.y * block.z > threads_max) return INVALID_VALUE;
-    if (callee->shared_bytes + kernel->object.info.static_shared_bytes > SHARED_BYTES_MAX) return INVALID_VALUE;
     struct dimensions dimensions = {{grid.x, grid.y, grid.z},
                                     {block.x, block.y, block.z},
                                     (uint32_t)callee->shared_bytes,
@@ -63,11 +62,24 @@ static enum status require_room(struct dim3 grid, struct dim3 block, const struc
     return (uint64_t)grid.x * grid.y * grid.z > occupancy_whole(blocks) ? COOPERATIVE_TOO_LARGE : OK;
 }
 
+// What a device refuses whatever the kernel is. CUDA's runtime had an error of its own for it until version 12.
+static enum status require_dimensions(struct dim3 grid, struct dim3 block) {
+    bool is_some = grid.x && grid.y && grid.z && block.x && block.y && block.z;
+    bool fits = grid.x <= GRID_X_MAX && grid.y <= GRID_Y_MAX && grid.z <= GRID_Z_MAX && block.x <= BLOCK_X_MAX &&
+                block.y <= BLOCK_Y_MAX && block.z <= BLOCK_Z_MAX && block.x * block.y * block.z <= BLOCK_THREADS_MAX;
+    if (is_some && fits) return OK;
+    bool is_value = settings.flavour == FLAVOUR_CUDA ? settings.version >= 13 : !is_some;
+    return is_value ? INVALID_VALUE : INVALID_CONFIGURATION;
+}
+
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
-    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return INVALID_VALUE;
-    if ((uint64_t)block.x * block.y * block.z > BLOCK_THREADS_MAX) return INVALID_CONFIGURATION;
-    enum status status = callee && callee->is_cooperative ? require_room(grid, block, callee) : OK;
+    enum status status = require_dimensions(grid, block);
     if (status) return status;
+    if (callee && callee->is_cooperative) status = require_room(grid, block, callee);
+    if (status) return status;
+    bool asks = callee && callee->shared_bytes && settings.flavour == FLAVOUR_CUDA;
+    if (asks && callee->shared_bytes > (uint64_t)needs_of(callee->function, callee->stub).dynamic_bytes)
+        return INVALID_VALUE;
     status = failure_meet(CALL_LAUNCH);
     struct work work = {.kind = WORK_LAUNCH, .launch = {.fault = context_is_sticky(status) ? status : OK}};
     work.launch.device = stream->device;

@@ -3,6 +3,7 @@
 #include "code/link.h"
 #include "code/module.h"
 #include "code/symbol.h"
+#include "kernels/needs.h"
 #include "ledger/handle.h"
 #include "lifetime/library_object.h"
 #include "machine/device.h"
@@ -63,5 +64,6 @@ enum status context_reset(unsigned device) {
         if (live && ledger_live(live)->device == device) context_destroy(handle, thing);
     }
     device_forget(device);
+    needs_forget(device);
     return OK;
 }

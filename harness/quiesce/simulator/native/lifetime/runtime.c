@@ -13,6 +13,7 @@
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/grid.h"
+#include "kernels/needs.h"
 #include "kernels/initial.h"
 #include "kernels/kernel.h"
 #include "kernels/request.h"
@@ -122,6 +123,7 @@ static void stop(void) {
     device_heap_close();
     grids_close();
     modules_close();
+    needs_close();
     prepared_close();
     symbols_close();
     handles_close();
@@ -187,7 +189,8 @@ static void note_failure(enum status answer) {
 
 int runtime_leave(enum status answer) {
     if (answer != OK) {
-        last_error = answer;
+        bool is_news = answer != NOT_READY || settings.flavour == FLAVOUR_HIP;  // CUDA keeps it for itself
+        if (is_news) last_error = answer;
         note_failure(answer);
     }
     lock_release();

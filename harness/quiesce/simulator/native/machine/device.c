@@ -26,7 +26,7 @@ static const struct figure {
     {"warpSize", 32, 10, 87},
     {"maxThreadsPerBlock", 1024, 1, 56},
     {"regsPerBlock", 65536, 12, 71},
-    {"sharedMemPerBlock", 49152, 8, 74},
+    {"sharedMemPerBlock", SHARED_BLOCK_BYTES, 8, 74},
     {"totalConstMem", 65536, 9, 83},
     {"clockRate", 1000000, 13, 5},
     {"memoryClockRate", 1000000, 36, 60},
@@ -49,7 +49,9 @@ static const struct figure {
     {"pciBusID", 0, 33, 67},
     {"ECCEnabled", 0, 32, 0},
     {"streamPrioritiesSupported", 1, 78, -1},
-    {"sharedMemPerMultiprocessor", 49152, 81, -1},
+    {"sharedMemPerMultiprocessor", SHARED_MULTIPROCESSOR_BYTES, 81, -1},
+    {"sharedMemPerBlockOptin", SHARED_OPTIN_BYTES, 97, -1},
+    {"reservedSharedMemPerBlock", SHARED_RESERVED_BYTES, 111, -1},
     {"regsPerMultiprocessor", 65536, 82, -1},
     {"cooperativeLaunch", 1, 95, -1},
     {"maxBlocksPerMultiProcessor", 32, 106, -1},
@@ -58,18 +60,18 @@ static const struct figure {
 static const struct {
     int value, cuda, hip;
 } MORE[] = {
-    {1024, 2, 26}, {1024, 3, 27}, {64, 4, 28},           // block dimensions
-    {0x7fffffff, 5, 29}, {65535, 6, 30}, {65535, 7, 31},  // grid dimensions
+    {BLOCK_X_MAX, 2, 26}, {BLOCK_Y_MAX, 3, 27}, {BLOCK_Z_MAX, 4, 28},
+    {GRID_X_MAX, 5, 29}, {GRID_Y_MAX, 6, 30}, {GRID_Z_MAX, 7, 31},
     // What a device has: copies beside kernels, priorities, caches, registering, cooperative launches, waits for
     // values, virtual memory management, pools of page-locked memory.
     {1, 15, -1}, {1, 79, -1}, {1, 80, -1}, {1, 91, -1}, {1, 92, -1}, {1, 93, -1}, {1, 94, -1},
     {1, 99, 90}, {1, 102, 89}, {1, 122, -1}, {1, 123, -1}, {1, 142, -1}, {1, 144, -1},
-    {49152, 97, -1}, {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
+    {32, 51, -1}, {2, 87, -1}, {1, 129, -1},
     // What it has not: a time limit, exclusive modes, several boards, memory of the host in the same way as its own,
     // handles for other processes, clusters, what is about networks.
     {0, 17, -1}, {0, 20, -1}, {0, 34, -1}, {0, 35, -1}, {0, 50, -1}, {0, 84, -1}, {0, 85, -1}, {0, 86, -1},
     {0, 88, -1}, {0, 90, -1}, {0, 96, -1}, {0, 98, -1}, {0, 100, -1}, {0, 101, -1}, {0, 103, -1}, {0, 108, -1},
-    {0, 109, -1}, {0, 111, -1}, {0, 112, -1}, {0, 113, -1}, {0, 114, -1}, {0, 116, -1}, {0, 117, -1}, {0, 118, -1},
+    {0, 109, -1}, {0, 112, -1}, {0, 113, -1}, {0, 114, -1}, {0, 116, -1}, {0, 117, -1}, {0, 118, -1},
     {0, 119, -1}, {0, 120, -1}, {0, 121, -1}, {0, 128, -1}, {0, 132, -1},
     {0, 104, -1}, {0, 105, -1}, {0, 107, -1}, {0, 110, -1}, {0, 124, -1}, {0, 125, -1}, {1, 126, -1}, {0, 127, -1},
     {0, 130, -1}, {0, 131, -1}, {0, 133, -1}, {0, 134, -1}, {0, 135, -1}, {0, 136, -1}, {0, 137, -1}, {0, 138, -1},
@@ -98,7 +100,8 @@ static const struct {
         {"maxThreadsPerMultiProcessor", 624}, {"managedMemory", 652}, {"concurrentManagedAccess", 676}
 #define SHARED_BY_CUDA_11_AND_12                                                                                   \
     {"streamPrioritiesSupported", 628}, {"sharedMemPerMultiprocessor", 640}, {"regsPerMultiprocessor", 648},       \
-        {"cooperativeLaunch", 688}, {"maxBlocksPerMultiProcessor", 712}
+        {"cooperativeLaunch", 688}, {"sharedMemPerBlockOptin", 696}, {"maxBlocksPerMultiProcessor", 712},              \
+        {"reservedSharedMemPerBlock", 720}
 
 static const struct layout LAYOUTS[] = {
     {"cuda:11", 728, {SHARED_BY_MOST, SHARED_BEFORE_CUDA_13, SHARED_BY_CUDA_11_AND_12}},
@@ -122,7 +125,9 @@ static const struct layout LAYOUTS[] = {
       {"sharedMemPerMultiprocessor", 624},
       {"regsPerMultiprocessor", 632},
       {"cooperativeLaunch", 668},
+      {"sharedMemPerBlockOptin", 672},
       {"maxBlocksPerMultiProcessor", 688},
+      {"reservedSharedMemPerBlock", 696},
       {"managedMemory", 636},
       {"concurrentManagedAccess", 656},
       {"memoryPoolsSupported", 720}}},
@@ -160,7 +165,8 @@ static int value_of(const struct figure *figure, unsigned device) {
 }
 
 static void fill(char *place, const char *field, unsigned device) {
-    static const int block[] = {1024, 1024, 64}, grid[] = {0x7fffffff, 65535, 65535};
+    static const uint32_t block[] = {BLOCK_X_MAX, BLOCK_Y_MAX, BLOCK_Z_MAX};
+    static const uint32_t grid[] = {GRID_X_MAX, GRID_Y_MAX, GRID_Z_MAX};
     if (!strcmp(field, "name")) {
         device_name(place, 256, device);
     } else if (!strcmp(field, "uuid")) {

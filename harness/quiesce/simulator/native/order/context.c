@@ -23,6 +23,11 @@ void context_break(unsigned device, enum status status) {
                                     .other = (uint64_t)status});
 }
 
+enum status context_give_up(unsigned device) {
+    broken[device] = DEVICES_UNAVAILABLE;
+    return OK;
+}
+
 enum status context_error_of_current(void) { return broken[device_current()]; }
 
 enum status context_note(enum status status) {

@@ -17,6 +17,10 @@ bool context_is_sticky(enum status status);
 // Makes a device unusable from now on.
 void context_break(unsigned device, enum status status);
 
+// Resets a device that is unusable. That is no error, but no later call gets the device ("all CUDA-capable devices are
+// busy or unavailable"), as on a device with driver 580.
+enum status context_give_up(unsigned device);
+
 extern bool contexts_broken;  // whether any device is
 enum status context_error_of_current(void);
 enum status context_note(enum status status);  // of a call that failed, or on a machine with a broken device

@@ -32,11 +32,9 @@ EXPORT int cuKernelGetAttribute(int *value, int attribute, void *kernel, int dev
 
 EXPORT int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {
     CALL("cuKernelSetAttribute");
-    enum { DYNAMIC_BYTES = 8, CARVEOUT = 9 };
     NEED(device_exists(device), INVALID_DEVICE);
     NEED(module_has_function((uint64_t)kernel), INVALID_HANDLE);
-    NEED(value >= -1 && (attribute == DYNAMIC_BYTES || attribute == CARVEOUT), INVALID_VALUE);
-    ANSWER(OK);  // hints about a multiprocessor's memory, which there is none of
+    ANSWER(needs_allow((uint64_t)kernel, NULL, (unsigned)device, attribute, value));
 }
 
 EXPORT int cuFuncSetCacheConfig(void *function, int configuration) {

@@ -138,10 +138,8 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value) {
     CALL("cuFuncSetAttribute");
     NEED_CONTEXT;
-    enum { DYNAMIC_BYTES = 8, CARVEOUT = 9 };
     NEED(module_has_function((uint64_t)function), INVALID_HANDLE);
-    NEED(value >= -1 && (attribute == DYNAMIC_BYTES || attribute == CARVEOUT), INVALID_VALUE);
-    ANSWER(OK);  // hints about a multiprocessor's memory, which there is none of
+    ANSWER(needs_allow((uint64_t)function, NULL, device_current(), attribute, value));
 }
 
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads, size_t shared_bytes) {

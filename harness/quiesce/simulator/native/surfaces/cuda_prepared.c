@@ -69,7 +69,7 @@ static int launch_prepared(void *function, int width, int height, void *handle, 
     struct callee callee = {(uint64_t)function, NULL, {NULL, extra}, prepared->shared_bytes, false, false};
     struct dim3 grid = {(uint32_t)width, (uint32_t)height, 1};
     struct dim3 block = {prepared->block[0], prepared->block[1], prepared->block[2]};
-    ANSWER(launch(stream, grid, block, &callee));
+    ANSWER(launch_by_driver(stream, grid, block, &callee));
 }
 
 EXPORT int cuLaunch(void *function) { return launch_prepared(function, 1, 1, NULL, "cuLaunch"); }

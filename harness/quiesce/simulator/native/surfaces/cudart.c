@@ -233,7 +233,10 @@ EXPORT int cudaGraphInstantiateWithParams_ptsz(void **executable, void *graph, s
 EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
     CALL("cudaOccupancyAvailableDynamicSMemPerBlock");
     NEED(bytes && function && blocks > 0 && threads > 0, INVALID_VALUE);
-    *bytes = 49152u / (unsigned)blocks;
+    struct kernel_needs needs = needs_of(0, function);
+    int each = SHARED_MULTIPROCESSOR_BYTES / blocks - SHARED_RESERVED_BYTES - needs.shared_bytes;
+    int most = SHARED_OPTIN_BYTES - needs.shared_bytes;
+    *bytes = each < 0 ? 0 : (size_t)(each < most ? each : most);
     ANSWER(OK);
 }
 
