@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from tests.kernels import executor
+
+if os.environ.get("QUIESCE_KERNELS_ON") == "cuda":  # before any test module imports it
+    from tests.kernels import on_device
+
+    executor.Kernel = on_device.Kernel  # type: ignore[assignment,misc]
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["usual", "tuned"])

@@ -219,8 +219,8 @@ class Kernel:
             block_memory[offset : offset + size] = raw
         shared = np.zeros(self.shared_bytes + dynamic_shared_bytes + 64, "u1")
         context = np.zeros(1, CONTEXT)
-        context["grid"] = sizes = _three(grid)
-        context["block"] = _three(block)
+        context["grid"] = sizes = three(grid)
+        context["block"] = three(block)
         context["dynamic"] = dynamic_shared_bytes
         context["shared_base"] = -(-shared.ctypes.data // 64) * 64
         context["shared_bytes"] = self.shared_bytes + dynamic_shared_bytes
@@ -274,7 +274,8 @@ class Kernel:
         return True
 
 
-def _three(size: int | Sequence[int]) -> list[int]:
+def three(size: int | Sequence[int]) -> list[int]:
+    """Return a size with all its dimensions."""
     sizes = [size] if isinstance(size, int) else list(size)
     return sizes + [1] * (3 - len(sizes))
 

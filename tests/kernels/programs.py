@@ -10,6 +10,7 @@ import numpy as np
 from tests.kernels.executor import Kernel
 
 HEADER: Final = ".version 8.3\n.target sm_90\n.address_size 64\n"
+THREADS_MAX: Final = 1024  # of a block, on every device
 _FORMATS: Final = {"f32": "<f", "f64": "<d", "f16": "<e"}
 Value = int | float
 Source = tuple[str, Sequence[Value]]
@@ -82,7 +83,10 @@ def evaluate_all(
     ]
     assert all(len(array) == count for array in arrays)
     outputs = [np.zeros(count, f"u{width_of(type_) // 8}") for type_ in results]
-    Kernel(text, "k").launch(1, count, *arrays, *outputs)
+    loaded = Kernel(text, "k")
+    for start in range(0, count, THREADS_MAX):
+        part = slice(start, start + THREADS_MAX)
+        loaded.launch(1, min(count - start, THREADS_MAX), *(array[part] for array in (*arrays, *outputs)))
     return [[int(each) for each in output] for output in outputs]
 
 

@@ -44,7 +44,8 @@ def test_old_and_new_values(name: str, before: int, value: int, after: int) -> N
     text = kernel(
         f"ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [old];\nld.global.b{width} {other}, [%rd1+{width // 8}];\n"
         f"atom.relaxed.gpu.global.{name} {register}, [%rd1], {other};\nst.global.b{width} [%rd2], {register};\n"
-        f"red.global.{name} [%rd1+{width // 4}], {other};",
+        f"{'atom.global' if name.startswith('exch') else 'red.global'}.{name} "
+        f"{f'{register}, ' if name.startswith('exch') else ''}[%rd1+{width // 4}], {other};",
         ".param .u64 out, .param .u64 old",
     )
     memory, old = np.array([before, value, before], f"u{width // 8}"), np.zeros(1, f"u{width // 8}")

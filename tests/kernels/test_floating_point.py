@@ -173,7 +173,7 @@ def test_classes() -> None:
         "infinite": [0, 0, 0, 1, 0],
         "number": [1, 1, 1, 1, 0],
         "notanumber": [0, 0, 0, 0, 1],
-        "normal": [0, 1, 0, 0, 0],
+        "normal": [1, 1, 0, 0, 0],  # "positive and negative zero are considered normal"
         "subnormal": [0, 0, 1, 0, 0],
     }
     for group in (names[:3], names[3:]):

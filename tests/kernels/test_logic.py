@@ -95,12 +95,12 @@ FIELDS: Final = tuple(itertools.product((0, 1, 5, 31, 32, 63, 64, 255, 256 + 4),
 
 @pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
 def test_extraction_of_a_field(type_: str) -> None:
-    """The pseudo code of 'bfe'."""
+    """The pseudo code of 'bfe', but for a start that has more than eight bits in 64: an H200 does not cut it."""
     bits = width_of(type_)
     rows = list(itertools.product(WORDS[bits], FIELDS))
     sources = [(type_, [a for a, _ in rows]), ("u32", [p for _, (p, _) in rows]), ("u32", [n for _, (_, n) in rows])]
     found = evaluate(f"bfe.{type_} %x, %a, %b, %c;", *sources, result=type_)
-    low_bytes = [(value, start & 255, length & 255) for value, (start, length) in rows]
+    low_bytes = [(value, start & (255 if bits == 32 else -1), length & 255) for value, (start, length) in rows]
     for (value, start, length), result in zip(low_bytes, found, strict=True):
         is_zero = type_[0] == "u" or not length
         sign = 0 if is_zero else value >> min(start + length - 1, bits - 1) & 1
@@ -121,9 +121,10 @@ def test_insertion_of_a_field(bits: int) -> None:
     found = evaluate(f"bfi.b{bits} %x, %a, %b, %c, %d;", *words, *places, result=f"b{bits}")
     for (field, base, (start, length)), result in zip(rows, found, strict=True):
         expected = base
+        first = start & 255 if bits == 32 else start
         for at in range(min(length & 255, bits)):
-            if (start & 255) + at < bits:
-                expected = expected & ~(1 << (start & 255) + at) | (field >> at & 1) << (start & 255) + at
+            if first + at < bits:
+                expected = expected & ~(1 << first + at) | (field >> at & 1) << first + at
         assert result == expected
 
 

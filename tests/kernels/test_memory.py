@@ -167,7 +167,7 @@ def test_special_registers(waits: bool) -> None:
         lane = number % 32
         expected = [number % 5, number // 5 % 4, number // 20, lane, number // 32]
         masks = [(1 << lane) - 1, ((1 << 32) - 1) ^ ((1 << lane) - 1)]
-        assert row == [*expected, *masks, 2, 0]
+        assert row == [*expected, *masks, 64, 0]
 
 
 def test_a_clock_goes_on() -> None:

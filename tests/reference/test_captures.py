@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quiesce.backend import Flavour
 from quiesce.gauges import Gauge
 
 from .bench import Bench
@@ -180,8 +181,16 @@ def test_the_default_stream_is_unusable_beside_a_captured_blocking_stream(bench:
 
 
 def test_the_default_stream_is_usable_beside_a_captured_nonblocking_stream(bench: Bench) -> None:
-    bench.make("e = create event", "s = create stream nonblocking", "begin capture on s", "launch", "query stream")
-    bench.make("record event e", "wait event e", "synchronize stream", "g = end capture on s")
+    bench.make("e = create event", "s = create stream nonblocking", "begin capture on s mode=relaxed", "launch")
+    bench.make("query stream", "record event e", "wait event e", "synchronize stream", "g = end capture on s")
+
+
+@pytest.mark.parametrize("line", ["query stream", "query stream t", "synchronize stream", "synchronize stream t"])
+def test_a_question_about_another_stream_is_unsafe_on_cuda(make_bench: MakeBench, line: str) -> None:
+    for flavour, expected in ((Flavour.CUDA, "rejected capture-unsupported"), (Flavour.HIP, "done")):
+        bench = make_bench(flavour=flavour)
+        bench.make("s = create stream nonblocking", "t = create stream nonblocking", "begin capture on s")
+        assert bench(line) == expected
 
 
 def test_two_captures_go_on_beside_each_other(bench: Bench) -> None:

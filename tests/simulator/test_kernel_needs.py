@@ -84,7 +84,9 @@ def test_a_kernel_that_is_only_asked_about_is_not_said_to_compute_nothing(
 def test_occupancy_counts_the_memory_of_the_kernel(device: MakeDevice) -> None:
     given = device()
     function = given.kernel(KERNEL, "work")
-    assert blocks(given, function, 32, 0) == 7, "a multiprocessor has 164 KiB, and the system takes 1 KiB for each block"
+    assert blocks(given, function, 32, 0) == 7, (
+        "a multiprocessor has 164 KiB, and the system takes 1 KiB for each block"
+    )
     assert blocks(given, function, 32, 10_000) == 5
     assert blocks(given, function, 32, 30_000) == 0, "more than 48 KiB, which nobody allowed"
     assert blocks(given, function, 129, 0) == 0

@@ -10,7 +10,7 @@ import pytest
 from quiesce.simulator.ledger import Seen
 
 INVALID_VALUE = 1
-INVALID_DEVICE_FUNCTION: Final = 98
+INVALID_DEVICE_FUNCTION = 98
 KERNEL = ctypes.c_void_p(0x1234)
 
 

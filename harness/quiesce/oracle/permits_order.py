@@ -150,7 +150,7 @@ def _ask_stream(model: Model, slot: Slot | None, answered: Permitted) -> Permitt
         return only(CAPTURE_UNSUPPORTED, *((CAPTURE_INVALIDATED,) if capture.invalid else ()))
     if model.captures.any_active and stream.name == "":
         return replace(answered, codes=answered.codes | {CAPTURE_UNSUPPORTED, CAPTURE_IMPLICIT})
-    return answered
+    return while_capturing(model, answered)
 
 
 def _synchronize_device(model: Model, operation: ops.SynchronizeDevice) -> Permitted:

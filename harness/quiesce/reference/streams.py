@@ -212,10 +212,10 @@ class Streams:
         """
         self.require(stream)
         self.captures.forbid_on(stream)
-        if not stream.is_default:
-            return not stream.queue
-        self.captures.forbid_default_of(stream.device)
-        return not self.encompassed_by(stream)
+        if stream.is_default:
+            self.captures.forbid_default_of(stream.device)
+        self._forbid_beside_captures()
+        return not (self.encompassed_by(stream) if stream.is_default else stream.queue)
 
     def synchronize_stream(self, stream: Stream) -> None:
         """Block until ``stream`` is idle; the null stream waits "for other streams on the same device" as well.
@@ -227,9 +227,15 @@ class Streams:
         self.captures.forbid_on(stream)
         if stream.is_default:
             self.order_with_default(stream)
+        self._forbid_beside_captures()
         self._ledger.see(StreamSynchronized(stream.name))
         if stream.queue:
             self._force(self._mark(stream))
+
+    def _forbid_beside_captures(self) -> None:
+        """Refuse a question about another stream while a capture is not relaxed, as CUDA 13's driver does."""
+        if self._flavour is Flavour.CUDA:
+            self.captures.forbid_unsafe_call()
 
     def synchronize_device(self, device: int) -> None:
         """Block until every stream of ``device`` is idle.

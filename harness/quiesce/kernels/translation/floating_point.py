@@ -205,7 +205,7 @@ def copy_sign(e: Emitter, i: Instruction) -> None:
     e.write_float(i.operands[0], value, type_)
 
 
-_CLASSES = {"notanumber": 3, "infinite": 0x204, "finite": 0x1F8, "number": 0x3FC, "normal": 0x108, "subnormal": 0x90}
+_CLASSES = {"notanumber": 3, "infinite": 0x204, "finite": 0x1F8, "number": 0x3FC, "normal": 0x168, "subnormal": 0x90}
 """What is asked for, by LLVM's numbers for classes of floating-point numbers."""
 
 

@@ -109,7 +109,10 @@ def multiply_24(e: Emitter, i: Instruction) -> None:
 
 
 def divide(e: Emitter, i: Instruction) -> None:
-    """Translate ``div`` and ``rem``. x86 traps at a zero and at the least number by -1; a device does not."""
+    """Translate ``div`` and ``rem``. x86 traps at a zero and at the least number by -1; a device does not.
+
+    By zero the ISA leaves both open; an H200 answers ones in all bits.
+    """
     require(i)
     type_ = require_type(i, INTEGERS)
     integer = type_.integer
@@ -123,7 +126,7 @@ def divide(e: Emitter, i: Instruction) -> None:
     if type_.is_signed:
         opposite = e.define(f"sub {integer} 0, {dividend}") if i.opcode == "div" else "0"
         value = e.select(by_minus_one, integer, opposite, value)
-    value = e.select(by_zero, integer, "-1" if i.opcode == "div" else dividend, value)
+    value = e.select(by_zero, integer, "-1", value)
     e.write(i.operands[0], value, type_)
 
 

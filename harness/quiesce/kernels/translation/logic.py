@@ -100,6 +100,11 @@ def _byte(e: Emitter, i: Instruction, which: int) -> str:
     return e.define(f"and i32 {e.read(i.operands[which], _U32)}, 255")
 
 
+def _start(e: Emitter, i: Instruction, which: int, bits: int) -> str:
+    """Return where a bit field starts. In 64 bits a device looks at the whole number, though the ISA says otherwise."""
+    return e.read(i.operands[which], _U32) if bits == 64 else _byte(e, i, which)
+
+
 def _field_mask(e: Emitter, length: str, bits: int) -> str:
     """Return ones in as many low bits; all where the length is the width or more."""
     is_whole = e.define(f"icmp uge i32 {length}, {bits}")
@@ -113,7 +118,7 @@ def extract_field(e: Emitter, i: Instruction) -> None:
     require(i, operands=4)
     type_ = require_type(i, ("u32", "s32", "u64", "s64"))
     bits, integer = type_.bits, type_.integer
-    value, start, length = e.read(i.operands[1], type_), _byte(e, i, 2), _byte(e, i, 3)
+    value, start, length = e.read(i.operands[1], type_), _start(e, i, 2, bits), _byte(e, i, 3)
     is_beyond = e.define(f"icmp uge i32 {start}, {bits}")
     safe_start = e.cast(e.select(is_beyond, "i32", str(bits - 1), start), 32, bits)
     operation = "ashr" if type_.is_signed else "lshr"
@@ -137,7 +142,7 @@ def insert_field(e: Emitter, i: Instruction) -> None:
     type_ = require_type(i, ("b32", "b64"))
     bits, integer = type_.bits, type_.integer
     field, base = e.read_all(i.operands[1:3], type_)
-    start, length = _byte(e, i, 3), _byte(e, i, 4)
+    start, length = _start(e, i, 3, bits), _byte(e, i, 4)
     is_beyond = e.define(f"icmp uge i32 {start}, {bits}")
     safe_start = e.cast(e.select(is_beyond, "i32", "0", start), 32, bits)
     mask = e.define(f"shl {integer} {_field_mask(e, length, bits)}, {safe_start}")

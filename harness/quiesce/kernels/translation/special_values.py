@@ -17,6 +17,7 @@ from quiesce.kernels.translation.shapes import (
 )
 
 _AXES = "xyz"
+MULTIPROCESSOR_WARPS = 64  # 2048 threads, as the device has that is simulated
 _ZERO = frozenset({"smid", "gridid", "is_explicit_cluster", "cluster_ctarank", "aggr_smem_size", "current_graph_exec"})
 _ONE = frozenset({"nsmid", "cluster_nctarank"})
 _SIZES = {
@@ -44,7 +45,7 @@ def special_value(code: Code, shape: Shape, name: str, refuse: Callable[[str], R
         linear = shape.linear(code)
         return code.define(f"and i32 {linear}, 31" if base == "laneid" else f"lshr i32 {linear}, 5"), 32
     if base == "nwarpid":
-        return _warps(code, shape), 32
+        return str(MULTIPROCESSOR_WARPS), 32
     if base in (
         "envreg1",
         "envreg2",
@@ -74,10 +75,3 @@ def _clock(code: Code, which: str) -> tuple[str, int]:
         return now, 64
     part = code.define(f"lshr i64 {now}, 32") if which.endswith("_hi") else now
     return code.cast(part, 64, 32), 32
-
-
-def _warps(code: Code, shape: Shape) -> str:
-    threads = "1"
-    for axis in range(3):
-        threads = code.define(f"mul i32 {threads}, {shape.context(code, BLOCK + 4 * axis, 'i32')}")
-    return code.define(f"lshr i32 {code.define(f'add i32 {threads}, 31')}, 5")

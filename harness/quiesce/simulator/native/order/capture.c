@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "machine/settings.h"
 #include "order/graph.h"
 #include "order/pieces.h"
 
@@ -234,6 +235,10 @@ enum status capture_forbid_unsafe(void) {
         if (concerns) status = refuse(capture, CAPTURE_UNSUPPORTED);
     }
     return status;
+}
+
+enum status capture_forbid_beside(void) {
+    return settings.flavour == FLAVOUR_CUDA ? capture_forbid_unsafe() : OK;
 }
 
 enum status capture_forbid_on(struct stream *stream) {

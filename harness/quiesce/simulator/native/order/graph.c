@@ -6,6 +6,7 @@
 #include "ledger/handle.h"
 #include "machine/device.h"
 #include "machine/hidden.h"
+#include "machine/settings.h"
 #include "order/host_thread.h"
 #include "order/pieces.h"
 #include "order/user_object.h"
@@ -149,10 +150,15 @@ static bool has_memory(const struct nodes *nodes) {
     return false;
 }
 
+// What can't be done with a graph that has memory: driver 580 answers so.
+static enum status refusal_of_memory(void) {
+    return settings.flavour == FLAVOUR_CUDA ? NOT_SUPPORTED : INVALID_VALUE;
+}
+
 enum status graph_clone(uint64_t handle, uint64_t *clone) {
     const struct graph *graph = handle_find(THING_GRAPH, handle);
-    if (!graph || has_memory(&graph->nodes)) return INVALID_VALUE;
-    return copy(graph, THING_GRAPH, false, clone);
+    if (!graph) return INVALID_VALUE;
+    return has_memory(&graph->nodes) ? refusal_of_memory() : copy(graph, THING_GRAPH, false, clone);
 }
 
 enum status graph_update(uint64_t executable, uint64_t handle, int *result) {
@@ -261,6 +267,6 @@ enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executa
     // "Only one instantiation of the graph may exist at any point in time": of one with memory
     // (cudaGraphAddMemAllocNode).
     for (const struct work *work = graph->nodes.head; work; work = work->next)
-        if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return INVALID_VALUE;
+        if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return refusal_of_memory();
     return copy(graph, THING_GRAPH_EXEC, flags & AUTO_FREE_ON_LAUNCH, executable);
 }

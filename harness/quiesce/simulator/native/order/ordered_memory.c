@@ -1,6 +1,7 @@
 #include "order/ordered_memory.h"
 
 #include "memory/memory.h"
+#include "order/capture.h"
 #include "order/graph_memory.h"
 #include "order/stream.h"
 
@@ -23,8 +24,10 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
     *address = 0;
     if (!size_bytes) return OK;
     if (stream->capture) return capture_allocation(size_bytes, stream, address);
+    enum status status = capture_forbid_beside();
+    if (status) return status;
     stream_keep(stream);  // host functions may run without the lock: another thread may destroy it
-    enum status status = memory_allocate_from(pool, size_bytes, &stream->serial, address);
+    status = memory_allocate_from(pool, size_bytes, &stream->serial, address);
     if (!status) stream_note_use(stream);
     stream_drop(stream);
     return status;
@@ -33,7 +36,9 @@ enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, stru
 enum status memory_free_ordered(uint64_t address, struct stream *stream) {
     if (!address) return OK;
     if (stream->capture) return capture_free(address, stream);
+    enum status status = capture_forbid_beside();
+    if (status) return status;
     struct work work = {.kind = WORK_FREE};
-    enum status status = memory_begin_free(address, stream->serial, &work.freed);
+    status = memory_begin_free(address, stream->serial, &work.freed);
     return status ? status : stream_enqueue(stream, &work);
 }

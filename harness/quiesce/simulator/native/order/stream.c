@@ -281,6 +281,7 @@ static struct stream *first_encompassed(const struct stream *stream) {
 enum status stream_query(struct stream *stream) {
     enum status status = capture_forbid_on(stream);
     if (!status && stream->legacy) status = capture_forbid_default(stream->device);
+    if (!status) status = capture_forbid_beside();
     if (status) return status;
     struct stream *pending = first_encompassed(stream);
     stream_keep(stream);
@@ -295,6 +296,7 @@ enum status stream_synchronize(struct stream *stream) {
     enum status status = failure_meet(CALL_SYNCHRONIZE);
     if (!status) status = capture_forbid_on(stream);
     if (!status && stream->legacy) status = stream_order(stream);
+    if (!status) status = capture_forbid_beside();
     if (status) return status;
     see(SEEN_STREAM_WAITED_FOR, stream);
     unsigned device = stream->device;  // host functions run without the lock: it may be destroyed meanwhile
