@@ -275,7 +275,6 @@ class Kernel:
 
 
 def three(size: int | Sequence[int]) -> list[int]:
-    """Return a size with all its dimensions."""
     sizes = [size] if isinstance(size, int) else list(size)
     return sizes + [1] * (3 - len(sizes))
 

@@ -56,8 +56,8 @@ enum status capture_wait(struct stream *stream, const struct event *event);
 enum status capture_forbid_on(struct stream *stream);  // query or synchronisation of a stream in a capture
 enum status capture_forbid_default(unsigned device);   // use of a legacy default stream that blocking captures forbid
 enum status capture_forbid_device(unsigned device);    // synchronisation of a device with a capture
-// What CUDA's driver 580 takes for unsafe as well, while HIP does not: to ask or wait for another stream, and to allocate
-// and free in the order of one.
+// Calls that are unsafe for CUDA's driver 580 as well, and not for HIP: to ask or wait for another stream, and to
+// allocate and free in the order of one.
 enum status capture_forbid_beside(void);
 enum status capture_forbid_event(const struct event *event);
 
