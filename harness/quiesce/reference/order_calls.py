@@ -31,7 +31,9 @@ class OrderCalls:
 
     def synchronize_stream(self, operation: ops.SynchronizeStream) -> Outcome:
         """Wait for a stream."""
-        self._world.streams.synchronize_stream(self._world.stream(operation.slot))
+        stream = self._world.stream(operation.slot)
+        self._world.streams.forbid_questions(stream)
+        self._world.streams.synchronize_stream(stream)
         return Done()
 
     def query_stream(self, operation: ops.QueryStream) -> Outcome:

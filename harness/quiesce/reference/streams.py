@@ -210,11 +210,7 @@ class Streams:
         The legacy default stream "at all times encompasses" the blocking streams: "querying it or synchronizing it
         would query or synchronize" them (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
         """
-        self.require(stream)
-        self.captures.forbid_on(stream)
-        if stream.is_default:
-            self.captures.forbid_default_of(stream.device)
-        self._forbid_beside_captures()
+        self.forbid_questions(stream)
         return not (self.encompassed_by(stream) if stream.is_default else stream.queue)
 
     def synchronize_stream(self, stream: Stream) -> None:
@@ -227,14 +223,20 @@ class Streams:
         self.captures.forbid_on(stream)
         if stream.is_default:
             self.order_with_default(stream)
-        self._forbid_beside_captures()
         self._ledger.see(StreamSynchronized(stream.name))
         if stream.queue:
             self._force(self._mark(stream))
 
-    def _forbid_beside_captures(self) -> None:
-        """Refuse a question about another stream while a capture is not relaxed, as CUDA 13's driver does."""
-        if self._flavour is Flavour.CUDA:
+    def forbid_questions(self, stream: Stream) -> None:
+        """Refuse to ask or wait for a stream that is captured, or on CUDA while another one is and not relaxed.
+
+        CUDA 13's driver does so. A copy that waits by itself is no question.
+        """
+        self.require(stream)
+        self.captures.forbid_on(stream)
+        if stream.is_default:
+            self.captures.forbid_default_of(stream.device)
+        if self._flavour is Flavour.CUDA and stream.capture is None:
             self.captures.forbid_unsafe_call()
 
     def synchronize_device(self, device: int) -> None:

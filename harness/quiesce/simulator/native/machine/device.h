@@ -10,9 +10,9 @@
 
 #include "machine/status.h"
 
-// Limits of launches, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Technical Specifications per
-// Compute Capability"): sizes of blocks and grids, and the shared memory of a block that asks for no more, of one that
-// does, of a multiprocessor, and of it the part that the system takes for each block.
+// Limits of launches, as on devices of compute capability 8.0 (CUDA C++ Programming Guide, "Technical Specifications
+// per Compute Capability"): sizes of blocks and grids, and the shared memory of a block that asks for no more, of one
+// that does, of a multiprocessor, and of it the part that the system takes for each block.
 enum { BLOCK_X_MAX = 1024, BLOCK_Y_MAX = 1024, BLOCK_Z_MAX = 64 };
 enum { GRID_X_MAX = 0x7fffffff, GRID_Y_MAX = 65535, GRID_Z_MAX = 65535 };
 enum { SHARED_BLOCK_BYTES = 48 << 10, SHARED_OPTIN_BYTES = 163 << 10 };
