@@ -123,9 +123,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compiled(packages: Path, program: str, library: str = "libnvrtc.so.12") -> str:
+def compiled(packages: Path, program: str) -> str:
+    """Run a program with the packages, whose NVRTC it opens by its path: of those by the name the system's is first."""
     search = f"{packages}:{os.environ.get('PYTHONPATH', '')}"
-    done = run(COMPILE + program, library, PYTHONPATH=search)
+    library = packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+    done = run(COMPILE + program, str(library), PYTHONPATH=search)
     assert "Traceback" not in done.stderr, done.stdout + done.stderr
     return done.stdout
 
@@ -153,6 +155,18 @@ def test_a_library_that_is_named_by_its_path_is_that_one(packages: Path, tmp_pat
     there.parent.mkdir()
     there.write_bytes((packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12").read_bytes())
     done = run(COMPILE + "print(compile(b'', b'-arch=sm_80')[3].splitlines()[4])", str(there))
+    assert done.stdout.startswith("// -arch=compute_80"), done.stdout + done.stderr
+
+
+def test_an_nvrtc_that_the_loader_finds_comes_before_that_of_a_package(packages: Path, tmp_path: Path) -> None:
+    """As on the machine: ``LD_LIBRARY_PATH`` stands for the system's folders. Ours is opened, and uses that one."""
+    there = packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+    (tmp_path / "libnvrtc.so.12").write_bytes(there.read_bytes())
+    package = tmp_path / "packages" / there.relative_to(packages)
+    package.parent.mkdir(parents=True)
+    package.touch()
+    variables = {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(tmp_path / "packages")}
+    done = run(COMPILE + "print(compile(b'', b'-arch=sm_80')[3].splitlines()[4])", "libnvrtc.so.12", **variables)
     assert done.stdout.startswith("// -arch=compute_80"), done.stdout + done.stderr
 
 

@@ -54,14 +54,16 @@ static char *searched_first(const char *name) {
     return path;
 }
 
-/* Return what is opened in place of a compiler. NULL: it is not there, and the loader goes on to the next place. Where
-   it is nowhere, ours says what to install. Only ours gets the vendor's, and opens it where it was witnessed. */
+/* Return what is opened in place of a compiler. No name: it is not there, and the loader goes on to the next place,
+   which it does not always do for NULL. Where it is nowhere, ours says what to install. Only ours gets the vendor's,
+   and opens it where it was witnessed. */
 static const char *compiler_instead(const char *name, const char *stands_in, unsigned int flag) {
     if (is_same(base_name(last_client), SIMULATOR_NAME)) return name;
     int is_path = base_name(name) != name;
     if (!is_path && flag == LA_SER_ORIG) return name;
     int is_last = flag == LA_SER_DEFAULT;
-    if (!is_last && (run_has(name) || !is_file(name))) return flag == LA_SER_ORIG ? name : NULL;
+    if (!is_last && run_has(name)) return flag == LA_SER_ORIG ? name : "";
+    if (!is_last && !is_file(name)) return name;
     if (!run_has(name) && is_file(name)) witness("compiler", name, last_client);
     const char *path = library_of_run("", base_name(name));
     if (!path) path = library_of_run("", stands_in);
