@@ -10,6 +10,7 @@ import pytest
 
 from quiesce.simulator.build import find_compiler
 from quiesce.simulator.elf_reading import read_dependencies
+from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
 
@@ -37,6 +38,23 @@ def test_a_linker_finds_the_runtime(tmp_path: Path, flavour: str, call: str, nam
     with run_program([sys.executable, "-c", LINK, *command], settings, environment) as ended:
         assert ended.status == 0
     assert soname in read_dependencies(made).needed
+
+
+def test_a_linker_finds_ours_before_an_installed_one(tmp_path: Path) -> None:
+    """GCC searches the system's folders before those of LIBRARY_PATH, but not before these forms of them."""
+    source, made, installed = tmp_path / "client.c", tmp_path / "client", tmp_path / "installed" / "lib64"
+    source.write_text(ASK.format(call="hipMalloc"), encoding="utf-8")
+    installed.mkdir(parents=True)
+    (installed / "x86_64-linux-gnu").symlink_to(".")
+    (installed / "libamdhip64.so").write_bytes(
+        write_library(StubLibrary("libamdhip64.so.5", (StubFunction("hipMalloc", 0),)))
+    )
+    command = [*find_compiler(), "-w", str(source), "-o", str(made), "-lamdhip64"]
+    environment = {**os.environ, "LIBRARY_PATH": str(installed)}
+    settings = MachineSettings(parse_flavour("hip:6"))
+    with run_program([sys.executable, "-c", LINK, *command], settings, environment) as ended:
+        assert ended.status == 0
+    assert "libamdhip64.so.6" in read_dependencies(made).needed
 
 
 def test_a_users_own_folders_are_searched_too(tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from quiesce.simulator.flavours import Simulated
+
+_SEARCHED: Final = "lib64"
+_ALIASES: Final = {"lib": "lib64", "lib64/x86_64-linux-gnu": "."}
+"""GCC searches the folders of LIBRARY_PATH after the system's, but ``../lib``, ``../lib64`` or Debian's subfolder of
+each of them before: through these links ours comes before an installed runtime."""
 
 
 def link_folder(runtime: Path, simulated: Simulated) -> Path:
@@ -20,14 +26,17 @@ def link_folder(runtime: Path, simulated: Simulated) -> Path:
     folder = runtime.with_name(f"link-{simulated.flavour}-{simulated.version}-{written:x}")
     if not folder.exists():
         made = Path(tempfile.mkdtemp(dir=runtime.parent))
+        (made / _SEARCHED).mkdir()
+        for alias, target in _ALIASES.items():
+            (made / alias).symlink_to(target)
         for name, content in _libraries(runtime, simulated).items():
-            (made / name).write_bytes(content)
+            (made / _SEARCHED / name).write_bytes(content)
         made.chmod(0o755)
         try:
             made.rename(folder)  # at once: another process may be doing the same
         except OSError:
             shutil.rmtree(made)
-    return folder
+    return folder / _SEARCHED
 
 
 def _libraries(runtime: Path, simulated: Simulated) -> dict[str, bytes]:
