@@ -145,7 +145,7 @@ def test_what_was_tested_passes(body: str, arguments: list[str], tmp_path: Path)
 def test_a_vendors_runtime_of_another_version_is_named_with_the_flavour_to_run_it_with(tmp_path: Path) -> None:
     real = compile_client(tmp_path, "return 0;", name="libcudart.so.11.0", flags=("-shared", "-fPIC"))
     body = f'void *dlopen(const char *, int); return !dlopen("{real}", 2);'
-    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, body))])
+    ran = Ran(tmp_path, ["--flavour", "cuda:12", "--", str(compile_client(tmp_path, body))])
     assert (ran.code, ran.verdicts, ran.elements) == (ExitCode.COULD_NOT_RUN, ["inconclusive"], ["error"])
     assert f"the vendor's own runtime was loaded instead of the simulated cuda:12: {real}" in ran.reasons
     assert "Run it with --flavour cuda:11" in ran.reasons

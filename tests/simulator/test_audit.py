@@ -142,6 +142,20 @@ def test_a_runtime_that_the_flavour_is_not_is_left_alone_and_told(
     assert "_ctypes" in load.client.name
 
 
+@pytest.mark.parametrize("tags", ["--disable-new-dtags", "--enable-new-dtags"])
+def test_another_runtime_that_a_program_needs_is_ours_although_it_is_installed(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str], tags: str
+) -> None:
+    path = real(tmp_path / "own" / "libcudart.so.13", "libcudart.so.13")
+    source = """
+int cudaMalloc(void **, long), printf(const char *, ...);
+int main(void) { void *made; printf("%d\\n", cudaMalloc(&made, 100)); return 0; }"""
+    program = compile_c("program", source, str(path), f"-Wl,{tags},-rpath,{path.parent}")
+    done = run(program, capfd=capfd)
+    assert (done.written, done.blocks) == ("0\n", 1)
+    assert (done.paths(Loaded.OTHER), done.paths(Loaded.REAL)) == (["libcudart.so.13"], [])
+
+
 def test_a_runtime_that_is_left_alone_is_told_what_it_is(
     tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -113,15 +113,16 @@ def test_what_is_simulated_is_not_stubbed_for_a_runtime_of_another_version(
 def test_a_compiler_is_simulated_only_where_kernels_run(
     tmp_path: Path, private: Path, compile_c: Compile, run_python: Run, kernels_run: bool
 ) -> None:
+    soname = "libnvrtc.so.99"  # no machine has it: an installed one would be used as it is
     path = tmp_path / "libsimulator.so"
     path.write_bytes(write_library(StubLibrary("libsimulator.so", (StubFunction("simulated_nvrtcCompileProgram", 6),))))
     source = "int nvrtcCompileProgram(void); int client(void) { return nvrtcCompileProgram(); }"
-    module = linked(compile_c, tmp_path, "module.so", source, "libnvrtc.so.12")
-    simulator = Simulator(path, ("libnvrtc.so.12",) if kernels_run else ())
+    module = linked(compile_c, tmp_path, "module.so", source, soname)
+    simulator = Simulator(path, (soname,) if kernels_run else ())
     write_stubs([Process([module], PROGRAM)], private, simulator)
     done = run_python(LOAD, module, LD_LIBRARY_PATH=str(private))
     assert done.stdout == f"{6 if kernels_run else 11}\n", done.stderr
-    assert ("nvrtcCompileProgram (libnvrtc.so.12) is not simulated" in done.stderr) is not kernels_run
+    assert (f"nvrtcCompileProgram ({soname}) is not simulated" in done.stderr) is not kernels_run
 
 
 def test_a_runtime_that_is_opened_by_name_offers_what_is_simulated(
@@ -267,6 +268,19 @@ def test_a_real_library_is_left_alone(tmp_path: Path, private: Path, simulator: 
         assert {name: path.resolve() for name, path in stubs.left_real.items()} == {"librocblas.so.5": real.resolve()}
         assert {name: path.resolve() for name, path in stubs.taken_as_loaded.items()} == {real.name: real.resolve()}
         assert set(functions(stubs)) == {"libamdhip64.so", "libamdhip64.so.7"}
+
+
+@pytest.mark.parametrize("soname", ["libcudart.so.13", "libamdhip64.so.5", "librocm_smi64.so.1"])
+def test_an_installed_runtime_is_stubbed_whatever_its_version(
+    tmp_path: Path, private: Path, simulator: Simulator, compile_c: Compile, soname: str
+) -> None:
+    (tmp_path / "real").mkdir()
+    compile_c(f"real/{soname}", "int hipMalloc(void) { return 3; }", *SHARED)
+    source = "int hipMalloc(void); int client(void) { return hipMalloc(); }"
+    finds = compile_c("finds.so", source, *SHARED, "-Wl,-rpath,$ORIGIN/real", "-Lreal", f"-l:{soname}")
+    stubs = write_stubs([Process([finds], PROGRAM)], private, simulator, [str(tmp_path / "real")])
+    assert set(functions(stubs)) == {"libamdhip64.so", "libamdhip64.so.7", soname}
+    assert stubs.left_real == {}
 
 
 def test_a_missing_library_of_nobodys_is_named(

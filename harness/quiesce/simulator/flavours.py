@@ -60,6 +60,11 @@ class Simulated:
         return _LIBRARIES[self.flavour, self.version]
 
     @property
+    def runtime(self) -> str:
+        """The name of the runtime itself, among those."""
+        return self.sonames[0]
+
+    @property
     def libraries(self) -> tuple[str, ...]:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
         return (*self.sonames, *(f"{name.partition('.so')[0]}.so" for name in self.sonames))
@@ -70,18 +75,21 @@ class Simulated:
         names = _OFFERED[self.flavour, self.version].split()
         return (*names, *dict.fromkeys(f"{name.partition('.so')[0]}.so" for name in names))
 
-    def served(self, *, redirects: bool = True, kernels: bool = False) -> str:
+    def served(self, *, redirects: bool = True, kernels: bool = False, follows: bool = False) -> str:
         """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in.
 
         ``redirects`` says whether one does for runtimes that are linked in statically, too, and ``kernels`` whether one
-        does for compilers.
+        does for compilers. ``follows`` says that a program may open the runtime of any flavour.
         """
         named = {name.partition(".so")[0]: name for name in self.sonames}
         numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
         if self.flavour is Flavour.CUDA:
-            lines.append(f"libcudart_static * {self.sonames[0] if redirects else '-'}\n")
+            lines.append(f"libcudart_static * {self.runtime if redirects else '-'}\n")
             lines += [f"{name} * +{name}.so\n" for name in ("libnvrtc", "libnvJitLink", "libnvvm") if kernels]
+        if follows:
+            others = (each for each in KNOWN if each != self)
+            lines += [f"{each.runtime.partition('.so')[0]} {each.version} ?{each.runtime}\n" for each in others]
         return "".join((*lines, *(f"{name} * -\n" for name in _RUNTIMES)))
 
     def __str__(self) -> str:
@@ -89,6 +97,15 @@ class Simulated:
 
 
 KNOWN: Final = tuple(Simulated(flavour, version) for flavour, version in _LIBRARIES)
+
+
+_SIMULATED: Final = frozenset(name.partition(".so")[0] for names in _LIBRARIES.values() for name in names)
+
+
+def is_simulated(soname: str) -> bool:
+    """Say whether some flavour simulates a library, in whatever version: then an installed one is never meant."""
+    name, dot, _ = soname.partition(".so")
+    return bool(dot) and name in _SIMULATED
 
 
 def parse_flavour(text: str) -> Simulated:

@@ -133,8 +133,11 @@ def prepare(
     *,
     redirects: bool = True,
     kernels: bool = False,
+    follows: bool = False,
 ) -> Iterator[Prepared]:
     """Write the libraries that a program needs, for as long as the ``with`` lasts.
+
+    ``follows`` says that the machine takes another flavour where the program loads a runtime of that.
 
     Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
     :class:`quiesce.errors.UnreadableObject` where it can't be loaded on this machine, and
@@ -148,9 +151,8 @@ def prepare(
         libraries.mkdir()
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
         write_lookalikes(libraries, runtime, simulated, command, compilers)
-        variables = loader_variables(
-            folder, runtime, audit, simulated, environment, redirects=redirects, kernels=bool(compilers)
-        )
+        how = {"redirects": redirects, "kernels": bool(compilers), "follows": follows}
+        variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -170,7 +172,8 @@ def run_program(
     does not take.
     """
     check_settings(settings)
-    how = {"redirects": settings.redirects, "kernels": settings.kernels}
+    follows = bool(settings.options.get("follows"))
+    how = {"redirects": settings.redirects, "kernels": settings.kernels, "follows": follows}
     with prepare(words, settings.simulated, environment, **how) as prepared:
         relay = SignalRelay()
         compiler = kernel_compiler(prepared.folder) if settings.kernels else nullcontext()

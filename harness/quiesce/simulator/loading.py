@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.link_libraries import link_folder
+from quiesce.simulator.kept_libraries import link_folder, runtimes_folder
 
 _ASSEMBLER: Final = """\
 #!/bin/sh
@@ -28,6 +28,8 @@ for word; do
 done
 exec cp -- "$from" "$to"
 """
+_OTHERS: Final = "others"
+"""Where ``audit/audit.c`` has runtimes that are not the flavour's, for programs that open an installed one."""
 _ROOM: Final = "glibc.rtld.optional_static_tls"
 _ROOM_BYTES: Final = 4096
 """Where there is an audit module, the static thread-local storage of the libraries that a program starts with must fit
@@ -44,9 +46,13 @@ def loader_variables(
     *,
     redirects: bool = True,
     kernels: bool = False,
+    follows: bool = False,
 ) -> dict[str, str]:
     """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
-    (folder / "served").write_text(simulated.served(redirects=redirects, kernels=kernels), encoding="utf-8")
+    served = simulated.served(redirects=redirects, kernels=kernels, follows=follows)
+    (folder / "served").write_text(served, encoding="utf-8")
+    if follows:
+        (folder / "lib" / _OTHERS).symlink_to(runtimes_folder(runtime))
     linked = str(link_folder(runtime, simulated))
     made = {
         "LD_LIBRARY_PATH": _joined(str(folder / "lib"), environment.get("LD_LIBRARY_PATH", "")),

@@ -29,6 +29,7 @@ from quiesce.simulator.elf_reading import (
     read_undefined,
 )
 from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.flavours import is_simulated
 from quiesce.simulator.known_functions import functions_of
 from quiesce.simulator.library_search import find_library, places_searched
 from quiesce.simulator.vendor_libraries import (
@@ -230,7 +231,7 @@ class _Closure:
     def _resolve(self, client: Path, name: str, scope: _Scope) -> Path | None:
         found = self._find(client, name)
         vendors = family_of(name) is not None
-        if self._simulator.answers(name):
+        if self._simulator.answers(name) or is_simulated(plain_name(name.rpartition("/")[2])):
             scope.add_stub(name.rpartition("/")[2])
             return None
         if found is not None:

@@ -41,17 +41,51 @@ static char *library_of_run(const char *beginning, const char *name) {
     return run_library(path, beginning, name) && is_file(path) ? path : NULL;
 }
 
+/* Whose runtime or driver of ours this process has loaded first: how its name begins, NULL for none. */
+static const char *vendor;
+
+static const char *vendor_of(const char *name) {
+    static const char *const vendors[] = {"libcuda", "libamdhip64"};
+    for (int each = 0; each < 2; each++)
+        if (begins_with(base_name(name), vendors[each])) return vendors[each];
+    return NULL;
+}
+
+/* Return what is opened in place of a runtime that is not the flavour's; NULL: what was asked for. One that was planned
+   for the program comes before all that are installed. Else an installed one leads to ours of its flavour, if the run
+   follows the program, and the program has none of another vendor: who looks for the devices of all vendors finds those
+   of one. */
+static char *other_runtime(const char *name, service answer, const char *stands_in, int is_first) {
+    int is_path = base_name(name) != name;
+    char *path = is_first ? library_of_run("", base_name(name)) : NULL;
+    if (path || !is_path) return path;
+    if (answer == NOT_SERVED) answer = served_by_content(name, &stands_in);
+    if (answer != FOLLOWED || (vendor && vendor != vendor_of(stands_in))) return NULL;
+    path = library_of_run("others/", stands_in);
+    if (path) witness("answered", name, last_client);
+    return path;
+}
+
 static char *searched_first(const char *name) {
     const char *stands_in;
     int is_path = base_name(name) != name;
     service answer = served_as(name, &stands_in);
     if (answer == NO_RUNTIME && is_path) answer = served_by_content(name, &stands_in);
-    if (answer != SERVED || (is_path && !is_file(name))) return NULL;  // a path that leads nowhere fails, as it would
+    if (answer == NO_RUNTIME || answer == COMPILER || (is_path && !is_file(name))) return NULL;  // fails, as it would
+    if (answer != SERVED) return other_runtime(name, answer, stands_in, 1);
     // one that was planned under its own name has what its clients want beyond the usual
     char *path = library_of_run("", base_name(name));
     if (!path) path = library_of_run("", stands_in);
     if (path) witness("answered", name, last_client);
     return path;
+}
+
+/* Return what is opened in place of a file that the loader found for a name without a path. */
+static char *found(const char *name) {
+    const char *stands_in;
+    service answer = vendor_of(name) ? served_as(name, &stands_in) : NO_RUNTIME;
+    if ((answer != NOT_SERVED && answer != FOLLOWED) || !is_file(name)) return NULL;
+    return other_runtime(name, answer, stands_in, 0);
 }
 
 /* Return what is opened in place of a compiler. No name: it is not there, and the loader goes on to the next place,
@@ -84,7 +118,7 @@ SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag)
     if (run_has(name)) return (char *)name;
     if (flag == LA_SER_ORIG) {
         other = searched_first(name);
-    } else if (flag == LA_SER_DEFAULT) {
+    } else if (!(other = found(name)) && flag == LA_SER_DEFAULT) {
         // found nowhere: a program that sets LD_LIBRARY_PATH for a child leaves out the run's folder
         other = library_of_run("", base_name(name));
         if (!other) other = library_of_run("last-", base_name(name));  // lookalikes.py
@@ -92,16 +126,26 @@ SHOWN char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag)
     return other ? other : (char *)name;
 }
 
-static const char *soname_of(const struct link_map *map) {
-    const char *names = NULL;
-    const ElfW(Dyn) *soname = NULL;
-    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_SONAME) soname = entry;
+static const char *names_of(const struct link_map *map) {
+    const char *names = "";
+    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_STRTAB) names = (const char *)entry->d_un.d_ptr;
-    }
-    if (!soname || !names) return "";
-    if ((ElfW(Addr))names < map->l_addr) names += map->l_addr;  // the loader leaves a table that it can't write
-    return names + soname->d_un.d_val;
+    return (ElfW(Addr))names < map->l_addr ? names + map->l_addr : names;  // the loader leaves what it can't write
+}
+
+static const char *soname_of(const struct link_map *map) {
+    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_SONAME) return names_of(map) + entry->d_un.d_val;
+    return "";
+}
+
+/* Say whether a runtime is of the run: what was opened in place of an installed one has the path of that. */
+static int is_own(const struct link_map *map) {
+    if (run_has(map->l_name)) return 1;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && is_same(base_name(names_of(map) + entry->d_un.d_val), SIMULATOR_NAME))
+            return 1;
+    return 0;
 }
 
 SHOWN void la_preinit(uintptr_t *cookie) {
@@ -123,8 +167,9 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
     service answer = served_as(map->l_name, &stands_in);
     if (answer == NO_RUNTIME && !run_has(map->l_name)) answer = served_as(soname_of(map), &stands_in);
     if (answer == COMPILER) return 0;
-    if (run_has(map->l_name)) {
-        if (answer != NO_RUNTIME) witness(answer == SERVED ? "own" : "other", base_name(map->l_name), last_client);
+    if (run_has(map->l_name) || (answer != NO_RUNTIME && is_own(map))) {
+        if (!vendor) vendor = vendor_of(map->l_name);
+        if (answer != NO_RUNTIME) witness(answer == SERVED ? "own" : "other", soname_of(map), last_client);
     } else if (answer != NO_RUNTIME) {
         witness("real", map->l_name, last_client);
     } else if (space == LM_ID_BASE) {

@@ -4,8 +4,9 @@
 #include "run.h"
 #include "system.h"
 
-/* A line of the table: "libcudart 12 libcudart.so.12"; "*" is any number, "-" is nobody, and "+" comes before the name
-   of a compiler. The first that fits counts. */
+/* A line of the table: "libcudart 12 libcudart.so.12"; "*" is any number, "-" is nobody, "+" comes before the name of a
+   compiler, and "?" before that of another flavour's runtime, which is known by its number alone. The first that fits
+   counts. */
 typedef struct {
     const char *beginning, *number, *stands_in;
 } row;
@@ -70,10 +71,8 @@ service served_as(const char *name, const char **stands_in) {
         const char *ending = ending_of(base, rows[each].beginning);
         if (ending && has_number(ending, rows[each].number)) {
             *stands_in = rows[each].stands_in;
-            if (**stands_in == '+') {
-                ++*stands_in;
-                return COMPILER;
-            }
+            if (**stands_in == '?' && !ending[3]) continue;
+            if (**stands_in == '?' || **stands_in == '+') return *(*stands_in)++ == '?' ? FOLLOWED : COMPILER;
             return is_same(*stands_in, "-") ? NOT_SERVED : SERVED;
         }
     }

@@ -32,13 +32,34 @@ static void look_at(const char *file, const struct runtime *runtime, struct sear
     }
 }
 
+// Return the SONAME of a library of this run, which needs the simulated runtime; NULL for any other, whose name may be
+// the same: the loader knows what was opened in place of an installed runtime by the path of that.
+static const char *soname_of_own(const struct dl_phdr_info *info) {
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    const char *names = NULL;
+    for (const ElfW(Dyn) *entry = dynamic; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_STRTAB) names = (const char *)entry->d_un.d_ptr;
+    if (!names) return NULL;
+    if ((uintptr_t)names < info->dlpi_addr) names += info->dlpi_addr;
+    const char *soname = NULL;
+    bool is_own = false;
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SONAME) soname = names + entry->d_un.d_val;
+        if (entry->d_tag == DT_NEEDED && strstr(names + entry->d_un.d_val, "/libquiesce-simulator.so")) is_own = true;
+    }
+    return is_own ? soname : NULL;
+}
+
 static int look(struct dl_phdr_info *info, size_t bytes, void *data) {
     (void)bytes;
-    struct search *search = data;
-    size_t length = strlen(search->settings->folder);
-    const char *path = info->dlpi_name, *slash = strrchr(path, '/');
-    if (!slash || strncmp(path, search->settings->folder, length) || path[length] != '/') return 0;  // not a look-alike
-    for (unsigned i = 0; i < sizeof RUNTIMES / sizeof *RUNTIMES; i++) look_at(slash + 1, &RUNTIMES[i], search);
+    const char *slash = strrchr(info->dlpi_name, '/');
+    for (unsigned i = 0; slash && i < sizeof RUNTIMES / sizeof *RUNTIMES; i++) {
+        if (strncmp(slash + 1, RUNTIMES[i].name, strlen(RUNTIMES[i].name))) continue;
+        const char *soname = soname_of_own(info);
+        if (soname) look_at(soname, &RUNTIMES[i], data);
+    }
     return 0;
 }
 
