@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -110,6 +111,13 @@ def test_what_is_free_holds_nothing(owner: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("owner", INDIRECT)
 def test_what_is_lost_itself_makes_what_it_holds_lost(owner: str, tmp_path: Path) -> None:
     assert found(tmp_path, INDIRECT[owner]) is Reach.INDIRECTLY_LOST
+
+
+def test_a_block_next_to_memory_of_quiesce_is_not_held_by_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel maps a ledger in such a file system, as in a container's, right below a large block of the C heap."""
+    if os.access("/dev/shm", os.W_OK):
+        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    assert found(tmp_path, INDIRECT["a lost large block of the C heap"]) is Reach.INDIRECTLY_LOST
 
 
 THREADED: Final = """

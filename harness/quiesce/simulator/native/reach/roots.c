@@ -110,6 +110,8 @@ static void find_own(void) {
     ledger_range(add_own);
     mappings_table(add_own);
     add_own(mapped, sizeof mapped);
+    add_own(own, sizeof own);  // the end of a range may be where a block of the C heap begins
+    add_own(variables, sizeof variables);
     memory_tables(add_own);
     work_store_ranges(add_own);
     rooms_range(add_own);
