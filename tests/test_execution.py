@@ -28,7 +28,7 @@ from quiesce.cases.case import Case, Known, Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.contract import RAISED
 from quiesce.errors import BackendUnavailable
-from quiesce.execution import KNOWN_STILL_THERE, every_fault, prove, prove_case, run_case
+from quiesce.execution import KNOWN_STILL_THERE, every_fault, prove, prove_case, run_and_prove, run_case
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import (
     BackingAllocated,
@@ -41,7 +41,7 @@ from quiesce.observations import (
 )
 from quiesce.operations import Mark, MemoryKind, Operation
 from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
-from quiesce.reference.museum import FAULTS
+from quiesce.reference.museum import FAULTS, Fault
 from quiesce.results import Result, Verdict
 
 SQUEEZE: Final = """title:    Cached blocks give way
@@ -57,6 +57,9 @@ free a
 b = allocate 41MiB
 free b
 """
+FOUND: Final = (
+    "title: A double free\nkind: found\nfinds: double_free_is_rejected\n\na = allocate 64\nfree a\nfree a -> rejected\n"
+)
 CONTROL: Final = "title: Blocks come and go\nkind: control\n\na = allocate 64\nfree a\n"
 
 
@@ -518,6 +521,68 @@ def test_a_case_that_proves_nothing_is_broken(old: str, new: str, reason: str) -
     proof = prove_case(case_of(SQUEEZE.replace(old, new)))
     assert not proof.ok
     assert proof.reason.startswith(reason)
+
+
+LEFT: Final = """title:    An instance is finalised
+upstream: kokkos/kokkos#3167
+fault:    launch.leaks_owned_stream
+finds:    handles_are_destroyed_at_quiescence
+needs:    instances, launch
+
+x = create instance
+launch instance=x
+destroy instance x
+a = allocate 64
+"""
+
+
+@pytest.fixture
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a fault to the museum that breaks two rules at once: it leaks a stream and the memory of its cache."""
+    parts = dataclasses.replace(
+        FAULTS["launch.leaks_owned_stream"].parts, pool=FAULTS["pool.destructor_forgets_cached"].parts.pool
+    )
+    both = {**FAULTS, "test.careless": Fault("test.careless", "a/b#1", "It destroys nothing.", parts)}
+    monkeypatch.setattr("quiesce.execution.FAULTS", both)
+    monkeypatch.setattr("quiesce.backends.reference.FAULTS", both)
+
+
+@pytest.mark.usefixtures("careless")
+@pytest.mark.parametrize("finds", ["handles_are_destroyed_at_quiescence", "nothing_is_left_at_quiescence"])
+def test_a_case_whose_fault_breaks_another_rule_as_well_is_broken(finds: str) -> None:
+    assert prove_case(case_of(LEFT)).ok
+    text = LEFT.replace("launch.leaks_owned_stream", "test.careless") + "trim\n"
+    case = case_of(text.replace("handles_are_destroyed_at_quiescence", finds))
+    both = "handles_are_destroyed_at_quiescence, nothing_is_left_at_quiescence"
+    reason = f"its fault breaks {both}, not exactly {finds}"
+    proof = prove_case(case)
+    assert (proof.ok, proof.reason) == (False, reason)
+    result = run_and_prove(case, reference())
+    assert (result.verdict, result.reason, result.caught) == (Verdict.BROKEN_CASE, reason, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "backend", "verdict", "caught"),
+    [
+        (SQUEEZE, reference(), Verdict.PASSED, "pool.no_squeeze"),
+        (SQUEEZE.replace("pool.no_squeeze", "pool.ignores_limit"), reference(), Verdict.BROKEN_CASE, ""),
+        (SQUEEZE.replace("pool.no_squeeze", "pool.ignores_limit"), ReferenceBackend("other"), Verdict.PASSED, ""),
+        (SQUEEZE, faulty("pool.no_squeeze"), Verdict.FAILED, ""),
+        (SQUEEZE, faulty("pool.ignores_limit"), Verdict.PASSED, ""),
+        (CONTROL, reference(), Verdict.PASSED, ""),
+        (FOUND, reference(), Verdict.PASSED, ""),
+    ],
+)
+def test_a_regression_is_proved_where_it_passes_on_the_reference(
+    text: str, backend: Backend, verdict: Verdict, caught: str
+) -> None:
+    result = run_and_prove(case_of(text), backend)
+    assert (result.verdict, result.caught) == (verdict, caught)
+    assert ("not exactly request_fits" in result.reason) == (verdict is Verdict.BROKEN_CASE)
+
+
+def test_what_was_found_elsewhere_needs_no_fault() -> None:
+    assert prove_case(case_of(FOUND)).ok
 
 
 def test_a_control_is_green_under_everything() -> None:
