@@ -6,19 +6,19 @@ import pytest
 from tests.oracle.strangers.faulty import FAULTY
 
 from quiesce import operations as ops
-from quiesce.backend import Backend, BackendFault, Context, Description, DeviceProfile
+from quiesce.backend import Backend, BackendFault, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.case import Repeat
 from quiesce.cases.parser import parse_text
 from quiesce.cases.writer import write_case
 from quiesce.contract import IN_TIME
+from quiesce.gauges import Readings
 from quiesce.generation.editing import requests
 from quiesce.generation.reshaping import smaller_bodies, staged_bodies
-from quiesce.generation.shrinking import HANGS_MAX, shrink
+from quiesce.generation.shrinking import shrink
 from quiesce.generation.tightening import allocations, cases_without
-
-pytestmark = pytest.mark.long
+from quiesce.operations import Operation
 
 MIB = 1 << 20
 
@@ -70,11 +70,13 @@ def test_many_equal_blocks_become_a_few_large_ones() -> None:
     assert len(lines_of(faulty("pool.cached_counts_against_limit"), body)) <= 6
 
 
+@pytest.mark.long
 def test_a_device_that_holds_few_blocks_is_filled_by_few() -> None:
     body = "".join(f"b{n} = allocate 3KiB\n" for n in range(40))  # a chunk holds sixteen
     assert len(lines_of(faulty("pool.carves_past_the_chunk"), body)) <= 2 + 2  # and what was expected and observed
 
 
+@pytest.mark.long
 def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
     body = "s = create stream\n" + "".join(f"b{n} = allocate 460000\n" for n in range(80))
     body += "stall s\nlaunch on s writes=b7\nfree b7\nc = allocate 460000\n"
@@ -85,6 +87,7 @@ def test_blocks_that_only_fill_the_device_go_with_their_room() -> None:
     assert shrunk.trials <= 1000  # it begins with what saves most
 
 
+@pytest.mark.long
 def test_blocks_that_only_pass_the_time_pass_it_where_it_counts() -> None:
     body = "s = create stream\n" + "".join(f"b{n} = allocate 512\n" for n in range(50))
     body += "a = allocate 2MiB on s\nlaunch on s writes=a\nfree a\n"  # given back some 50 requests later
@@ -104,6 +107,7 @@ def test_without_a_small_block_a_part_of_the_device_may_do() -> None:
     assert all(write_case(each).endswith("\n\nb = allocate 2\n") for each in smaller)
 
 
+@pytest.mark.long
 def test_blocks_that_go_together_or_not_at_all_go_together() -> None:
     body = "s = create stream\n"
     body += "".join(f"b{n} = allocate 1KiB\n" for n in range(16))  # a chunk: with fifteen, the next block lies in it
@@ -165,7 +169,64 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
 
 
 class Hanging:
-    """A backend that hangs whatever is asked."""
+    """A backend that no longer answers once it was asked for so many blocks; 0: it does not even open."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.hangs = 0
+
+    def describe(self) -> Description:
+        return reference().describe()
+
+    def open(self, profile: DeviceProfile) -> Context:
+        if not self.blocks:
+            self.hang()
+        return HangingContext(self, reference().open(profile))
+
+    def hang(self) -> None:
+        self.hangs += 1
+        raise BackendFault(IN_TIME, "the driver program did not answer")
+
+
+class HangingContext:
+    foresees = False
+
+    def __init__(self, backend: Hanging, inner: Context) -> None:
+        self.backend, self.inner, self.blocks_left = backend, inner, backend.blocks
+
+    def perform(self, operation: Operation) -> Reply:
+        self.blocks_left -= isinstance(operation, ops.Allocate)
+        if not self.blocks_left:
+            self.backend.hang()
+        return self.inner.perform(operation)
+
+    def readings(self) -> Readings:
+        return self.inner.readings()
+
+    def close(self) -> Closing:
+        return self.inner.close()
+
+
+def test_a_program_that_hangs_whatever_is_asked_is_found_soon() -> None:
+    hanging = Hanging(0)
+    shrunk = shrink(hanging, parse_text(HEADER + BODY, "x.case", "x"))
+    assert shrunk is not None
+    assert shrunk.finding.rule == IN_TIME
+    assert hanging.hangs < 10
+    assert len(shrunk.case.body) == 1
+
+
+def test_few_trials_wait_for_a_program_that_hangs() -> None:
+    hanging = Hanging(20)  # no line can go, so each smaller block is another trial that hangs
+    shrunk = shrink(hanging, parse_text(HEADER + BODY, "x.case", "x"))
+    assert shrunk is not None
+    assert shrunk.finding.rule == IN_TIME
+    assert hanging.hangs == 10 + 1, "each lasts as long as a driver program is waited for; the last has short names"
+    assert len(shrunk.case.body) == 20
+
+
+class Counting:
+    """A backend that counts how often it is opened."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -176,16 +237,16 @@ class Hanging:
 
     def open(self, profile: DeviceProfile) -> Context:
         self.opens += 1
-        raise BackendFault(IN_TIME, "the driver program did not answer")
+        return self.backend.open(profile)
 
 
-def test_few_trials_wait_for_a_program_that_hangs() -> None:
-    hanging = Hanging(faulty("pool.accepts_double_free"))
-    shrunk = shrink(hanging, parse_text(HEADER + BODY, "x.case", "x"))
+@pytest.mark.parametrize("trials_max", [1, 2, 20])
+def test_there_are_as_many_trials_as_are_allowed_and_one_for_the_names(trials_max: int) -> None:
+    counting = Counting(faulty("pool.accepts_double_free"))
+    shrunk = shrink(counting, parse_text(HEADER + BODY, "x.case", "x"), trials_max=trials_max)
     assert shrunk is not None
-    assert shrunk.finding.rule == IN_TIME
-    assert hanging.opens <= HANGS_MAX
-    assert len(shrunk.case.body) < 22
+    assert shrunk.trials == trials_max
+    assert counting.opens == trials_max + 1
 
 
 def test_an_interruption_before_anything_was_found_is_one() -> None:
