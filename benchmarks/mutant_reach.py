@@ -1,0 +1,159 @@
+"""Which tests reach a line, by what coverage.py saw, and in which order they are run against a change of it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from coverage import CoverageData
+
+PACKAGE: Final = Path("harness/quiesce")
+FOLDERS: Final = (
+    *("oracle", "reference", "museum", "cases", "test_execution.py", "generation", "leaks", "traces", "kernels"),
+    *("sweep", "conformance", "recording", "cli"),
+)
+"""The tests that are run in the process of pytest, those that are marked ``long`` aside."""
+FIRST_OF_EACH: Final = (1, 4)
+"""So many tests of each function come first, and so many next: parameters often repeat what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The tests that reach some lines, in the order in which they are run, with what they take together."""
+
+    tests: tuple[str, ...]
+    seconds: float
+    left_out: int = 0
+    """How many more there are, beyond the limit of time."""
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """Return the environment in which tests use the package of a copy."""
+    places = [copy / "harness", Path(__file__).resolve().parent]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+
+
+def pytest_command(*arguments: str) -> list[str]:
+    """Return the command of one run: all in one process, and alike each time."""
+    options = ("-q", "-p", "mutant_tests", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-m", "not long")
+    return [sys.executable, "-m", "pytest", *options, "--hypothesis-seed=0", *arguments]
+
+
+class Reach:
+    """What each test of a copy of the repository reaches. It is kept in a folder until tests or package change."""
+
+    def __init__(self, copy: Path, kept: Path) -> None:
+        self._copy = copy
+        self._kept = kept
+        self._seconds: dict[str, float] = {}
+
+    def collect(self) -> None:
+        """Run the tests of each folder that has changed."""
+        package = _digest(self._copy / PACKAGE)
+        for name in FOLDERS:
+            tests, kept = self._copy / "tests" / name, self._kept / name
+            digest = f"{package} {_digest(tests)}"
+            said = kept / "digest"
+            if not said.exists() or said.read_text("utf-8") != digest:
+                kept.mkdir(parents=True, exist_ok=True)
+                print(f"collecting what the tests of {name} reach", flush=True)
+                command = pytest_command(f"--note-reach={kept}", f"tests/{name}")
+                self._run(command)
+                said.write_text(digest, "utf-8")
+            self._seconds |= json.loads((kept / "seconds.json").read_text("utf-8"))
+
+    def _run(self, command: list[str]) -> None:
+        quiet, own = subprocess.DEVNULL, environment(self._copy)
+        subprocess.run(command, cwd=self._copy, env=own, stdout=quiet, check=False)  # noqa: S603 - our own tests
+
+    @cache  # noqa: B019 - there is one for each run of the script
+    def _contexts(self, path: str) -> dict[int, set[str]]:
+        lines: dict[int, set[str]] = defaultdict(set)
+        for name in FOLDERS:
+            data = CoverageData(str(self._kept / name / "coverage"))
+            data.read()
+            for line, contexts in data.contexts_by_lineno(str(PACKAGE / path)).items():
+                lines[line].update(test for test in contexts if test in self._seconds)
+        return lines
+
+    def of(self, path: str, source: str, changed: range, seconds_max: float) -> Reached:
+        """Return the tests of a change; of one outside of functions, those that reach anything of the file."""
+        contexts = self._contexts(path)
+        around, is_called = _around(ast.parse(source), changed)
+        lines = around if is_called else contexts.keys()
+        tests = set[str]().union(*(contexts.get(line, ()) for line in lines))
+        if not tests and not is_called:
+            tests = {test for test in self._seconds if test.startswith(f"tests/{path.partition('/')[0]}/")}
+        return self._ordered(tests, seconds_max)
+
+    def _ordered(self, tests: Iterable[str], seconds_max: float) -> Reached:
+        """Return the quickest of each function first, so that what differs is asked before what is alike."""
+        seen: Counter[str] = Counter()
+        rounds: dict[str, int] = {}
+        by_time = sorted(tests, key=lambda test: (self._seconds[test], test))
+        for test in by_time:
+            function = test.partition("[")[0]
+            rounds[test] = next(
+                (n for n, count in enumerate(FIRST_OF_EACH) if seen[function] < count), len(FIRST_OF_EACH)
+            )
+            seen[function] += 1
+        modules: Counter[tuple[int, str]] = Counter()
+        for test in by_time:
+            modules[rounds[test], _module(test)] += round(1000 * self._seconds[test])
+        # Tests of one module stay together, for they share what takes long to make.
+        ordered = sorted(by_time, key=lambda test: (rounds[test], modules[rounds[test], _module(test)], _module(test)))
+        chosen: list[str] = []
+        total = 0.0
+        for test in ordered:
+            if total + self._seconds[test] <= seconds_max or not chosen:
+                chosen.append(test)
+                total += self._seconds[test]
+        return Reached(tuple(chosen), total, len(ordered) - len(chosen))
+
+
+def _module(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _digest(place: Path) -> str:
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _around(tree: ast.Module, changed: range) -> tuple[set[int], bool]:
+    """Return the lines of a change and of the statement around it without its body, and whether a call runs them.
+
+    What is outside of functions runs when the module is imported, before any test.
+    """
+    lines, is_called = set[int](), False
+    inner = _parts(tree)
+    while node := next((each for each in inner if changed.start in _span(each) and changed[-1] in _span(each)), None):
+        inner = _parts(node)
+        begins = min((_span(each).start for each in inner), default=_span(node).stop)
+        lines = {_span(node).start, *range(_span(node).start, begins)}
+        is_called |= isinstance(node, ast.FunctionDef) and changed.start >= begins
+    return lines.union(changed), is_called
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    kinds = ast.stmt | ast.match_case | ast.excepthandler
+    return [each for each in ast.iter_child_nodes(node) if isinstance(each, kinds)]
+
+
+def _span(node: Any) -> range:
+    start, end = (node.pattern, node.body[-1]) if isinstance(node, ast.match_case) else (node, node)
+    last: int = end.end_lineno or start.lineno
+    return range(start.lineno, last + 1)
