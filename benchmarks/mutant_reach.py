@@ -20,7 +20,7 @@ from coverage import CoverageData
 PACKAGE: Final = Path("harness/quiesce")
 FOLDERS: Final = (
     *("oracle", "reference", "museum", "cases", "test_execution.py", "generation", "leaks", "traces", "kernels"),
-    *("sweep", "conformance", "recording", "cli"),
+    *("simulator", "sweep", "conformance", "recording", "cli"),
 )
 """The tests that are run in the process of pytest, those that are marked ``long`` aside."""
 FIRST_OF_EACH: Final = (1, 4)

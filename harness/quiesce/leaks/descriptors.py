@@ -43,8 +43,8 @@ class DescriptorMeter:
         return self._present
 
     def observe(self) -> None:
-        """Remember which are open."""
-        self._known = frozenset(SystemCalls.list_folder(self._folder))
+        """Remember which are open; the listing's own number is free again, and the next one to be opened has it."""
+        self._known = frozenset(str(number) for number, _, _ in _identities(SystemCalls.list_folder(self._folder)))
 
     def rest(self) -> None:
         """Forget them."""
