@@ -92,7 +92,9 @@ class Reach:
         around, is_called = _around(ast.parse(source), changed)
         lines = around if is_called else contexts.keys()
         tests = set[str]().union(*(contexts.get(line, ()) for line in lines))
-        if not tests and not is_called:
+        if not tests and is_called:  # no trace reaches a function that is itself called for each line
+            tests = set[str]().union(*contexts.values())
+        elif not tests:
             tests = {test for test in self._seconds if test.startswith(f"tests/{path.partition('/')[0]}/")}
         return self._ordered(tests, seconds_max)
 

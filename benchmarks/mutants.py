@@ -90,7 +90,8 @@ class State:
 
     def _enter(self, fact: dict[str, Any]) -> None:
         if "outcome" in fact:
-            self.outcomes[fact.pop("mutant")] = Outcome(**fact)
+            number = fact.pop("mutant")
+            self.outcomes[number] = Outcome(**fact)
         else:
             self.mutants.append(Mutant(fact["path"], fact["line"], tuple(fact["removed"]), tuple(fact["added"])))
 

@@ -1,0 +1,78 @@
+"""Leaks of one run in many: rounds of twenty runs, of quick tests that ask for a longer look."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiesce.leaks.budget import Budget
+from quiesce.leaks.judgement import Outcome
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, DESCRIPTORS, FREE_MEMORY, PYTHON, THREADS
+from quiesce.leaks.readings import Readings
+from quiesce.leaks.rounds import Rounds
+from quiesce.leaks.seldom import RUNS_EACH, SeldomLeaks
+
+from .meters import ToldMeter
+
+LONGER = Plan(looks_longer=True, seconds=10.0)
+
+
+class Checked:
+    """Rounds of a test that leaves something in each ``every``-th of its runs, and what they say."""
+
+    def __init__(
+        self, every: int, plan: Plan = LONGER, *, family: str = PYTHON, until: int = 10**6, run_seconds: float = 0.001
+    ) -> None:
+        self.runs, self.now = 0, 0.0
+        meter = ToldMeter(lambda: min(self.runs, until) // every, family)
+        still = ToldMeter(lambda: 7, THREADS if family != THREADS else DESCRIPTORS)
+        self._run_seconds = run_seconds
+        self.rounds = Rounds(self._run, lambda: False, lambda: None)
+        budget = Budget(plan.seconds, lambda: self.now)
+        self.rounds.first()
+        readings = Readings([meter, still], plan, collect=lambda: None)
+        self.families = SeldomLeaks(readings, self.rounds, plan, budget).moving()
+
+    def _run(self) -> Outcome:
+        self.runs += 1
+        self.now += self._run_seconds
+        return Outcome.PASSED
+
+
+@pytest.mark.parametrize("every", [1, 7, RUNS_EACH])
+def test_what_leaks_in_each_twentieth_run_is_found(every: int) -> None:
+    checked = Checked(every)
+    assert checked.families == {PYTHON}
+    assert checked.rounds.runs_each == RUNS_EACH, "what follows judges rounds that are as long"
+    assert checked.runs == 1 + 3 * RUNS_EACH
+
+
+@pytest.mark.parametrize("until", [0, 15, 35])
+def test_what_comes_to_rest_is_none_and_nothing_more_is_run(until: int) -> None:
+    checked = Checked(1, until=until)
+    assert checked.families == frozenset()
+    assert checked.rounds.runs_each == 1
+    assert checked.runs == 1 + RUNS_EACH * (1 + (until > 1) + (until > 1 + RUNS_EACH))
+
+
+@pytest.mark.parametrize("family", [C_HEAP, ANONYMOUS, FREE_MEMORY])
+def test_what_moves_by_itself_says_nothing(family: str) -> None:
+    assert Checked(1, family=family).families == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("plan", "run_seconds"),
+    [
+        (Plan(seconds=10.0), 0.001),
+        (Plan(looks_longer=True, seconds=10.0, limit_bytes=1), 0.001),
+        (LONGER, 0.0021),
+    ],
+    ids=["nobody asked for it", "it may grow", "it is slow"],
+)
+def test_other_tests_are_left_alone(plan: Plan, run_seconds: float) -> None:
+    checked = Checked(1, plan, run_seconds=run_seconds)
+    assert (checked.families, checked.runs, checked.rounds.runs_each) == (frozenset(), 1, 1)
+
+
+def test_a_test_is_quick_that_takes_a_five_thousandth_of_the_time() -> None:
+    assert Checked(1, run_seconds=0.002).runs > 1
