@@ -56,20 +56,21 @@ class Reach:
         self._copy = copy
         self._kept = kept
         self._seconds: dict[str, float] = {}
+        self._package: dict[str, dict[str, str]] = {}
 
     def collect(self) -> None:
-        """Run the tests of each folder that has changed."""
-        package = _digest(self._copy / PACKAGE)
+        """Run the tests of each folder in which some have changed."""
         for name in FOLDERS:
             tests, kept = self._copy / "tests" / name, self._kept / name
-            digest = f"{package} {_digest(tests)}"
-            said = kept / "digest"
-            if not said.exists() or said.read_text("utf-8") != digest:
+            said, digests = kept / "collected.json", _digests(self._copy, tests)
+            if not said.exists() or json.loads(said.read_text("utf-8"))["tests"] != digests:
                 kept.mkdir(parents=True, exist_ok=True)
+                said.unlink(missing_ok=True)  # half of it is nothing
                 print(f"collecting what the tests of {name} reach", flush=True)
-                command = pytest_command(f"--note-reach={kept}", f"tests/{name}")
-                self._run(command)
-                said.write_text(digest, "utf-8")
+                self._run(pytest_command(f"--note-reach={kept}", f"tests/{name}"))
+                package = _digests(self._copy, self._copy / PACKAGE)
+                said.write_text(json.dumps({"tests": digests, "package": package}), "utf-8")
+            self._package[name] = json.loads(said.read_text("utf-8"))["package"]
             self._seconds |= json.loads((kept / "seconds.json").read_text("utf-8"))
 
     def _run(self, command: list[str]) -> None:
@@ -78,19 +79,23 @@ class Reach:
 
     @cache  # noqa: B019 - there is one for each run of the script
     def _contexts(self, path: str) -> dict[int, set[str]]:
+        """Return the tests that reach each line; as line 0 what they reach of a file that was another one then."""
         lines: dict[int, set[str]] = defaultdict(set)
+        file = PACKAGE / path
+        now = _digest(self._copy / file)
         for name in FOLDERS:
             data = CoverageData(str(self._kept / name / "coverage"))
             data.read()
-            for line, contexts in data.contexts_by_lineno(str(PACKAGE / path)).items():
-                lines[line].update(test for test in contexts if test in self._seconds)
+            is_same = self._package[name].get(file.as_posix()) == now
+            for line, contexts in data.contexts_by_lineno(str(file)).items():
+                lines[line if is_same else 0].update(test for test in contexts if test in self._seconds)
         return lines
 
     def of(self, path: str, source: str, changed: range, seconds_max: float) -> Reached:
         """Return the tests of a change; of one outside of functions, those that reach anything of the file."""
         contexts = self._contexts(path)
         around, is_called = _around(ast.parse(source), changed)
-        lines = around if is_called else contexts.keys()
+        lines = {0, *around} if is_called else contexts.keys()
         tests = set[str]().union(*(contexts.get(line, ()) for line in lines))
         if not tests and is_called:  # no trace reaches a function that is itself called for each line
             tests = set[str]().union(*contexts.values())
@@ -127,12 +132,13 @@ def _module(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _digest(place: Path) -> str:
+def _digests(copy: Path, place: Path) -> dict[str, str]:
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+    return {file.relative_to(copy).as_posix(): _digest(file) for file in files}
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def _around(tree: ast.Module, changed: range) -> tuple[set[int], bool]:
