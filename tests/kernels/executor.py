@@ -171,7 +171,7 @@ class Kernel:
     ) -> None:
         """``checks``: the functions that judge accesses; without them nothing is judged."""
         code = compile_kernel(Module(text), entry, tuned[0], checks is not None)
-        self._functions, self.touched = checks or {}, 0
+        self._functions, self.places = checks or {}, dict[str, int]()
         for name in _undefined_symbols(code):
             function = self._functions.get(name)
             address = ctypes.cast(function, ctypes.c_void_p).value if function else find_helper(name)
@@ -226,9 +226,9 @@ class Kernel:
         context["shared_bytes"] = self.shared_bytes + dynamic_shared_bytes
         context["parameters"] = block_memory.ctypes.data
         bits = np.zeros(64, "u1")  # of addresses that none is kept for, and nothing is known
-        context["checks"], context["touched"] = bits.ctypes.data, self.touched
         words = np.full(1, -1, "i8")  # the number of no block: kernels note no accesses to shared memory by themselves
-        context["shared_words"] = words.ctypes.data
+        for name, place in {"checks": bits.ctypes.data, "shared_words": words.ctypes.data, **self.places}.items():
+            context[name] = place
         frames = np.zeros(self.array_bytes + 64, "u1")
         context["frames"] = frames.ctypes.data
         for z, y, x in itertools.product(*(range(size) for size in reversed(sizes))):

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import mmap
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from tests.kernels.executor import Kernel
 from tests.kernels.programs import HEADER
+from tests.kernels.shadow import touched_bits
 
 RANGE: Final = np.dtype(
     [("address", "u8"), ("steps", "i8", 3), ("first", "u4", 3), ("counts", "u4", 3), ("access", "u4"), ("site", "u4")]
 )
-_kept: dict[str, Any] = {}
-MAP_NORESERVE: Final = 0x4000
-TOUCHED_BYTES: Final = 6 << 41
 COUNT_BITS: Final = 0xFFFF
 Access = tuple[int, int, int]
 """Line, size and kind, and address."""
-
-
-@cache
-def _touched() -> int:
-    """Return the address of bits that kernels set and nobody reads here: terabytes, of which hardly any exist."""
-    memory = mmap.mmap(-1, TOUCHED_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
-    return ctypes.addressof(_kept.setdefault("touched", ctypes.c_char.from_buffer(memory)))
 
 
 class Judge:
@@ -51,7 +40,7 @@ class Judge:
             "quiesce_kernel_line": ctypes.CFUNCTYPE(word, place, place, word, place)(self._line),
         }
         self.kernel = Kernel(text, "k", checks=functions)
-        self.kernel.touched = _touched()
+        self.kernel.places["touched"] = touched_bits()
 
     def _note(self, site: int, access: int, address: int, times: int = 1) -> None:
         self.accesses[self.kernel.site(site)[0], access & 0xFFF, address] += times
