@@ -8,9 +8,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,9 @@ from coverage import CoverageData
 PACKAGE: Final = Path("harness/quiesce")
 FOLDERS: Final = (
     *("oracle", "reference", "museum", "cases", "test_execution.py", "generation", "leaks", "traces", "kernels"),
-    *("simulator", "sweep", "conformance", "recording", "cli"),
+    *("sweep", "conformance", "recording", "cli"),
+    *("simulator/test_context.py", "simulator/test_endings.py", "simulator/test_kernel_races.py"),
+    *("simulator/test_ledger_gauges.py", "simulator/test_user_objects.py", "simulator/test_virtual.py"),
 )
 """The tests that are run in the process of pytest, those that are marked ``long`` aside."""
 FIRST_OF_EACH: Final = (1, 4)
@@ -43,52 +46,88 @@ def environment(copy: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
 
 
-def pytest_command(*arguments: str) -> list[str]:
-    """Return the command of one run: all in one process, and alike each time."""
-    options = ("-q", "-p", "mutant_tests", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-m", "not long")
-    return [sys.executable, "-m", "pytest", *options, "--hypothesis-seed=0", *arguments]
+def pytest_command(*arguments: str, is_seeded: bool = True) -> list[str]:
+    """Return the command of one run: all in one process, and alike each time.
+
+    Most plugins take as long to load as ten tests. That of Hypothesis is needed where tests draw (``is_seeded``).
+    """
+    unused = ("cacheprovider", "memray", "benchmark", "rerunfailures", "timeout", "anyio")
+    options = ["-q", "-n", "0", "-p", "mutant_tests", *(f"-pno:{name}" for name in unused), "--tb=no", "-m", "not long"]
+    options.append("--hypothesis-seed=0" if is_seeded else "-pno:hypothesispytest")
+    return [sys.executable, "-m", "pytest", *options, *arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What was seen of a module of tests: in which run, with which text, and how long each of its tests took."""
+
+    run: str
+    digest: str
+    seconds: dict[str, float]
 
 
 class Reach:
-    """What each test of a copy of the repository reaches. It is kept in a folder until tests or package change."""
+    """What each test of a copy of the repository reaches. It is kept in a folder until the test's module changes."""
 
     def __init__(self, copy: Path, kept: Path) -> None:
         self._copy = copy
         self._kept = kept
-        self._seconds: dict[str, float] = {}
-        self._package: dict[str, dict[str, str]] = {}
+        self._index = kept / "index.json"
+        self._modules: dict[str, _Module] = {}
+        if self._index.exists():
+            said = json.loads(self._index.read_text("utf-8"))
+            self._modules = {name: _Module(**each) for name, each in said.items()}
 
     def collect(self) -> None:
-        """Run the tests of each folder in which some have changed."""
+        """Run the modules that have changed, those of a folder together."""
         for name in FOLDERS:
-            tests, kept = self._copy / "tests" / name, self._kept / name
-            said, digests = kept / "collected.json", _digests(self._copy, tests)
-            if not said.exists() or json.loads(said.read_text("utf-8"))["tests"] != digests:
-                kept.mkdir(parents=True, exist_ok=True)
-                said.unlink(missing_ok=True)  # half of it is nothing
-                print(f"collecting what the tests of {name} reach", flush=True)
-                self._run(pytest_command(f"--note-reach={kept}", f"tests/{name}"))
-                package = _digests(self._copy, self._copy / PACKAGE)
-                said.write_text(json.dumps({"tests": digests, "package": package}), "utf-8")
-            self._package[name] = json.loads(said.read_text("utf-8"))["package"]
-            self._seconds |= json.loads((kept / "seconds.json").read_text("utf-8"))
+            place = self._copy / "tests" / name
+            now = {each: self._digest(each) for each in sorted(self._names(place))}
+            changed = [each for each, digest in now.items() if self._known_as(each) != digest]
+            if changed:
+                print(f"collecting what {len(changed)} modules of {name} reach", flush=True)
+                run = self._run(changed)
+                seconds = json.loads((self._kept / run / "seconds.json").read_text("utf-8"))
+                for each in changed:
+                    own = {test: took for test, took in seconds.items() if _module(test) == each}
+                    self._modules[each] = _Module(run, now[each], own)
+                said = {each: asdict(module) for each, module in self._modules.items()}
+                self._index.write_text(json.dumps(said), "utf-8")
+        self._seconds = {test: took for each in self._modules.values() for test, took in each.seconds.items()}
 
-    def _run(self, command: list[str]) -> None:
+    def _names(self, place: Path) -> Iterator[str]:
+        for file in place.rglob("test_*.py") if place.is_dir() else (place,):
+            yield file.relative_to(self._copy).as_posix()
+
+    def _known_as(self, module: str) -> str:
+        return self._modules[module].digest if module in self._modules else ""
+
+    def _digest(self, name: str) -> str:
+        return hashlib.sha256((self._copy / name).read_bytes()).hexdigest()[:16]
+
+    def _run(self, modules: list[str]) -> str:
+        self._kept.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=self._kept))
+        package = [each.relative_to(self._copy).as_posix() for each in (self._copy / PACKAGE).rglob("*.py")]
+        (folder / "package.json").write_text(json.dumps({each: self._digest(each) for each in package}), "utf-8")
+        command = pytest_command(f"--note-reach={folder}", *modules)
         quiet, own = subprocess.DEVNULL, environment(self._copy)
         subprocess.run(command, cwd=self._copy, env=own, stdout=quiet, check=False)  # noqa: S603 - our own tests
+        return folder.name
 
     @cache  # noqa: B019 - there is one for each run of the script
     def _contexts(self, path: str) -> dict[int, set[str]]:
         """Return the tests that reach each line; as line 0 what they reach of a file that was another one then."""
         lines: dict[int, set[str]] = defaultdict(set)
-        file = PACKAGE / path
-        now = _digest(self._copy / file)
-        for name in FOLDERS:
-            data = CoverageData(str(self._kept / name / "coverage"))
+        file = (PACKAGE / path).as_posix()
+        for run in {each.run for each in self._modules.values()}:
+            data = CoverageData(str(self._kept / run / "coverage"))
             data.read()
-            is_same = self._package[name].get(file.as_posix()) == now
-            for line, contexts in data.contexts_by_lineno(str(file)).items():
-                lines[line if is_same else 0].update(test for test in contexts if test in self._seconds)
+            then = json.loads((self._kept / run / "package.json").read_text("utf-8"))
+            is_same = then.get(file) == self._digest(file)
+            tests = {test for each in self._modules.values() if each.run == run for test in each.seconds}
+            for line, contexts in data.contexts_by_lineno(file).items():
+                lines[line if is_same else 0].update(tests.intersection(contexts))
         return lines
 
     def of(self, path: str, source: str, changed: range, seconds_max: float) -> Reached:
@@ -130,15 +169,6 @@ class Reach:
 
 def _module(test: str) -> str:
     return test.partition("::")[0]
-
-
-def _digests(copy: Path, place: Path) -> dict[str, str]:
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    return {file.relative_to(copy).as_posix(): _digest(file) for file in files}
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def _around(tree: ast.Module, changed: range) -> tuple[set[int], bool]:

@@ -144,7 +144,8 @@ def _run(copy: Path, reached: Reached) -> Outcome:
     chosen, log = copy / "chosen.json", copy / "log.txt"
     chosen.write_text(json.dumps(reached.tests), "utf-8")
     modules = sorted({test.partition("::")[0] for test in reached.tests})
-    command = pytest_command("-x", "-rfE", f"--chosen={chosen}", *modules)
+    is_seeded = any("hypothesis" in (copy / module).read_text("utf-8") for module in modules)
+    command = pytest_command("-x", "-rfE", f"--chosen={chosen}", *modules, is_seeded=is_seeded)
     cpu_seconds = CPU_SECONDS + round(4 * reached.seconds)
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603 - our own tests
