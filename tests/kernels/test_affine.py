@@ -198,7 +198,7 @@ def test_the_least_and_the_greatest_number_of_a_box(least: int) -> None:
 
 @pytest.mark.parametrize("is_signed", [True, False])
 def test_a_number_of_32_bits_with_all_of_its_bits(is_signed: bool) -> None:
-    edges = (0, 1, 7, 0x7FFFFFF0, 0x7FFFFFFF, 0x80000000, 0x80000005, 0xFFFFFFF8, 0xFFFFFFFF)
+    edges = (0, 1, 7, 0x7FFFFFF0, 0x7FFFFFFF, 0x80000000, 0x80000005, 0xFFFFFFF8, 0xFFFFFFFF, -1, -9)
     least, most = (-(1 << 31), (1 << 31) - 1) if is_signed else (0, (1 << 32) - 1)
     examples, said = [], []
     for seed in range(2 * EXAMPLES):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Final
 
 import pytest
 from tests.kernels.programs import kernel_around
@@ -84,6 +86,28 @@ def test_by_name_and_line(lines: str, reason: str) -> None:
     if wanted and caught.value.line:
         assert caught.value.instruction
         assert f"line {wanted} of its PTX: " in str(caught.value)
+
+
+BEFORE: Final = """.extern .func outside(.param .b32 a);
+.visible .entry other() { ret; }
+.func (.reg .b32 y) twice(.reg .b32 x) { add.u32 y, x, x; ret; }
+.func (.param .b32 out) plus(.param .b32 one) {
+.reg .b32 %q; ld.param.b32 %q, [one]; st.param.b32 [out], %q; ret; }
+.global .texref image;
+"""
+
+
+def test_each_form_that_is_nearly_one_is_refused_for_its_reason(tuned: bool) -> None:
+    """``refused.txt`` has an instruction and a reason in each line."""
+    text = (Path(__file__).parent / "refused.txt").read_text(encoding="utf-8")
+    listed = dict(line.split(" => ", 1) for line in text.splitlines())
+    told = {}
+    for instruction in listed:
+        try:
+            translate_kernel(Module(kernel_around(instruction, ["u32"], ["u32"], BEFORE)), "k", tuned)
+        except RefusedKernel as refused:
+            told[instruction] = refused.reason
+    assert told == listed
 
 
 @pytest.mark.parametrize(
