@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.kernels.executor import Kernel, Trapped
-from tests.kernels.programs import evaluate
+from tests.kernels.programs import evaluate, with_registers
 from tests.kernels.test_memory import kernel, run
 
 
@@ -83,3 +83,18 @@ def test_a_register_that_is_an_address_may_change_in_a_loop() -> None:
         "setp.lt.u32 %p2, %r1, 6;\n@%p2 bra again;\nadd.s64 %rd3, 8, %rd1;"
     ).replace("add.s64 %rd3, 8, %rd1;", "mov.u64 %rd4, 8;\nadd.s64 %rd3, %rd4, %rd1;\nst.global.u32 [%rd3+12], 77;")
     assert run(text)[:6] == [5, 1, 2, 3, 4, 77]
+
+
+@pytest.mark.parametrize(
+    ("lines", "states"),
+    [
+        ("add.u32 %r1, %r1, 1;\nst.global.u32 [%d1], %r1;", 0),
+        ("bar.sync 0;", 1),
+        ("bar.sync 0;\nst.global.u32 [%d1], %r1;\nbar.sync 0;", 2),
+    ],
+)
+def test_threads_need_memory_only_while_they_wait(lines: str, states: int) -> None:
+    before = "ld.param.u64 %d1, [p];\nld.global.u32 %r1, [%d1];\n"
+    kernel = Kernel(with_registers(f"{before}{lines}"), "k")
+    assert (bool(kernel.waits), len(kernel.states)) == (bool(states), states)
+    assert (kernel.frame_bytes, kernel.array_bytes > 0) == (0, bool(states)), "registers are kept in arrays"
