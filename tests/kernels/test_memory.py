@@ -170,6 +170,57 @@ def test_special_registers(waits: bool) -> None:
         assert row == [*expected, *masks, 64, 0]
 
 
+OF_THE_GRID = {
+    "%ntid.x": 3,
+    "%ntid.y": 2,
+    "%ntid.z": 1,
+    "%nctaid.x": 2,
+    "%nctaid.y": 3,
+    "%nctaid.z": 1,
+    "%nclusterid.y": 3,
+    "%ntid.w": 0,
+    "%smid": 0,
+    "%nsmid": 1,
+    "%gridid": 0,
+    "%cluster_ctaid.x": 0,
+    "%cluster_nctaid.x": 1,
+    "%cluster_ctarank": 0,
+    "%cluster_nctarank": 1,
+    "%dynamic_smem_size": 40,
+    "%total_smem_size": 56,
+    "%envreg1": 0x12345678,
+    "%envreg2": 0x9ABCDEF0,
+}
+
+
+def test_special_registers_of_the_grid() -> None:
+    """The last block notes what it sees."""
+    names = (*OF_THE_GRID, "%ctaid.x", "%ctaid.y", "%clusterid.x")
+    stores = "".join(f"mov.u32 %r2, {name};\nst.global.u32 [%rd1+{4 * n}], %r2;\n" for n, name in enumerate(names))
+    loaded = Kernel(kernel(f".shared .b8 own[16];\nld.param.u64 %rd1, [out];\nmov.u32 %r1, own;\n{stores}"), "k")
+    loaded.places["grid_workspace"] = 0x123456789ABCDEF0
+    out = np.zeros(len(names), "u4")
+    loaded.launch((2, 3), (3, 2), out, dynamic_shared_bytes=40)
+    assert dict(zip(names, out.tolist(), strict=True)) == {
+        **OF_THE_GRID,
+        **{"%ctaid.x": 1, "%ctaid.y": 2, "%clusterid.x": 1},
+    }
+
+
+def test_masks_of_lanes() -> None:
+    names = ("eq", "lt", "le", "gt", "ge")
+    stores = "".join(
+        f"mov.u32 %r2, %lanemask_{name};\nst.global.u32 [%rd2+{4 * n}], %r2;\n" for n, name in enumerate(names)
+    )
+    text = kernel(f"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmad.wide.u32 %rd2, %r1, 20, %rd1;\n{stores}")
+    out = np.zeros((40, len(names)), "u4")
+    Kernel(text, "k").launch(1, 40, out)
+    whole = (1 << 32) - 1
+    for number, row in enumerate(out.tolist()):
+        own = 1 << number % 32
+        assert row == [own, own - 1, 2 * own - 1, whole ^ (2 * own - 1), whole ^ (own - 1)]
+
+
 def test_a_clock_goes_on() -> None:
     first, second = evaluate_all("mov.u64 %x, %clock64;\nmov.u64 %y, %globaltimer;", [], ["u64", "u64"])
     assert second[0] > first[0] > 0
