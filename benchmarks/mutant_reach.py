@@ -24,6 +24,7 @@ FOLDERS: Final = (
     *("sweep", "conformance", "recording", "cli"),
     *("simulator/test_context.py", "simulator/test_endings.py", "simulator/test_kernel_races.py"),
     *("simulator/test_ledger_gauges.py", "simulator/test_user_objects.py", "simulator/test_virtual.py"),
+    *("simulator/test_warps_in_step.py", "simulator/test_watching.py"),
 )
 """The tests that are run in the process of pytest, those that are marked ``long`` aside."""
 FIRST_OF_EACH: Final = (1, 4)
