@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.anonymous_memory import MAPPED, AnonymousMemoryMeter
+from quiesce.leaks.anonymous_memory import FLOOR_BYTES, MAPPED, AnonymousMemoryMeter
+from quiesce.leaks.glibc_heap import GlibcHeap
 from quiesce.leaks.quantities import Unreadable, kind_of_leak
 
+GIB: Final = 1 << 30
 pytestmark = pytest.mark.skipif(
     bool(AnonymousMemoryMeter().absent()), reason="this C library does not count its heap, so nobody knows the rest"
 )
@@ -139,3 +142,36 @@ def test_a_system_that_does_not_say_is_named(tmp_path: Path) -> None:
     (tmp_path / "smaps_rollup").write_text("Rss: 4 kB\n", encoding="ascii")
     with pytest.raises(Unreadable, match="no line 'Anonymous:'"):
         AnonymousMemoryMeter(str(tmp_path)).read()
+
+
+def tell(folder: Path, resident_pages: int, kib: int) -> None:
+    (folder / "statm").write_text(f"9000 {resident_pages + 5} 5 1 0 50 0\n", encoding="ascii")
+    (folder / "smaps_rollup").write_text(f"Rss: 4 kB\nAnonymous: {kib} kB\nSwap: 0 kB\n", encoding="ascii")
+
+
+def test_the_exact_figure_is_read_once_and_then_where_the_quick_one_has_moved(tmp_path: Path) -> None:
+    meter = AnonymousMemoryMeter(str(tmp_path))
+    floor_pages = FLOOR_BYTES // mmap.PAGESIZE
+
+    def read() -> int:
+        return round(meter.read()[MAPPED] / GIB)
+
+    tell(tmp_path, 1, 7 * GIB >> 10)
+    assert read() == 7, "however little it is"
+    tell(tmp_path, floor_pages, 9 * GIB >> 10)
+    assert read() == 7, "it has moved by less than is noise"
+    tell(tmp_path, 1 + floor_pages, 9 * GIB >> 10)
+    assert read() == 9
+    tell(tmp_path, 1, 3 * GIB >> 10)
+    assert read() == 3
+
+
+def test_malloc_gives_back_its_free_pages_while_the_figure_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = AnonymousMemoryMeter()
+    asked: list[str] = []
+    monkeypatch.setattr(GlibcHeap, "trim", lambda _: asked.append("trim"))
+    for watch in (lambda: None, meter.observe, meter.rest):
+        watch()
+        meter.settle()
+    assert asked == ["trim"]
+    assert "a mapping without munmap" in meter.origin(MAPPED)
