@@ -170,8 +170,10 @@ def test_malloc_gives_back_its_free_pages_while_the_figure_is_watched(monkeypatc
     meter = AnonymousMemoryMeter()
     asked: list[str] = []
     monkeypatch.setattr(GlibcHeap, "trim", lambda _: asked.append("trim"))
-    for watch in (lambda: None, meter.observe, meter.rest):
-        watch()
-        meter.settle()
+    meter.settle()
+    meter.observe()
+    meter.settle()
+    meter.rest()
+    meter.settle()
     assert asked == ["trim"]
     assert "a mapping without munmap" in meter.origin(MAPPED)

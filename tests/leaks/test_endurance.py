@@ -94,7 +94,7 @@ def test_what_is_at_rest_is_watched_for_a_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "rounds"), [(1, 7), (3, 8), (10, 15), (18, 25), (27, 38), (28, 40), (44, MOST), (45, None)]
+    ("last", "rounds"), [(1, 7), (3, 8), (10, 15), (14, 20), (18, 25), (27, 38), (28, 40), (44, MOST), (45, None)]
 )
 def test_what_warms_up_has_to_rest_for_a_third_of_its_rounds_and_a_quarter_of_all(
     last: int, rounds: int | None
