@@ -93,6 +93,14 @@ def test_whether_anything_was_tested_since(calls: Callable[[Client], object], is
     assert watch.findings(AtExit.NONE).untested is not None, "it begins anew"
 
 
+def test_what_a_kernel_did_wrong_is_asked_for_by_itself(start: Start) -> None:
+    client = start()
+    watch = watched(client)
+    watch.begin()
+    free_twice(client)
+    assert watch.wrong_accesses([]) == Between((), 0), "that is none of a kernel"
+
+
 def race(client: Client, block: int, streams: list[int]) -> None:
     for stream in streams:
         client.ok("MemsetAsync", block, 1, 64, stream)
