@@ -12,20 +12,23 @@ MEMORY_BYTES: Final = 0xE41AD401000
 CONSTANTS_BASE: Final = 0x3A5AC6E00000
 TOUCHED_STRIDE: Final = 1 << 41
 KINDS: Final = 5
-_NORESERVE, _FIXED = 0x4000, 0x100000
+_NORESERVE, _FIXED = 0x4000, 0x100000  # the second one fails where something is, instead of replacing it
 _TOUCHED_BYTES: Final = 6 * TOUCHED_STRIDE
+_TOUCHED_PLACE, _KNOWN_PLACE = 0x100000000000, 0x200000000000
+"""Far from where the system puts mappings by itself: between two parts of one object of machine code, terabytes are
+more than a relocation can reach, and then LLVM ends the process."""
 
 
 @cache
 def touched_bits() -> int:
     """Return the address of bits that say which bytes were used, for each kind of use, and of those of cells."""
-    return _mapped(_TOUCHED_BYTES)
+    return _mapped(_TOUCHED_BYTES, _TOUCHED_PLACE)
 
 
 @cache
 def known_bits() -> int:
     """Return the address of bits that say of which bytes every use is right: none, to begin with."""
-    return _mapped(MEMORY_BYTES // 8 + mmap.PAGESIZE)
+    return _mapped(MEMORY_BYTES // 8 + mmap.PAGESIZE, _KNOWN_PLACE)
 
 
 @cache
@@ -52,12 +55,11 @@ def cell_of(address: int) -> ctypes.c_uint8:
     return ctypes.c_uint8.from_address(touched_bits() + KINDS * TOUCHED_STRIDE + (address - MEMORY_BASE) // 8 // 64)
 
 
-def _mapped(size: int, address: int | None = None) -> int:
+def _mapped(size: int, address: int) -> int:
     library = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype = ctypes.c_void_p
     library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | (_FIXED if address else 0)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED
     found = library.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    assert found not in (None, ctypes.c_void_p(-1).value), f"no memory can be mapped: {ctypes.get_errno()}"
-    assert address in (None, found)
-    return int(found)
+    assert found == address, f"no memory can be mapped at {address:#x}: {ctypes.get_errno()}"
+    return address
