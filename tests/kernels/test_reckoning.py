@@ -77,7 +77,7 @@ def tuned() -> bool:
         ("cvta.to.global.u64 %rd1, %rd1; " + COPY, 128),
         ("mul.wide.s32 %rd3, %r4, 4; sub.s64 %rd4, %rd1, %rd3; ld.global.u32 %r6, [%rd4+256];", 64),
         (
-            "ld.global.u32 %r6, [%rd4+4]; ld.global.u8 %r7, [%rd4+1];",
+            OWN + "ld.global.u32 %r6, [%rd4+4]; ld.global.u8 %r7, [%rd4+1];",
             128,
         ),
         ("mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; atom.global.add.u32 %r6, [%rd4], 1;", 0),
