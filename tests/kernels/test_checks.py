@@ -244,6 +244,20 @@ def test_shared_memory_is_asked_about_outside_of_it(size: int) -> None:
         assert judged.told == [(offset, size | LOAD | SHARED)], "whether threads race there, the runtime knows"
 
 
+@pytest.mark.parametrize(("count", "rows"), [(1, 8), (2, 16), (4, 32)])
+def test_only_the_threads_that_name_a_row_of_a_matrix_are_judged(count: int, rows: int) -> None:
+    registers = ", ".join(f"%r{number}" for number in range(4, 4 + count))
+    judged = Judged(
+        ".shared .align 16 .b8 cells[16];\nmov.u64 %rd1, cells;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 16;\n"
+        "add.u64 %rd1, %rd1, %rd2;\n"
+        f"ldmatrix.sync.aligned.m8n8.x{count}.shared.b16 {{{registers}}}, [%rd1];\nld.param.u64 %rd3, [p];\n"
+        "st.global.u32 [%rd3], %r4;"
+    )
+    asked = judged.run(np.zeros(4, "u4"), threads=32)
+    shared = [access for _, access in asked if access & 0xF000 == SHARED]
+    assert shared == [16 | LOAD | SHARED] * (rows - 1), "all but the first row lie outside"
+
+
 @pytest.mark.parametrize("size", [1, 4, 8])
 def test_local_memory_is_asked_about_outside_of_all_arrays(size: int) -> None:
     names = ".local .align 16 .b8 one[32];\n.local .align 16 .b8 two[8];\n.local .align 16 .b8 three[16];\n"
