@@ -21,7 +21,7 @@ from quiesce.leaks.native_stacks import NativeStacks
 from quiesce.leaks.other_threads import OtherThreads
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, PYTHON
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, DESCRIPTORS, PYTHON, REGISTERED
 
 from .meters import ToldHeap, ToldListing, ToldMeter
 
@@ -85,6 +85,27 @@ def test_a_leak_is_found_that_lives_on_what_another_thread_has_at_hand(monkeypat
 def test_a_pool_that_opens_one_connection_more_in_each_round_is_no_leak(connections: int, rounds: int) -> None:
     judgement = Code(lambda rounds: min(rounds, connections)).judge(Plan(rounds=rounds, gauges=(DESCRIPTORS,)))
     assert judgement == Judgement(Outcome.PASSED, judgement.runs)
+
+
+def test_memory_that_native_code_maps_is_no_leak_beside_what_a_cache_let_go() -> None:
+    """An allocator may keep at hand what the cache gave back."""
+
+    @functools.lru_cache(maxsize=10_000)
+    def kept(key: int) -> object:
+        return object()
+
+    def run() -> Outcome:
+        kept(kept.cache_info().misses)
+        rounds.append(0)
+        return Outcome.PASSED
+
+    rounds: list[int] = []
+    cached = ToldMeter(lambda: kept.cache_info().currsize, REGISTERED, "bytes")
+    mapped = ToldMeter(lambda: len(rounds) << 20, ANONYMOUS, "bytes")
+    plan = Plan(rounds=ROUNDS, gauges=(REGISTERED, ANONYMOUS))
+    assert LeakCheck(run, [cached, mapped], plan, Owners([])).judge().growths == ()
+    (growth,) = LeakCheck(run, [mapped], plan, Owners([])).judge().growths
+    assert growth.quantity == mapped.quantity
 
 
 def test_what_moved_is_run_until_it_was_at_rest_for_twice_as_long() -> None:

@@ -83,6 +83,8 @@ def test_each_rule_has_its_own_innocents() -> None:
 def test_rises_are_counted_from_three_of_eight_on() -> None:
     assert rises_often([0, 1, 1, 1, 2, 2, 2, 3, 3])
     assert not rises_often([0, 1, 1, 1, 2, 2, 2, 2, 2])
+    assert not rises_often([0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4]), "four of eleven are less"
+    assert rises_often([0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5])
 
 
 def test_a_table_doubles_and_what_grows_in_place_does_not() -> None:
