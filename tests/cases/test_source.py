@@ -26,12 +26,12 @@ def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 def test_utf16_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="UTF-16"):
+    with pytest.raises(CaseError, match=r"x\.case:1: the file is UTF-16"):
         read_source(_written(tmp_path, "title: a\n".encode("utf-16")))
 
 
 def test_a_missing_file_is_a_case_error(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="cannot be read"):
+    with pytest.raises(CaseError, match=r"absent\.case:1: the file cannot be read \(No such file"):
         read_source(tmp_path / "absent.case")
 
 

@@ -96,6 +96,55 @@ def test_two_numbers_in_a_register() -> None:
     assert (added, negated, least) == ([0x42004200], [0xBC00C000], [0x3C003C00])
 
 
+NAN: Final = {"f16": 0x7E01, "bf16": 0x7FC1}
+
+
+def chosen(type_: str, name: str, a: int, b: int, modifiers: str) -> set[int]:
+    """Return what may be chosen of two numbers; between zeros of both signs the ISA leaves the choice open."""
+    subnormal = 0x7C00 if type_ == "f16" else 0x7F80
+    if "ftz" in modifiers:
+        a, b = (each & 0x8000 if not each & subnormal else each for each in (a, b))
+    sign = (a ^ b) & 0x8000 if "xorsign" in modifiers else 0
+    if "xorsign" in modifiers:
+        a, b = a & 0x7FFF, b & 0x7FFF
+    first, second = value_of(type_, a), value_of(type_, b)
+    if math.isnan(first) or math.isnan(second):
+        if "NaN" in modifiers or (math.isnan(first) and math.isnan(second)):
+            return {0x7FFF}
+        return {(b if math.isnan(first) else a) | sign}
+    if first == second:
+        return {a | sign, b | sign}
+    return {(a if (first < second) == (name == "min") else b) | sign}
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+@pytest.mark.parametrize("name", ["min", "max"])
+@pytest.mark.parametrize("modifiers", ["", ".NaN", ".xorsign.abs", ".NaN.xorsign.abs", ".ftz"])
+def test_the_least_and_the_greatest(name: str, type_: str, modifiers: str) -> None:
+    if (type_, modifiers) == ("bf16", ".ftz"):
+        return  # the ISA has no such form
+    values = (*(HALVES if type_ == "f16" else BFLOATS), NAN[type_])
+    first, second = every_pair(type_, values)
+    found = evaluate(f"{name}{modifiers}.{type_} %x, %a, %b;", first, second, result=type_)
+    for a, b, result in zip(first[1], second[1], found, strict=True):
+        assert result in chosen(type_, name, int(a), int(b), modifiers), (hex(int(a)), hex(int(b)), hex(result))
+
+
+def test_each_half_has_a_choice_of_its_own() -> None:
+    first, second = ("b32", [0xC0013C00, 0x3C01C000]), ("b32", [0x3C004001, 0xBC003C03])
+    found = evaluate("max.xorsign.abs.f16x2 %x, %a, %b;", first, second, result="b32")
+    assert found == [0xC0014001, 0xBC01C000]
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+def test_signs(type_: str) -> None:
+    values = HALVES if type_ == "f16" else BFLOATS
+    source = (type_, values)
+    negated, positive = evaluate_all(f"neg.{type_} %x, %a;\nabs.{type_} %y, %a;", [source], [type_, type_])
+    assert negated == [each ^ 0x8000 for each in values]
+    assert positive == [each & 0x7FFF for each in values]
+
+
 def test_saturation_and_relu() -> None:
     rows = [(0x4000, 0x3C00), (0xC000, 0x3C00), (0x7E00, 0x3C00)]
     sources = [("f16", [row[n] for row in rows]) for n in range(2)]

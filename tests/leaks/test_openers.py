@@ -1,0 +1,153 @@
+"""Who opened what stays: lines, and the functions that new threads and tasks are in."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from quiesce.leaks import openers
+from quiesce.leaks.descriptors import OPEN, DescriptorMeter
+from quiesce.leaks.line_watch import ChangedBy
+from quiesce.leaks.openers import Opened, who_opened
+from quiesce.leaks.owners import Owners
+from quiesce.leaks.quantities import DESCRIPTORS, TASKS, THREADS, Quantity
+from quiesce.leaks.tasks import PENDING, TaskMeter
+from quiesce.leaks.threads import ALIVE, ThreadMeter
+
+OWNERS = Owners([str(Path(openers.__file__).parent)])
+FILE = "lib.py"
+
+
+@pytest.fixture
+def event() -> Iterator[threading.Event]:
+    """What threads of a test wait for."""
+    event = threading.Event()
+    before = set(threading.enumerate())
+    yield event
+    event.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    yield loop
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def line_of(function: object, more: int) -> int:
+    return function.__code__.co_firstlineno + more  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_line_that_opens_a_file_is_found(tmp_path: Path) -> None:
+    kept: list[IO[str]] = []
+
+    def run_round() -> None:
+        number = len(kept)
+        kept.append((tmp_path / str(number)).open("w"))
+
+    opened = who_opened(OWNERS, [DescriptorMeter(), ThreadMeter()], [OPEN], run_round)
+    for file in kept:
+        file.close()
+    assert opened.origin(OPEN) == (__file__, line_of(run_round, 2))
+    assert opened.origin(ALIVE) is None
+    assert opened.running == []
+
+
+def test_new_threads_have_functions_of_their_own(event: threading.Event) -> None:
+    def wait_here() -> None:
+        event.wait()
+
+    def run_round() -> None:
+        thread = threading.Thread(target=wait_here)
+        thread.start()
+
+    run_round()
+    opened = who_opened(OWNERS, [ThreadMeter()], [ALIVE], run_round)
+    assert opened.origin(ALIVE) == (__file__, line_of(run_round, 2))
+    extents = {(line_of(wait_here, 0), line_of(wait_here, 1))}
+    assert {(first, last) for file, first, last in opened.running if file == __file__} == extents
+    assert len(opened.running) == 4, "one in each round, and none of before"
+
+
+def test_new_tasks_have_too(loop: asyncio.AbstractEventLoop) -> None:
+    async def wait_there() -> None:
+        await loop.create_future()
+
+    kept = []
+
+    async def start() -> None:
+        kept.append(loop.create_task(wait_there()))
+        await asyncio.sleep(0)
+
+    meter = TaskMeter(OWNERS)
+    meter.observe()
+    opened = who_opened(OWNERS, [meter], [PENDING], lambda: loop.run_until_complete(start()))
+    assert opened.origin(PENDING) == (__file__, line_of(start, 1))
+    assert set(opened.running) == {(__file__, line_of(wait_there, 0), line_of(wait_there, 1))}
+
+
+def test_both_may_be_new(loop: asyncio.AbstractEventLoop, event: threading.Event) -> None:
+    async def wait_there() -> None:
+        await loop.create_future()
+
+    kept = []
+
+    def run_round() -> None:
+        threading.Thread(target=event.wait).start()
+        kept.append(loop.create_task(wait_there()))
+        loop.run_until_complete(asyncio.sleep(0))
+
+    def work() -> None:
+        event.wait()
+
+    meter = TaskMeter(OWNERS)
+    meter.observe()
+    threading.Thread(target=work).start()
+    opened = who_opened(OWNERS, [ThreadMeter(), meter], [ALIVE, PENDING], run_round)
+    assert set(opened.running) == {(__file__, line_of(wait_there, 0), line_of(wait_there, 1))}
+    assert set(opened.lines) == {ALIVE, PENDING}
+
+
+def opened_by(family: str, line: int, **fields: object) -> Opened:
+    changed = ChangedBy((FILE, line), 4, (line - 2, line + 2), **fields)  # type: ignore[arg-type]
+    return Opened({Quantity(family, "what is open", "things"): [changed]}, [("worker.py", 10, 20)])
+
+
+@pytest.mark.parametrize(
+    ("frame", "descriptors", "threads", "tasks"),
+    [
+        ((FILE, 50), True, True, True),
+        ((FILE, 48), False, True, True),
+        ((FILE, 52), False, True, True),
+        ((FILE, 47), False, False, False),
+        ((FILE, 53), False, False, False),
+        (("other.py", 50), False, False, False),
+        (("main.py", 3), False, False, True),
+        (("worker.py", 9), False, False, False),
+        (("worker.py", 10), True, True, True),
+        (("worker.py", 20), True, True, True),
+        (("worker.py", 21), False, False, False),
+    ],
+)
+def test_which_memory_comes_with_what_was_opened(
+    frame: tuple[str, int], descriptors: bool, threads: bool, tasks: bool
+) -> None:
+    for family, expected in ((DESCRIPTORS, descriptors), (THREADS, threads), (TASKS, tasks)):
+        opened = opened_by(family, 50, callers=frozenset({("main.py", 3)}))
+        assert opened.comes_with(frame, is_library=False) == expected
+        assert opened.comes_with(frame, is_library=True) == (expected or family != DESCRIPTORS)
+
+
+def test_nothing_comes_with_nothing() -> None:
+    assert not Opened().comes_with((FILE, 1), is_library=True)
+    assert Opened().origin(OPEN) is None
