@@ -88,3 +88,42 @@ def test_so_many_accesses_are_judged_as_ranges(body: str, covered: int) -> None:
     memory = np.arange(128, dtype="u4")
     text = f"{INDEX}{LOADS}{NEVER}{body}end: ret;"
     assert compare(text, PARAMETERS, [1], [64], memory, np.zeros(128, "u4"), np.uint32(9)) == covered
+
+
+UNEVEN = ONE + "and.b32 %r10, %r4, %r9; "
+"""A number that would grow evenly if what the launch knows were 0."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mov.u32 %r4, %r10; ",
+        "add.s32 %r4, %r4, %r10; ",
+        "add.s32 %r4, %r10, %r4; ",
+        "sub.s32 %r4, %r4, %r10; ",
+        "neg.s32 %r10, %r10; sub.s32 %r4, %r4, %r10; ",
+        "mul.lo.s32 %r4, %r10, 2; ",
+        "mul.lo.s32 %r4, %r9, %r10; ",
+        "mad.lo.s32 %r4, %r4, %r9, %r10; ",
+        "mad.lo.s32 %r4, %r10, %r9, %r4; ",
+        "shl.b32 %r4, %r10, 1; ",
+        "and.b32 %r10, %r10, %r9; add.s32 %r4, %r4, %r10; ",
+        "shr.u32 %r10, %r10, %r8; add.s32 %r4, %r4, %r10; ",
+        "cvt.s64.s32 %rd7, %r10; cvt.u32.u64 %r4, %rd7; ",
+        "cvt.s64.s32 %rd7, %r10; shl.b64 %rd7, %rd7, 2; shr.s64 %rd7, %rd7, 1; cvt.u32.u64 %r4, %rd7; ",
+        "setp.ne.s32 %p1, %r10, 0; @%p1 bra end; ",
+        "setp.gt.s32 %p1, %r10, 0; @%p1 bra end; ",
+        "setp.gt.s32 %p1, 0, %r10; @%p1 bra end; ",
+        "setp.gt.s32 %p1, %r10, 0; not.pred %p2, %p1; @!%p2 bra end; ",
+        "setp.lt.s32 %p1, %r4, 40; setp.lt.s32 %p2, %r10, 1; and.pred %p3, %p1, %p2; @!%p3 bra end; ",
+        "setp.ge.s32 %p1, %r4, 40; setp.ge.s32 %p2, %r10, 1; or.pred %p3, %p2, %p1; @%p3 bra end; ",
+    ],
+)
+def test_what_holds_for_a_number_only_sometimes_holds_for_what_is_made_of_it_then(line: str) -> None:
+    """The threads are judged one by one where it does not hold, and as ranges where it does."""
+    memory = np.arange(256, dtype="u4")
+    body = f"{INDEX}{LOADS}{NEVER}{UNEVEN}{line}{COPY}end: ret;".replace(ONE, ONE + ZERO)
+    for count, holds in ((9, False), (1, True)):
+        text = body if count == 9 else body.replace(ZERO, "mov.u32 %r8, 0; ")
+        found = compare(text, PARAMETERS, [1], [64], memory, np.zeros(256, "u4"), np.uint32(count))
+        assert bool(found) == holds
