@@ -110,3 +110,57 @@ mbarrier.arrive.shared.b64 %s, [barrier]; mbarrier.pending_count.b64 %v, %s; st.
     found = np.zeros(3, "u4")
     kernel(lines, 1).launch(1, 1, found)
     assert found.tolist() == [5, 3, 4]
+
+
+def phases(lines: str) -> list[int]:
+    """Run lines with a barrier for one arrival, where ``ask`` notes whether its first phase has ended."""
+    questions = lines.count("ask;")
+    for number in range(questions):
+        asks = (
+            "mbarrier.test_wait.parity.shared.b64 %p, [barrier], 0;\n"
+            f"selp.u32 %v, 1, 0, %p;\nst.global.u32 [%to+{4 * number}], %v;"
+        )
+        lines = lines.replace("ask;", asks, 1)
+    body = (
+        ".shared .align 8 .b64 barrier; .shared .align 16 .b8 room[16];\n.reg .b32 %v; .reg .b64 %to; .reg .pred %p;\n"
+        f"ld.param.u64 %to, [p0];\nmbarrier.init.shared.b64 [barrier], 1;\n{lines}"
+    )
+    found = np.zeros(max(4, questions), "u4")
+    kernel(body, 1).launch(1, 1, found)
+    return [int(each) for each in found[:questions]]
+
+
+def test_a_phase_ends_when_no_arrival_and_no_byte_is_missing() -> None:
+    expect, complete = (
+        f"mbarrier.{name}.relaxed.cta.shared::cta.b64 [barrier]," for name in ("expect_tx", "complete_tx")
+    )
+    arrive = "mbarrier.arrive.shared.b64 _, [barrier];"
+    assert phases(f"ask; {arrive} ask;") == [0, 1]
+    assert phases(f"{expect} 8; {arrive} ask; {complete} 4; ask; {complete} 4; ask;") == [0, 0, 1]
+    assert phases(f"{expect} 8; {expect} 4; {complete} 12; ask; {arrive} ask;") == [0, 1]
+
+
+def test_a_barrier_that_is_no_longer_valid_is_zero() -> None:
+    body = (
+        ".shared .align 8 .b64 barrier; .reg .b64 %to, %v;\nld.param.u64 %to, [p0];\n"
+        "mbarrier.init.shared.b64 [barrier], 3;\nld.shared.b64 %v, [barrier];\nst.global.b64 [%to], %v;\n"
+        "mbarrier.inval.shared.b64 [barrier];\nld.shared.b64 %v, [barrier];\nst.global.b64 [%to+8], %v;"
+    )
+    found = np.ones(2, "u8")
+    kernel(body, 1).launch(1, 1, found)
+    assert found[0] != 0
+    assert found[1] == 0
+
+
+@pytest.mark.parametrize(("word", "counts"), [("", False), (".noinc", True)])
+def test_copies_arrive(word: str, counts: bool) -> None:
+    copy = "cp.async.ca.shared.global [room], [%to], 4;"
+    assert phases(f"{copy} cp.async.mbarrier.arrive{word}.shared.b64 [barrier]; ask;") == [int(counts)]
+
+
+@pytest.mark.parametrize("end", ["cp.async.wait_all;", "cp.async.commit_group; cp.async.wait_group 0;"])
+def test_whoever_waits_for_copies_has_them(end: str) -> None:
+    given, found = np.arange(1, 129, dtype="u4").reshape(32, 4), np.zeros((32, 4), "u4")
+    text = COPIES.replace("cp.async.commit_group;\ncp.async.wait_group 0;", end)
+    kernel(text.replace("%s", "cp.async.cg.shared.global [%a], [%from], 16;"), 2).launch(1, 32, given, found)
+    np.testing.assert_array_equal(found, given)

@@ -29,7 +29,7 @@ from tests.kernels.shadow import (
 PAGE: Final = 4096
 SIZES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v4.u32"}
 READ, WRITE, STRONG_READ, STRONG_WRITE, ATOMIC = (1 << kind for kind in range(KINDS))
-LOAD, STORE, CHANGE = (number << 8 for number in range(3))
+LOAD, STORE, CHANGE, COPY = (number << 8 for number in range(4))
 SHARED, LOCAL = 1 << 12, 2 << 12
 
 
@@ -41,6 +41,7 @@ class Judged:
         self.told: list[tuple[int, int]] = []
         self.nobodys = np.zeros(64, "u1")
         self.arrays: list[tuple[int, int]] = []
+        self.copies: list[str] = []
         word, wide, place = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
         functions = {
             "quiesce_kernel_ranges": ctypes.CFUNCTYPE(word, place, place, word)(lambda *_: 0),
@@ -48,6 +49,12 @@ class Judged:
             "quiesce_kernel_shared": ctypes.CFUNCTYPE(None, place, wide, word, word, word)(self._tell),
             "quiesce_kernel_outside_local": ctypes.CFUNCTYPE(place, place, wide, word, word, word, wide, wide)(
                 self._ask_for_local
+            ),
+            "quiesce_kernel_copies_commit": ctypes.CFUNCTYPE(None, place, word)(self._commit),
+            "quiesce_kernel_copies_wait": ctypes.CFUNCTYPE(None, place, word, word)(self._wait),
+            "quiesce_kernel_copy": ctypes.CFUNCTYPE(None, place, place, wide)(self._copy),
+            "quiesce_kernel_check_copy": ctypes.CFUNCTYPE(place, place, wide, word, word, word, place, wide)(
+                self._ask_for_copy
             ),
             "quiesce_kernel_barrier": ctypes.CFUNCTYPE(None, place)(lambda context: None),
             "quiesce_kernel_line": ctypes.CFUNCTYPE(word, place, place, word, place)(lambda *_: 0),
@@ -70,6 +77,23 @@ class Judged:
         self.asked.append((address, access))
         self.arrays.append((address - start, size))
         return int(self.nobodys.ctypes.data)
+
+    def _commit(self, context: int, thread: int) -> None:
+        self.copies.append(f"thread {thread} commits")
+
+    def _wait(self, context: int, groups_left: int, thread: int) -> None:
+        self.copies.append(f"thread {thread} waits until {groups_left} are left")
+
+    def _copy(self, to: int, from_: int, size_bytes: int) -> None:
+        self.copies.append(f"{size_bytes} bytes")
+        ctypes.memmove(to, from_, size_bytes)
+
+    def _ask_for_copy(
+        self, context: int, address: int, access: int, site: int, thread: int, frame: int | None, size_bytes: int
+    ) -> int:
+        self.asked.append((address, access))
+        self.copies.append(f"asks for {size_bytes} bytes")
+        return address
 
     @staticmethod
     def _base(context: int) -> int:
@@ -292,6 +316,42 @@ def test_the_array_that_a_wrong_access_is_nearest_to_is_told() -> None:
             assert judged.arrays == []
         else:
             assert judged.arrays == [(offset - nearest, 16)]
+
+
+def test_copies_to_shared_memory_are_told_when_they_begin_and_when_they_are_waited_for() -> None:
+    judged = Judged(
+        ".shared .align 16 .b8 cells[32];\nld.param.u64 %rd1, [p];\ncp.async.ca.shared.global [cells], [%rd1], 4;\n"
+        "cp.async.commit_group;\ncp.async.ca.shared.global [cells+8], [%rd1], 8;\ncp.async.commit_group;\n"
+        "cp.async.wait_group 1;\ncp.async.wait_all;"
+    )
+    judged.run(np.zeros(4, "u4"))
+    assert [each for each in judged.copies if "bytes" not in each] == [
+        "thread 0 commits",
+        "thread 0 commits",
+        "thread 0 waits until 1 are left",
+        "thread 0 commits",
+        "thread 0 waits until 0 are left",
+    ]
+    sides = [(access & 0xFF, access & 0xF00, access & 0xF000) for _, access in judged.asked + judged.told]
+    assert (4, LOAD, 0) in sides
+    assert (4, COPY, SHARED) in sides
+    assert (8, COPY, SHARED) in sides
+
+
+def test_both_sides_of_a_copy_of_any_length_are_asked_about() -> None:
+    judged = Judged(
+        ".shared .align 16 .b8 cells[64];\n.shared .align 8 .b64 barrier;\nld.param.u64 %rd1, [p];\n"
+        "mbarrier.init.shared.b64 [barrier], 1;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [cells], [%rd1], 64, [barrier];\n"
+        "ld.shared.u32 %r1, [cells+20];\nst.global.u32 [%rd1], %r1;"
+    )
+    given = np.arange(16, dtype="u4")
+    asked = judged.run(given)
+    assert judged.copies == ["asks for 64 bytes", "asks for 64 bytes", "64 bytes"]
+    assert [access & 0xF000 for _, access in asked[:2]] == [SHARED, 0]
+    assert [access & 0xF00 for _, access in asked[:2]] == [STORE, LOAD]
+    assert asked[1][0] == given.ctypes.data
+    assert judged.nobodys.view("u4")[0] == 5, "what was copied, where nobody's memory is"
 
 
 # -- words of shared memory that a kernel notes by itself --------------------------------------------------------------
