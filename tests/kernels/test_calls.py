@@ -172,3 +172,21 @@ def test_memory_from_the_device() -> None:
     )
     assert run(text)[0] == 31
     assert executor.allocated == {}
+
+
+def test_functions_that_every_device_has_take_registers_and_literals() -> None:
+    declared = (
+        PRINTF + ".extern .func (.param .b64 result) malloc(.param .b64 bytes);\n.extern .func free(.param .b64 a);\n"
+    )
+    text = kernel(
+        ".local .align 8 .b8 values[16];\nmov.u64 %rd1, format;\nmov.u64 %rd3, values;\n"
+        "st.local.v4.u32 [%rd3], {5, 6, 7, 8};\ncall (%r2), vprintf, (%rd1, %rd3);\n"
+        "ld.param.u64 %rd5, [out];\nst.global.u32 [%rd5], %r2;\ncall (%rd6), malloc, (48);\n"
+        "st.global.u64 [%rd6+40], 9;\nld.global.u32 %r3, [%rd6+40];\nst.global.u32 [%rd5+4], %r3;\ncall free, (%rd6);",
+        before=declared + ".global .align 1 .b8 format[8];",
+    )
+    executor.printed.clear()
+    before = dict(executor.allocated)
+    assert run(text, variables={"format": np.frombuffer(b"y=%d\n\0\0\0", "u1")})[:2] == [4, 9]
+    assert executor.printed == [b"y=%d\n [5, 6, 7, 8]"]
+    assert executor.allocated == before

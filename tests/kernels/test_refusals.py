@@ -89,6 +89,10 @@ def test_by_name_and_line(lines: str, reason: str) -> None:
 
 
 BEFORE: Final = """.extern .func outside(.param .b32 a);
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
+.extern .func (.param .b64 result) malloc(.param .b64 bytes);
+.extern .func free(.param .b64 a);
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
 .visible .entry other() { ret; }
 .func (.reg .b32 y) twice(.reg .b32 x) { add.u32 y, x, x; ret; }
 .func (.param .b32 out) plus(.param .b32 one) {
