@@ -10,13 +10,17 @@ from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.cases.parser import parse_text
 from quiesce.execution import run_case
+from quiesce.observations import BackingAllocated, BackingFreed
 from quiesce.operations import MemoryKind
 from quiesce.oracle.blocks import BlockState, GraphMemory
 from quiesce.oracle.clocks import HappensBefore
+from quiesce.oracle.footprints import intact_block
 from quiesce.oracle.intact import IntactBlocks
+from quiesce.outcomes import Allocated, OutOfMemory
 
 from .allocators.correct import CORRECT
 from .strangers.withholding import Withholding
+from .test_footprints import Told
 
 FAULTY = faulty("pool.waits_without_searching")
 UNPROMISED = Withholding(FAULTY, "promises nothing of the kind", promises=frozenset({Promise.REUSES_BLOCKS}))
@@ -126,3 +130,18 @@ def test_what_another_stream_or_a_graph_has_next_serves_nobody_here() -> None:
     blocks.free(block(), OTHER, {})
     blocks.free(block(2 << 20, (GraphMemory(),)), STREAM, {})
     assert like(blocks) == []
+
+
+CHUNK = BackingAllocated(1 << 30, CHUNK_BYTES, MemoryKind.DEVICE)
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_a_block_whose_chunk_was_given_back_need_not_serve(is_released: bool) -> None:
+    """It lies in the midst of its chunk, so what is given back begins elsewhere."""
+    told = Told(Promise.REUSES_BLOCKS).of(ops.Allocate("a", BYTES), Allocated((1 << 30) + 8192), CHUNK)
+    told.of(ops.Free("a")).of(ops.Allocate("b", BYTES * 64), OutOfMemory())
+    given_back = (BackingFreed(1 << 30, CHUNK_BYTES, MemoryKind.DEVICE),) if is_released else ()
+    told.of(ops.Mark("now"), None, *given_back)
+    assert told.model.intact is not None
+    found = intact_block(told.model, told.model.intact, ops.Allocate("c", BYTES))
+    assert (found is None) == is_released
