@@ -252,7 +252,9 @@ def main() -> int:
     state.draw(arguments.count)
     left = [number for number in range(len(state.mutants)) if number not in state.outcomes]
     if arguments.again:
-        left += [n for n, each in state.outcomes.items() if each.outcome in (SURVIVED, UNREACHED)]
+        why = reasons()
+        survivors = [n for n, each in state.outcomes.items() if each.outcome in (SURVIVED, UNREACHED)]
+        left += [number for number in survivors if state.mutants[number].key not in why]
     with copied() as copy:
         reach = Reach(copy, arguments.state / "reach")
         reach.collect()
