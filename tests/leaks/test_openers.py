@@ -100,21 +100,26 @@ def test_both_may_be_new(loop: asyncio.AbstractEventLoop, event: threading.Event
     async def wait_there() -> None:
         await loop.create_future()
 
+    def wait_here() -> None:
+        event.wait()
+
+    def wait_long() -> None:
+        event.wait()
+
     kept = []
 
     def run_round() -> None:
-        threading.Thread(target=event.wait).start()
+        threading.Thread(target=wait_here).start()
         kept.append(loop.create_task(wait_there()))
         loop.run_until_complete(asyncio.sleep(0))
 
-    def work() -> None:
-        event.wait()
-
     meter = TaskMeter(OWNERS)
     meter.observe()
-    threading.Thread(target=work).start()
+    threading.Thread(target=wait_long).start()
     opened = who_opened(OWNERS, [ThreadMeter(), meter], [ALIVE, PENDING], run_round)
-    assert set(opened.running) == {(__file__, line_of(wait_there, 0), line_of(wait_there, 1))}
+    assert set(opened.running) == {
+        (__file__, line_of(function, 0), line_of(function, 1)) for function in (wait_here, wait_there)
+    }
     assert set(opened.lines) == {ALIVE, PENDING}
 
 

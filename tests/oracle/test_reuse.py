@@ -34,7 +34,9 @@ def test_what_lives_of_it_is_an_orphan() -> None:
     assert owner in told.model.orphans
 
 
-@pytest.mark.parametrize(("at", "is_certain"), [(START + 1024, False), (START + 4096, False), (START - 1, True), (START + 4097, True)])
+@pytest.mark.parametrize(
+    ("at", "is_certain"), [(START + 1024, False), (START + 4096, False), (START - 1, True), (START + 4097, True)]
+)
 def test_a_block_of_no_bytes_may_be_what_keeps_its_memory(at: int, is_certain: bool) -> None:
     told = destroyed(empty_at=at)
     (owner,) = owners(told)
