@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
-MEMORY_BASE: Final = 0x305AC6DFF000
-MEMORY_BYTES: Final = 0xE41AD401000
-CONSTANTS_BASE: Final = 0x3A5AC6E00000
+import pytest
+
+from quiesce.kernels.translation import checks
+
+MEMORY_BASE: Final = 0x020000000000
+CONSTANTS_BASE: Final = MEMORY_BASE + checks.CONSTANTS_BASE - checks.MEMORY_BASE
+"""Where tests of the compiler have the memory of a device: the simulated machine may be in this process as well."""
 TOUCHED_STRIDE: Final = 1 << 41
 KINDS: Final = 5
 _NORESERVE, _FIXED = 0x4000, 0x100000  # the second one fails where something is, instead of replacing it
@@ -17,6 +23,15 @@ _TOUCHED_BYTES: Final = 6 * TOUCHED_STRIDE
 _TOUCHED_PLACE, _KNOWN_PLACE = 0x100000000000, 0x200000000000
 """Far from where the system puts mappings by itself: between two parts of one object of machine code, terabytes are
 more than a relocation can reach, and then LLVM ends the process."""
+
+
+@contextmanager
+def memory_elsewhere() -> Iterator[None]:
+    """Let kernels that are compiled meanwhile find the memory of a device there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "MEMORY_BASE", MEMORY_BASE)
+        patch.setattr(checks, "CONSTANTS_BASE", CONSTANTS_BASE)
+        yield
 
 
 @cache
@@ -28,7 +43,7 @@ def touched_bits() -> int:
 @cache
 def known_bits() -> int:
     """Return the address of bits that say of which bytes every use is right: none, to begin with."""
-    return _mapped(MEMORY_BYTES // 8 + mmap.PAGESIZE, _KNOWN_PLACE)
+    return _mapped(checks.MEMORY_BYTES // 8 + mmap.PAGESIZE, _KNOWN_PLACE)
 
 
 @cache

@@ -22,6 +22,7 @@ from tests.kernels.shadow import (
     cell_of,
     device_memory,
     known_bits,
+    memory_elsewhere,
     set_bits,
     touched_bits,
 )
@@ -104,6 +105,12 @@ class Judged:
         self.asked.clear()
         self.kernel.launch(1, threads, *arguments)
         return list(self.asked)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def elsewhere() -> Iterator[None]:
+    with memory_elsewhere():
+        yield
 
 
 @pytest.fixture(scope="module")
