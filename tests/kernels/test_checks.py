@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import random
 from collections.abc import Iterator
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
-from tests.kernels.executor import Kernel, tuned
-from tests.kernels.programs import HEADER
+from tests.kernels.judged import CHANGE, COPY, LOAD, LOCAL, SHARED, SIZES, STORE, Judged
 from tests.kernels.shadow import (
     CONSTANTS_BASE,
     KINDS,
@@ -28,83 +25,7 @@ from tests.kernels.shadow import (
 )
 
 PAGE: Final = 4096
-SIZES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v4.u32"}
 READ, WRITE, STRONG_READ, STRONG_WRITE, ATOMIC = (1 << kind for kind in range(KINDS))
-LOAD, STORE, CHANGE, COPY = (number << 8 for number in range(4))
-SHARED, LOCAL = 1 << 12, 2 << 12
-
-
-class Judged:
-    """A kernel with what it asks: each access with its address, and the place that is answered in its place."""
-
-    def __init__(self, body: str, parameters: str = ".param .u64 p", before: str = "") -> None:
-        self.asked: list[tuple[int, int]] = []
-        self.told: list[tuple[int, int]] = []
-        self.nobodys = np.zeros(64, "u1")
-        self.arrays: list[tuple[int, int]] = []
-        self.copies: list[str] = []
-        word, wide, place = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-        functions = {
-            "quiesce_kernel_ranges": ctypes.CFUNCTYPE(word, place, place, word)(lambda *_: 0),
-            "quiesce_kernel_check": ctypes.CFUNCTYPE(place, place, wide, word, word, word, place)(self._ask),
-            "quiesce_kernel_shared": ctypes.CFUNCTYPE(None, place, wide, word, word, word)(self._tell),
-            "quiesce_kernel_outside_local": ctypes.CFUNCTYPE(place, place, wide, word, word, word, wide, wide)(
-                self._ask_for_local
-            ),
-            "quiesce_kernel_copies_commit": ctypes.CFUNCTYPE(None, place, word)(self._commit),
-            "quiesce_kernel_copies_wait": ctypes.CFUNCTYPE(None, place, word, word)(self._wait),
-            "quiesce_kernel_copy": ctypes.CFUNCTYPE(None, place, place, wide)(self._copy),
-            "quiesce_kernel_check_copy": ctypes.CFUNCTYPE(place, place, wide, word, word, word, place, wide)(
-                self._ask_for_copy
-            ),
-            "quiesce_kernel_barrier": ctypes.CFUNCTYPE(None, place)(lambda context: None),
-            "quiesce_kernel_line": ctypes.CFUNCTYPE(word, place, place, word, place)(lambda *_: 0),
-        }
-        registers = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b16 %h<3>; .reg .pred %p<3>;"
-        text = f"{HEADER}\n{before}.visible .entry k({parameters})\n{{\n{registers}\n{body}\nret;\n}}\n"
-        self.kernel = Kernel(text, "k", checks=functions)
-        self.kernel.places = {"checks": known_bits(), "touched": touched_bits()}
-
-    def _ask(self, context: int, address: int, access: int, site: int, thread: int, frame: int | None) -> int:
-        self.asked.append((address, access))
-        return int(self.nobodys.ctypes.data)
-
-    def _tell(self, context: int, address: int, access: int, site: int, thread: int) -> None:
-        self.told.append((address - self._base(context), access))
-
-    def _ask_for_local(
-        self, context: int, address: int, access: int, site: int, thread: int, start: int, size: int
-    ) -> int:
-        self.asked.append((address, access))
-        self.arrays.append((address - start, size))
-        return int(self.nobodys.ctypes.data)
-
-    def _commit(self, context: int, thread: int) -> None:
-        self.copies.append(f"thread {thread} commits")
-
-    def _wait(self, context: int, groups_left: int, thread: int) -> None:
-        self.copies.append(f"thread {thread} waits until {groups_left} are left")
-
-    def _copy(self, to: int, from_: int, size_bytes: int) -> None:
-        self.copies.append(f"{size_bytes} bytes")
-        ctypes.memmove(to, from_, size_bytes)
-
-    def _ask_for_copy(
-        self, context: int, address: int, access: int, site: int, thread: int, frame: int | None, size_bytes: int
-    ) -> int:
-        self.asked.append((address, access))
-        self.copies.append(f"asks for {size_bytes} bytes")
-        return address
-
-    @staticmethod
-    def _base(context: int) -> int:
-        return ctypes.c_uint64.from_address(context + 40).value
-
-    def run(self, *arguments: Any, threads: int = 1) -> list[tuple[int, int]]:
-        """Run the kernel and return what it asked."""
-        self.asked.clear()
-        self.kernel.launch(1, threads, *arguments)
-        return list(self.asked)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -359,88 +280,3 @@ def test_both_sides_of_a_copy_of_any_length_are_asked_about() -> None:
     assert [access & 0xF00 for _, access in asked[:2]] == [STORE, LOAD]
     assert asked[1][0] == given.ctypes.data
     assert judged.nobodys.view("u4")[0] == 5, "what was copied, where nobody's memory is"
-
-
-# -- words of shared memory that a kernel notes by itself --------------------------------------------------------------
-
-MOMENT, CELLS, CELL_BYTES = 8, 272, 48
-
-
-@pytest.fixture
-def words() -> np.ndarray[Any, Any]:
-    """What the runtime keeps of each word of a block's shared memory, in the turn of block 0."""
-    made = np.zeros(CELLS + 64 * CELL_BYTES, "u1")
-    made[MOMENT] = 1
-    return made
-
-
-def touch(judged: Judged, threads: int, *who: tuple[int, int]) -> list[tuple[int, int]]:
-    """Let threads access words, each a number of a thread and a word; return what the runtime was told."""
-    judged.told.clear()
-    for thread, word in who:
-        judged.run(np.uint32(thread), np.uint32(word), threads=threads)
-    return list(judged.told)
-
-
-def access(kind: int, words: np.ndarray[Any, Any], size: int = 4) -> Judged:
-    judged = _access(kind, size, tuned[0])
-    judged.kernel.places["shared_words"] = words.ctypes.data
-    return judged
-
-
-@cache
-def _access(kind: int, size: int, tuned: bool) -> Judged:
-    register = {4: "%r4", 8: "%rd4", 16: "{%r4, %r5, %r6, %r7}"}[size]
-    line = f"ld.shared.{SIZES[size]} {register}, [%rd3];" if kind == LOAD else ""
-    line = line or f"st.shared.{SIZES[size]} [%rd3], {register};"
-    return Judged(
-        f".shared .align 16 .b8 cells[256];\nld.param.u32 %r1, [t];\nld.param.u32 %r2, [w];\nmov.u32 %r3, %tid.x;\n"
-        f"setp.ne.u32 %p1, %r1, %r3;\n@%p1 bra over;\nmov.u64 %rd1, cells;\nmul.wide.u32 %rd2, %r2, {size};\n"
-        f"add.u64 %rd3, %rd1, %rd2;\n{line}\nover: bar.sync 0;",
-        ".param .u32 t, .param .u32 w",
-    )
-
-
-@pytest.mark.parametrize("size", [4, 8, 16])
-@pytest.mark.parametrize(("first", "second"), list(itertools.product((LOAD, STORE), repeat=2)))
-def test_two_threads_that_meet_at_a_word_are_told_of(
-    first: int, second: int, size: int, words: np.ndarray[Any, Any]
-) -> None:
-    one, two = access(first, words, size), access(second, words, size)
-    for other in (1, 31, 32, 33):
-        words[MOMENT] += 1
-        assert touch(one, 64, (0, 3)) == [], "it is noted"
-        assert touch(two, 64, (0, 3)) == [], "it is the same thread"
-        assert touch(two, 64, (other, 4)) == [], "it is another word"
-        assert bool(touch(two, 64, (other, 3))) == (STORE in (first, second))
-
-
-@pytest.mark.parametrize("other", [1, 32])
-def test_a_barrier_parts_them(other: int, words: np.ndarray[Any, Any]) -> None:
-    write = access(STORE, words)
-    assert touch(write, 64, (0, 3)) == []
-    words[MOMENT] = 2
-    assert touch(write, 64, (other, 3)) == []
-    assert touch(write, 64, (0, 3)) == [(12, 4 | STORE | SHARED)]
-
-
-def test_two_threads_that_read_are_both_known_to_one_that_writes(words: np.ndarray[Any, Any]) -> None:
-    read, write = access(LOAD, words), access(STORE, words)
-    for readers in ((0, 1), (1, 0), (0, 40), (40, 0)):
-        words[MOMENT] += 1
-        assert touch(read, 64, *((reader, 5) for reader in readers)) == []
-        assert touch(write, 64, (readers[0], 5)) != [], "it meets the other reader"
-
-
-def test_nothing_is_noted_in_the_turn_of_another_block(words: np.ndarray[Any, Any]) -> None:
-    words[0] = 7
-    read = access(LOAD, words)
-    assert touch(read, 1, (0, 3)) == [(12, 4 | LOAD | SHARED)]
-    assert not words[CELLS:].any()
-
-
-def test_what_is_outside_is_told_and_not_noted(words: np.ndarray[Any, Any]) -> None:
-    read = access(LOAD, words)
-    assert touch(read, 1, (0, 64)) == [(256, 4 | LOAD | SHARED)]
-    assert [access & 0xFF for _, access in read.asked] == [4]
-    assert not words[CELLS:].any()

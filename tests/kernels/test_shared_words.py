@@ -1,0 +1,94 @@
+"""Words of shared memory that a kernel notes by itself, as long as no two threads meet there."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kernels.executor import tuned
+from tests.kernels.judged import LOAD, SHARED, SIZES, STORE, Judged
+
+MOMENT, CELLS, CELL_BYTES = 8, 272, 48
+
+
+@pytest.fixture
+def words() -> np.ndarray[Any, Any]:
+    """What the runtime keeps of each word of a block's shared memory, in the turn of block 0."""
+    made = np.zeros(CELLS + 64 * CELL_BYTES, "u1")
+    made[MOMENT] = 1
+    return made
+
+
+def touch(judged: Judged, threads: int, *who: tuple[int, int]) -> list[tuple[int, int]]:
+    """Let threads access words, each a number of a thread and a word; return what the runtime was told."""
+    judged.told.clear()
+    for thread, word in who:
+        judged.run(np.uint32(thread), np.uint32(word), threads=threads)
+    return list(judged.told)
+
+
+def access(kind: int, words: np.ndarray[Any, Any], size: int = 4) -> Judged:
+    judged = _access(kind, size, tuned[0])
+    judged.kernel.places["shared_words"] = words.ctypes.data
+    return judged
+
+
+@cache
+def _access(kind: int, size: int, tuned: bool) -> Judged:
+    register = {4: "%r4", 8: "%rd4", 16: "{%r4, %r5, %r6, %r7}"}[size]
+    line = f"ld.shared.{SIZES[size]} {register}, [%rd3];" if kind == LOAD else ""
+    line = line or f"st.shared.{SIZES[size]} [%rd3], {register};"
+    return Judged(
+        f".shared .align 16 .b8 cells[256];\nld.param.u32 %r1, [t];\nld.param.u32 %r2, [w];\nmov.u32 %r3, %tid.x;\n"
+        f"setp.ne.u32 %p1, %r1, %r3;\n@%p1 bra over;\nmov.u64 %rd1, cells;\nmul.wide.u32 %rd2, %r2, {size};\n"
+        f"add.u64 %rd3, %rd1, %rd2;\n{line}\nover: bar.sync 0;",
+        ".param .u32 t, .param .u32 w",
+    )
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize(("first", "second"), list(itertools.product((LOAD, STORE), repeat=2)))
+def test_two_threads_that_meet_at_a_word_are_told_of(
+    first: int, second: int, size: int, words: np.ndarray[Any, Any]
+) -> None:
+    one, two = access(first, words, size), access(second, words, size)
+    for other in (1, 31, 32, 33):
+        words[MOMENT] += 1
+        assert touch(one, 64, (0, 3)) == [], "it is noted"
+        assert touch(two, 64, (0, 3)) == [], "it is the same thread"
+        assert touch(two, 64, (other, 4)) == [], "it is another word"
+        assert bool(touch(two, 64, (other, 3))) == (STORE in (first, second))
+
+
+@pytest.mark.parametrize("other", [1, 32])
+def test_a_barrier_parts_them(other: int, words: np.ndarray[Any, Any]) -> None:
+    write = access(STORE, words)
+    assert touch(write, 64, (0, 3)) == []
+    words[MOMENT] = 2
+    assert touch(write, 64, (other, 3)) == []
+    assert touch(write, 64, (0, 3)) == [(12, 4 | STORE | SHARED)]
+
+
+def test_two_threads_that_read_are_both_known_to_one_that_writes(words: np.ndarray[Any, Any]) -> None:
+    read, write = access(LOAD, words), access(STORE, words)
+    for readers in ((0, 1), (1, 0), (0, 40), (40, 0)):
+        words[MOMENT] += 1
+        assert touch(read, 64, *((reader, 5) for reader in readers)) == []
+        assert touch(write, 64, (readers[0], 5)) != [], "it meets the other reader"
+
+
+def test_nothing_is_noted_in_the_turn_of_another_block(words: np.ndarray[Any, Any]) -> None:
+    words[0] = 7
+    read = access(LOAD, words)
+    assert touch(read, 1, (0, 3)) == [(12, 4 | LOAD | SHARED)]
+    assert not words[CELLS:].any()
+
+
+def test_what_is_outside_is_told_and_not_noted(words: np.ndarray[Any, Any]) -> None:
+    read = access(LOAD, words)
+    assert touch(read, 1, (0, 64)) == [(256, 4 | LOAD | SHARED)]
+    assert [access & 0xFF for _, access in read.asked] == [4]
+    assert not words[CELLS:].any()
