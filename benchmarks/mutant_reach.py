@@ -27,7 +27,8 @@ FOLDERS: Final = (
     *("simulator/test_warps_in_step.py", "simulator/test_watching.py", "simulator/test_kernel_checks.py"),
     *("simulator/test_shared_memory_checks.py", "simulator/test_memory_races.py", "simulator/test_matrix_checks.py"),
 )
-"""The tests that are run in the process of pytest, those that are marked ``long`` aside."""
+"""Those tests of the default tier that use what judges in the process of pytest."""
+TIER: Final = "not long and not quiet_machine"
 FIRST_OF_EACH: Final = (1, 4)
 """So many tests of each function come first, and so many next: parameters often repeat what was asked."""
 
@@ -54,7 +55,7 @@ def pytest_command(*arguments: str, is_seeded: bool = True) -> list[str]:
     Most plugins take as long to load as ten tests. That of Hypothesis is needed where tests draw (``is_seeded``).
     """
     unused = ("cacheprovider", "memray", "benchmark", "rerunfailures", "timeout", "anyio")
-    options = ["-q", "-n", "0", "-p", "mutant_tests", *(f"-pno:{name}" for name in unused), "--tb=no", "-m", "not long"]
+    options = ["-q", "-n", "0", "-p", "mutant_tests", *(f"-pno:{name}" for name in unused), "--tb=no", "-m", TIER]
     options.append("--hypothesis-seed=0" if is_seeded else "-pno:hypothesispytest")
     return [sys.executable, "-m", "pytest", *options, *arguments]
 
