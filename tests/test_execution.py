@@ -610,3 +610,41 @@ def test_progress_is_told_before_each_case() -> None:
     assert told == [(0, 2), (1, 2)]
     assert matrix.faults == tuple(sorted(FAULTS))
     assert [proof.ok for proof in matrix.proofs] == [True, True]
+
+
+class _FailsTheSecondTime:
+    """The reference, but a closing with work in flight leaves a block, and no second context answers."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def describe(self) -> Description:
+        return reference().describe()
+
+    def open(self, profile: DeviceProfile) -> Context:
+        self.opened += 1
+        return _LeavesABlock(reference().open(profile), answers=self.opened == 1)
+
+
+class _LeavesABlock:
+    def __init__(self, context: Context, *, answers: bool) -> None:
+        self._context, self._answers = context, answers
+        self.readings = context.readings
+
+    def perform(self, operation: Operation) -> Reply:
+        if not self._answers and not isinstance(operation, Mark):
+            raise RuntimeError("not again")
+        return self._context.perform(operation)
+
+    def close(self) -> Closing:
+        closing = self._context.close()
+        kept = tuple(each for each in closing.observations if not isinstance(each, BackingFreed))
+        return Closing(kept, closing.readings)
+
+
+def test_a_backend_that_fails_while_it_is_asked_again_is_judged_by_its_first_answers() -> None:
+    case = "title: t\nkind: control\n\ns = create stream\na = allocate 1 on s\nstall s\nlaunch on s writes=a\n"
+    backend = _FailsTheSecondTime()
+    result = run_case(parse_text(case, "c.case"), backend)
+    assert [finding.rule for finding in result.findings] == ["nothing_is_left_at_quiescence"]
+    assert backend.opened == 2

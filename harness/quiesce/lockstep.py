@@ -310,14 +310,19 @@ class Lockstep:
         return stream is not None and stream.stalled_from is not None and stream.enqueued > stream.stalled_from
 
     def _is_left_when_idle(self, size_bytes: int) -> bool:
-        """Whether a context leaves as much when nothing is in flight: some leave what is owned to the process."""
-        again = Lockstep(self._backend, self._profile, timeline=False)
-        for operation in self._progress.performed:
-            again._perform(operation, None)
-        for operation in synchronizing(again._oracle.model, self._description.capabilities):
-            again._perform(operation, None)
+        """Whether a context leaves as much when nothing is in flight: some leave what is owned to the process.
+
+        One that breaks a rule this time, or fails, shows nothing of the kind.
+        """
+        try:
+            again = Lockstep(self._backend, self._profile, timeline=False)
+        except BackendFault:
+            return False
+        synchronized = synchronizing(again._oracle.model, self._description.capabilities)
+        steps = (PerformStep(each, None, 0, optional=True) for each in (*self._progress.performed, *synchronized))
+        goes_on = all(again.step(step) for step in steps)
         closing = again._close()
-        if closing is None:
+        if closing is None or not goes_on:
             return False
         again._oracle.judge_closing(closing, in_flight=True)
         return left_bytes(again._oracle.model, closing.readings) >= size_bytes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from quiesce.backend import Promise
@@ -103,3 +105,21 @@ def test_a_request_gives_back_what_it_took_before_the_error() -> None:
     assert _judged(*CACHED, second, ("b = allocate 2MiB", ERROR, (TAKEN, REFUSED, own))) == ()
     assert _judged(*CACHED, second, ("b = allocate 2MiB", ERROR, (TAKEN, REFUSED, GONE)))
     assert _judged(*CACHED, ("fail backing 2", DONE), ("b = allocate 2MiB", ERROR, (TAKEN, REFUSED, GONE))) == ()
+
+
+@pytest.mark.parametrize("seen", [(GONE, BackingFreed(8 << 20, 1 << 20)), (GONE, GONE, REFUSED), (GONE, REFUSED, GONE)])
+def test_what_gave_memory_back_may_have_met_the_error(seen: tuple[Observation, ...]) -> None:
+    limited: tuple[Exchange, ...] = (("p = create pool limit=1MiB", DONE), *CACHED, ARMED)
+    for outcome in (OUT_OF_MEMORY, ERROR):
+        assert _judged(*limited, ("b = allocate 2MiB pool=p", outcome, seen)) == ()
+
+
+@pytest.mark.parametrize("error", ["foreign-error", "out-of-memory"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_allocation_may_do_anything_below_next_to_an_armed_error(nth: int, error: str) -> None:
+    calls: tuple[Observation, ...] = (REFUSED, TAKEN, GONE, BackingFreed(8 << 20, 2 << 20))
+    armed: Exchange = (f"fail backing {nth} with {error}", DONE)
+    for count in range(4):
+        for seen in itertools.product(calls, repeat=count):
+            for outcome in (Allocated(8 << 20), OUT_OF_MEMORY, ERROR):
+                _judged(*CACHED, armed, ("b = allocate 2MiB", outcome, seen))  # a verdict, whatever it is

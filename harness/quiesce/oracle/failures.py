@@ -61,11 +61,13 @@ class ArmedFailure:
         before, error, after = calls[: self.calls_left - 1], calls[self.calls_left - 1 :][:1], calls[self.calls_left :]
         if not error or not after or not all(isinstance(each, BackingAllocated) for each in before):
             return ""
-        released = sum(isinstance(each, BackingFreed) for each in after)
-        room_bytes, ranges = capacity_bytes - change.asks[len(before)].held_bytes, len(memory.backing) + released
-        if not isinstance(error[0], BackingRefused) or not _had_a_hole(
-            change.operation, error[0].size_bytes, room_bytes, ranges
-        ):
+        refused, released = error[0], sum(isinstance(each, BackingFreed) for each in after)
+        if not isinstance(
+            refused, BackingRefused
+        ):  # the error is not seen: it was met by what gave memory back, if at all
+            return ""
+        room_bytes = capacity_bytes - change.asks[len(before)].held_bytes
+        if not _had_a_hole(change.operation, refused.size_bytes, room_bytes, len(memory.backing) + released):
             return ""
         taken = {each.address for each in calls if isinstance(each, BackingAllocated)}
         for each in after:
