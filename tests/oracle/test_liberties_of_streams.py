@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Promise
+from quiesce.backend import DeviceProfile, Promise
 from quiesce.observations import BackingAllocated, BackingFreed, CopyEnqueued, EventRecorded, EventWaited
 from quiesce.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
 
@@ -145,3 +145,39 @@ def test_where_a_record_came_late_in_a_capture_its_end_may_find_work_unjoined() 
         assert findings(*begun, *with_it, ended) == ()
     assert findings(*begun, *behind_it, unjoined)
     assert findings(*begun, ("launch on t", DONE), ("g = end capture on s", DONE))
+
+
+TWO_DEVICES = DeviceProfile(devices=2)
+ON_THE_SECOND: tuple[Exchange, ...] = (
+    ("a = allocate 1", BLOCK),
+    ("m = allocate 1 managed", Allocated(1 << 31)),
+    ("h = allocate 1 pinned", Allocated(1 << 32)),
+    ("t = create stream", DONE),
+    ("use device 1", DONE),
+    ("s = create stream", DONE),
+)
+NO_SUCH_HANDLE = Rejected("invalid-handle")
+
+
+@pytest.mark.parametrize(
+    ("free", "may_be_refused"),
+    [
+        ("free a on s", True),
+        ("free m on s", True),
+        ("free h on s", False),  # the host's memory is of no device
+        ("free a on t", False),  # its own device is not current, which a stream says by itself
+        ("free a", False),
+    ],
+)
+def test_a_free_on_a_stream_of_another_device_is_served_or_refused(free: str, may_be_refused: bool) -> None:
+    assert findings(*ON_THE_SECOND, (free, DONE), device=TWO_DEVICES) == ()
+    refused = findings(*ON_THE_SECOND, (free, NO_SUCH_HANDLE), device=TWO_DEVICES)
+    assert [each.rule for each in refused] == ([] if may_be_refused else ["valid_requests_are_served"])
+
+
+def test_a_block_whose_free_was_refused_is_still_owned() -> None:
+    refused: Exchange = ("free a on s", NO_SUCH_HANDLE)
+    again: Exchange = ("b = allocate 1", BLOCK)
+    (finding,) = findings(*ON_THE_SECOND, refused, again, device=TWO_DEVICES)
+    assert finding.rule == "live_blocks_do_not_overlap"
+    assert findings(*ON_THE_SECOND, refused, ("free a", DONE), again, device=TWO_DEVICES) == ()

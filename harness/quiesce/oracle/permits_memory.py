@@ -9,6 +9,7 @@ from typing import Final
 from quiesce import operations as ops
 from quiesce.backend import Capability, Initialization, Promise
 from quiesce.operations import MemoryKind, Operation
+from quiesce.oracle.memory import ON_THE_DEVICE
 from quiesce.oracle.model import Model
 from quiesce.oracle.permits_order import Permit, beside_captures, enqueue, on_stream, while_capturing
 from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted
@@ -82,9 +83,22 @@ def _free(model: Model, operation: ops.Free) -> Permitted:
     if model.stream(operation.stream) is None:
         return ANYTHING  # the stream is gone: the block may go all the same
     stream = model.blocks[slot].stream if operation.stream is None else model.stream(operation.stream)
-    in_its_order = enqueue(model, stream).codes
+    codes = enqueue(model, stream).codes | ({ANY} if _is_freed_elsewhere(model, operation) else set())
     permitted = while_capturing(model, SUCCESS)
-    return replace(permitted, codes=permitted.codes | in_its_order) if in_its_order else permitted
+    return replace(permitted, codes=permitted.codes | codes) if codes else permitted
+
+
+def _is_freed_elsewhere(model: Model, operation: ops.Free) -> bool:
+    """Whether device memory is freed on a stream of another device than its own.
+
+    CUDA and HIP serve it: their pools "may be from a device different than that of the specified hStream"
+    (cudaMallocFromPoolAsync, hipMallocFromPoolAsync). A pool that records an event of its own for the free can't, as
+    an event is of one device (cudaEventRecord), and may say so.
+    """
+    block, stream = model.blocks[operation.slot], model.stream(operation.stream)
+    if operation.stream is None or stream is None:
+        return False
+    return block.kind in ON_THE_DEVICE and stream.device != block.device
 
 
 def _trim(model: Model, operation: ops.Trim) -> Permitted:
