@@ -8,12 +8,18 @@
     ├── RefusedKernel            a kernel can't be executed: why, which instruction, at which line of its PTX
     └── SubjectNotBuilt          a release under test could not be fetched or built; its output is kept
 
-A misbehaving backend is never an exception: it is a finding.
+A misbehaving backend is never an exception: it is a finding. Any other exception but :class:`OSError` is an error in
+quiesce itself; :func:`reproduced_by` notes on it how it comes again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+_REPRODUCE: Final = "reproduce: "
 
 
 class QuiesceError(Exception):
@@ -74,3 +80,29 @@ class SubjectNotBuilt(QuiesceError):
         self.command = command
         self.output = output
         self.log = log
+
+
+class FailedInWorker(RuntimeError):
+    """An error in quiesce itself that another process of its own ended with. The text is the traceback from there."""
+
+
+def is_own_error(error: BaseException) -> bool:
+    """Whether an exception is an error in quiesce itself: not one on purpose, of a file, or from outside."""
+    return isinstance(error, Exception) and not isinstance(error, QuiesceError | OSError)
+
+
+@contextmanager
+def reproduced_by(command: str) -> Iterator[None]:
+    """Note on an error in quiesce itself the command that shows it again; the innermost note holds."""
+    try:
+        yield
+    except Exception as error:
+        if is_own_error(error) and not reproducing(error):
+            error.add_note(f"{_REPRODUCE}{command}")
+        raise
+
+
+def reproducing(error: BaseException) -> str:
+    """Return the command that shows an error in quiesce itself again; empty where nobody noted one."""
+    noted = (note for note in getattr(error, "__notes__", ()) if note.startswith(_REPRODUCE))
+    return next(noted, "").removeprefix(_REPRODUCE)

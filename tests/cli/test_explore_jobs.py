@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,90 @@ def test_a_worker_that_dies_is_replaced_and_its_task_is_known() -> None:
     with Workers(2, "reference", None) as workers:
         results = list(workers.run([name_of, name_of, die, name_of, name_of, name_of]))
     assert results == [name, name, Died("the process was ended by SIGKILL"), name, name, name]
+
+
+def die_the_first_time(backend: Backend, description: Description, mark: str, number: int) -> str:
+    if not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), number)
+    return description.name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_task_of_a_killed_worker_runs_again_and_is_told(tmp_path: Path, number: signal.Signals) -> None:
+    name, told = reference().describe().name, list[str]()
+    task = partial(die_the_first_time, mark=str(tmp_path / "mark"), number=number)
+    with Workers(2, "reference", None, told.append) as workers:
+        assert list(workers.run([name_of, task, name_of])) == [name] * 3
+    (line,) = told
+    assert line.startswith("a worker is gone: the process ")
+    assert line.endswith("; its sequence runs again")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_crash_counts_at_once(tmp_path: Path) -> None:
+    task = partial(die_the_first_time, mark=str(tmp_path / "mark"), number=signal.SIGSEGV)
+    with Workers(1, "reference", None) as workers:
+        assert list(workers.run([task])) == [Died("the process was ended by SIGSEGV", is_crash=True)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_worker_that_is_killed_while_it_has_no_task_is_replaced() -> None:
+    name = reference().describe().name
+    with Workers(1, "reference", None) as workers:
+        (first,) = workers.run([pid_of])
+        os.kill(first, signal.SIGKILL)
+        assert list(workers.run([name_of, name_of])) == [name, name]
+
+
+def pid_of(backend: Backend, description: Description) -> int:
+    return os.getpid()
+
+
+WAITS_TO_BE_KILLED = """
+import os, signal
+from quiesce.backends.reference import backend as reference
+
+
+class Context:
+    def __init__(self, context):
+        self.readings, self.close, self.inner = context.readings, context.close, context
+
+    def perform(self, operation):
+        try:
+            os.close(os.open("claimed", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return self.inner.perform(operation)
+        with open("pids", "w") as pids:
+            pids.write(str(os.getpid()))
+        signal.pause()
+
+
+class Backend:
+    def describe(self):
+        return reference().describe()
+
+    def open(self, profile):
+        return Context(reference().open(profile))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_worker_that_somebody_kills_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS_TO_BE_KILLED)
+    os.mkfifo(tmp_path / "pids")
+    words = ["explore", "--backend", "python:waits.py:Backend", "--operations", "1500", "--jobs", "2"]
+    command = [sys.executable, "-m", "quiesce.cli.main", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        os.kill(int((tmp_path / "pids").read_text()), signal.SIGKILL)  # it waits there, in the middle of a sequence
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "a worker is gone: the process was ended by SIGKILL; its sequence runs again" in errors
+    alone = quiesce("explore", "--backend", "reference", "--operations", "1500", cwd=tmp_path)
+    assert output == alone.stdout.replace("on reference", "on python:waits.py:Backend")
+    assert not (tmp_path / "found").exists()
 
 
 def test_results_that_nobody_asked_for_are_not_those_of_the_next_tasks() -> None:

@@ -93,7 +93,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     try:
         with reports, contextlib.ExitStack() as stack:
             count = arguments.jobs or _jobs_that_help(usable, arguments.operations)
-            jobs = Workers(count, arguments.backend, arguments.timeout) if count > 1 else None
+            jobs = Workers(count, arguments.backend, arguments.timeout, console.complain) if count > 1 else None
             conformance = run_conformance(
                 usable.backend,
                 seed=arguments.seed,

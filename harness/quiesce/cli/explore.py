@@ -103,7 +103,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     with contextlib.ExitStack() as stack:
         jobs: Jobs = Here(usable)
         if arguments.jobs > 1:
-            jobs = stack.enter_context(Workers(arguments.jobs, arguments.backend, arguments.timeout))
+            jobs = stack.enter_context(Workers(arguments.jobs, arguments.backend, arguments.timeout, console.complain))
         replayed = () if corpus is None else corpus.replay(jobs, arguments.save, console)
         explored = explore(
             search, jobs, usable.description, Exploring(arguments.save, console), operations, arguments.seconds

@@ -2,13 +2,18 @@
 
 A worker is a fresh interpreter that loads the backend by its name. It has one sequence at a time. If it dies, the
 sequence that it had is known, and another worker goes on with the others.
+
+A worker that was killed says nothing about its sequence: the user may have done it, or the kernel for lack of memory.
+So the sequence runs once more, in another worker, and only a worker that dies of it again counts. A signal that a
+process brings upon itself, such as SIGSEGV, counts at once.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -18,12 +23,18 @@ from typing import Any, Final, Self, TypeAlias
 from quiesce.backends.registry import Usable
 from quiesce.cli.interruption import interrupted_by_signals
 from quiesce.cli.selection import choose_described
-from quiesce.errors import BackendUnavailable
+from quiesce.errors import BackendUnavailable, FailedInWorker
 from quiesce.generation.jobs import Died, Task
 
 _AHEAD: Final = 8
 """So many results for each worker are kept until those before them are there."""
 _END_SECONDS: Final = 5.0
+_CRASHES: Final = frozenset(
+    -getattr(signal, name)
+    for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
+    if hasattr(signal, name)
+)
+"""How processes end of what they do themselves."""
 
 _Place: TypeAlias = tuple[int, int]
 """Which run, and which of its tasks: a worker may still have one of a run whose results nobody wants any more."""
@@ -36,6 +47,13 @@ class _Refused:
     backend: str
     reason: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The traceback of an error in quiesce itself, which is no property of the backend."""
+
+    text: str
 
 
 class Here:
@@ -59,9 +77,14 @@ class _Worker:
         theirs.close()
         self.place: _Place | None = None
 
-    def give(self, place: _Place, task: Task) -> None:
+    def give(self, place: _Place, task: Task) -> bool:
+        """Hand out a task, and return whether the worker is there to take it: somebody may have killed it."""
+        try:
+            self.connection.send(task)
+        except OSError:
+            return False
         self.place = place
-        self.connection.send(task)
+        return True
 
     def end(self) -> None:
         self.connection.close()
@@ -72,11 +95,48 @@ class _Worker:
             self.process.join()
 
 
-class Workers:
-    """A context manager: so many processes that have loaded a backend."""
+class _Tasks:
+    """The tasks of one run that nobody has: first those of workers that were killed, then the next ones."""
 
-    def __init__(self, count: int, name: str, timeout_seconds: float | None) -> None:
-        self._count, self._name, self._timeout_seconds = count, name, timeout_seconds
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._following = enumerate(tasks)
+        self._handed_out: dict[int, Task] = {}
+        self._again: list[int] = []
+        self._died: set[int] = set()
+
+    def take(self) -> tuple[int, Task] | None:
+        """Return the next task and its number; None where there is none."""
+        if self._again:
+            number = self._again.pop(0)
+            return number, self._handed_out[number]
+        if (following := next(self._following, None)) is not None:
+            self._handed_out[following[0]] = following[1]
+        return following
+
+    def put_back(self, number: int) -> None:
+        """Take back a task that nobody began."""
+        self._again.insert(0, number)
+
+    def try_again(self, number: int) -> bool:
+        """Take back a task whose worker was killed, and return whether it was the first one that was."""
+        if number in self._died:
+            return False
+        self._died.add(number)
+        self._again.append(number)
+        return True
+
+    def is_done(self, number: int) -> None:
+        """Forget a task."""
+        self._handed_out.pop(number, None)
+
+
+class Workers:
+    """A context manager: so many processes that have loaded a backend. ``tell`` hears of workers that were killed."""
+
+    def __init__(
+        self, count: int, name: str, timeout_seconds: float | None, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._count, self._name, self._timeout_seconds, self._tell = count, name, timeout_seconds, tell
         self._workers: list[_Worker] = []
         self._runs = 0
 
@@ -92,36 +152,59 @@ class Workers:
             worker.end()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost."""
+        """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost.
+
+        Raises :class:`FailedInWorker` in the place of a task that met an error in quiesce itself.
+        """
         self._runs += 1
-        run, source = self._runs, enumerate(tasks)
-        results: dict[_Place, Any] = {}
+        run, waiting = self._runs, _Tasks(tasks)
+        results: dict[int, Any] = {}
         following = 0
         while True:
-            self._hand_out(source, run, following)
+            self._hand_out(waiting, run, following)
             busy = [worker for worker in self._workers if worker.place is not None]
-            if (run, following) in results:
-                yield results.pop((run, following))
+            if following in results:
+                waiting.is_done(following)
+                result = results.pop(following)
+                if isinstance(result, _Failed):
+                    raise FailedInWorker(result.text)
+                yield result
                 following += 1
                 continue
             if not busy:
                 return
             for ready in wait([worker.connection for worker in busy]):
                 worker = next(each for each in busy if each.connection is ready)
-                place, result = self._take(worker)
-                results[place] = result
+                (of_run, number), result = self._take(worker)
+                if of_run == run and not (self._was_killed(result) and self._runs_again(waiting, number, result)):
+                    results[number] = result
 
-    def _hand_out(self, source: Iterator[tuple[int, Task]], run: int, following: int) -> None:
-        while len(self._workers) < self._count:
-            self._workers.append(_Worker(self._name, self._timeout_seconds))
-        for worker in self._workers:
-            if worker.place is not None or self._is_far_ahead(run, following):
-                continue
-            try:
-                number, task = next(source)
-            except StopIteration:
-                return
-            worker.give((run, number), task)
+    def _was_killed(self, result: object) -> bool:
+        """Whether a worker died, but perhaps not of its task."""
+        return isinstance(result, Died) and not result.is_crash
+
+    def _runs_again(self, waiting: _Tasks, number: int, died: Died) -> bool:
+        if not waiting.try_again(number):
+            return False
+        self._tell(f"a worker is gone: {died.how}; its sequence runs again")
+        return True
+
+    def _hand_out(self, waiting: _Tasks, run: int, following: int) -> None:
+        """Give a task to each worker that has none; one that was killed meanwhile is replaced."""
+        place = 0
+        while place < self._count:
+            if place == len(self._workers):
+                self._workers.append(_Worker(self._name, self._timeout_seconds))
+            worker = self._workers[place]
+            if worker.place is None and not self._is_far_ahead(run, following):
+                if (taken := waiting.take()) is None:
+                    return
+                number, task = taken
+                if not worker.give((run, number), task):
+                    waiting.put_back(number)
+                    self._remove(worker)
+                    continue
+            place += 1
 
     def _is_far_ahead(self, run: int, following: int) -> bool:
         numbers = [worker.place[1] for worker in self._workers if worker.place is not None and worker.place[0] == run]
@@ -135,14 +218,17 @@ class Workers:
             result = worker.connection.recv()
         except (EOFError, OSError):
             worker.process.join(_END_SECONDS)
-            result = Died(_how_it_ended(worker.process.exitcode))
-            worker.end()
-            self._workers.remove(worker)
+            code = worker.process.exitcode
+            result = Died(_how_it_ended(code), is_crash=code in _CRASHES)
+            self._remove(worker)
         if isinstance(result, _Refused):
-            worker.end()
-            self._workers.remove(worker)
+            self._remove(worker)
             raise BackendUnavailable(result.backend, result.reason, result.remedy)
         return place, result
+
+    def _remove(self, worker: _Worker) -> None:
+        worker.end()
+        self._workers.remove(worker)
 
 
 def _how_it_ended(code: int | None) -> str:
@@ -161,8 +247,17 @@ def _work(connection: Connection, name: str, timeout_seconds: float | None) -> N
             usable = choose_described(name, timeout_seconds)
             while True:
                 task: Task = connection.recv()
-                connection.send(task(usable.backend, usable.description))
+                connection.send(_answer(task, usable))
     except BackendUnavailable as unavailable:
         connection.send(_Refused(unavailable.backend, unavailable.reason, unavailable.remedy))
     except (EOFError, KeyboardInterrupt, OSError):
         pass
+
+
+def _answer(task: Task, usable: Usable) -> object:
+    try:
+        return task(usable.backend, usable.description)
+    except BackendUnavailable:
+        raise
+    except Exception:
+        return _Failed(traceback.format_exc())

@@ -14,16 +14,17 @@ Task: TypeAlias = Callable[[Backend, Description], Any]
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """What came of a task whose worker died: how the process ended."""
+    """What came of a task whose worker died: how the process ended, and whether by a signal of its own, as SIGSEGV."""
 
     how: str
+    is_crash: bool = False
 
 
 class Jobs(Protocol):
     """Runs tasks, and yields their results in the order of the tasks."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Run tasks; :class:`Died` is the result of one that ended its process.
+        """Run tasks; :class:`Died` is the result of one that ended its process, again where it was killed.
 
         Raises :class:`quiesce.errors.BackendUnavailable` where the backend cannot be opened there.
         """
