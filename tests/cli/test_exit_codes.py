@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from quiesce.cli.exit_codes import ExitCode, exit_code
@@ -20,3 +23,9 @@ from quiesce.results import Result, Verdict
 )
 def test_exit_codes(verdicts: list[Verdict], incomplete: bool, code: ExitCode) -> None:
     assert exit_code([Result("a/b", "T", "", "host", verdict) for verdict in verdicts], incomplete=incomplete) == code
+
+
+def test_the_reference_lists_every_exit_code() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
+    table = page.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == sorted(ExitCode)

@@ -194,10 +194,16 @@ def test_a_crash_of_the_harness_is_no_finding_and_keeps_what_was_finished(
         return Verdict.PASSED
 
     judge(monkeypatch, verdict)
-    assert main(["run", "cases", "--report", "out"]) == ExitCode.COULD_NOT_RUN
-    errors = capsys.readouterr().err
+    assert main(["run", "cases", "--report", "out"]) == ExitCode.OWN_ERROR
+    output, errors = capsys.readouterr()
     assert "ZeroDivisionError" in errors
-    assert errors.splitlines()[-1].startswith("quiesce: this is an error in quiesce itself, not a finding")
+    *_, finished, again, last = errors.splitlines()
+    assert last.startswith("quiesce: this is an error in quiesce itself, not a finding")
+    assert again.startswith("quiesce: this command shows it again: quiesce run cases/")
+    assert again.endswith(" --backend beta")
+    assert "quiesce: ended by an error in quiesce itself: 3 of 6 results finished; they are in out" in errors
+    assert finished.startswith("reproduce: ")
+    assert "3 cases passed on alpha" in output
     report = read(corpus / "out" / "report.json")
     assert (len(report["results"]), report["run"]["ended"]) == (3, "failed")
 

@@ -21,7 +21,7 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.interruption import describe_interruption
+from quiesce.cli.interruption import describe_end, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
@@ -105,11 +105,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
                 found=lambda case: tell_shrinking(case, console),
                 jobs=None if jobs is None else stack.enter_context(jobs),
             )
-    except KeyboardInterrupt as interruption:
+    except (KeyboardInterrupt, Exception) as ending:
+        if not is_early_end(ending):
+            raise
         console.end_progress()
-        kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
-        where = describe_interruption(interruption)
-        console.complain(f"interrupted: {counted(len(results), 'result')} finished{kept}{where}")
+        kept_in = None if reports.failed else arguments.report
+        console.complain(describe_end(ending, counted(len(results), "result"), kept_in))
+        if not isinstance(ending, KeyboardInterrupt):
+            raise
         return ExitCode.INTERRUPTED
     finally:
         console.end_progress()

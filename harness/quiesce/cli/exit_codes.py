@@ -10,11 +10,12 @@ from quiesce.results import Result
 
 
 class ExitCode(enum.IntEnum):
-    """0 to 2 are quiesce's own; the two above follow the shell's 128 + signal number."""
+    """0 to 3 are quiesce's own; the two above follow the shell's 128 + signal number."""
 
     NOTHING_FOUND = 0
     FINDINGS = 1
     COULD_NOT_RUN = 2
+    OWN_ERROR = 3
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
 

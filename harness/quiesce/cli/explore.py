@@ -33,8 +33,9 @@ from quiesce.cli.run_record import describe_machine
 from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
+from quiesce.errors import reproduced_by
 from quiesce.files import naming
-from quiesce.generation.campaign import CampaignResult
+from quiesce.generation.campaign import CampaignResult, reproduce_command
 from quiesce.generation.coverage import STATES
 from quiesce.generation.jobs import Jobs
 from quiesce.generation.running import Search
@@ -121,11 +122,24 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if arguments.report is not None:
         record = {**describe_machine(), f"version of {usable.name}": usable.description.version}
         results = [*replayed, *results_of(result, explored, search)]
-        is_written &= write_reports(arguments.report, results, console, seed=search.seed, run=record)
+        is_written &= write_reports(
+            arguments.report, results, console, seed=search.seed, run=record, ending=explored.error
+        )
     console.write(f"{conclusion(result, explored)}\n")
+    if explored.error is not None:
+        with reproduced_by(_up_to(result, search)):
+            raise explored.error
     if explored.causes or is_red(replayed):
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+
+
+def _up_to(result: CampaignResult, search: Search) -> str:
+    """Return the command that comes to the sequence after those of the result."""
+    operations = result.operations + 1
+    return reproduce_command(
+        search.name, search.seed, hostile=search.hostile, operations=operations, shard=search.shard
+    )
 
 
 def _show(cause: Cause, search: Search, directory: Path, console: Console) -> None:
@@ -172,6 +186,8 @@ def render(result: CampaignResult, explored: Explored) -> str:
     ]
     if explored.interrupted:
         lines.append(f"interrupted after {counted(result.operations, 'operation')}")
+    if explored.error is not None:
+        lines.append(f"ended by an error in quiesce itself after {counted(result.operations, 'operation')}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -16,6 +16,7 @@ from quiesce.backend import Description
 from quiesce.cases.parser import CASE_SUFFIX
 from quiesce.cli.console import Console
 from quiesce.cli.saved_cases import tell_shrinking
+from quiesce.errors import is_own_error
 from quiesce.generation.bulk import generate_one
 from quiesce.generation.campaign import CampaignResult, Discovery, reproduce_command
 from quiesce.generation.jobs import Died, Jobs
@@ -45,11 +46,12 @@ class Exploring:
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What came of it; ``interrupted`` says that somebody ended it."""
+    """What came of it; ``interrupted`` says that somebody ended it, and ``error`` that one in quiesce itself did."""
 
     tally: Tally
     causes: tuple[Cause, ...]
     interrupted: bool
+    error: Exception | None = None
 
 
 def explore(
@@ -63,7 +65,7 @@ def explore(
     """Run a search to its end and shrink what fails; Ctrl-C ends it with what was found by then, if anything."""
     tally = Tally(operations)
     whole: dict[int, Discovery] = {}
-    interrupted = False
+    interrupted, own_error = False, None
     try:
         for failing in _search(search, jobs, tally, exploring.console, operations, seconds):
             if failing in tally.to_shrink():
@@ -73,6 +75,10 @@ def explore(
         if not whole:
             raise
         interrupted, shrunk = True, dict(whole)
+    except Exception as error:
+        if not is_own_error(error):
+            raise
+        own_error, shrunk = error, dict(whole)
     finally:
         exploring.console.end_progress()
     causes = distinct(shrunk.values(), seed=search.seed)
@@ -80,7 +86,7 @@ def explore(
     for identifier in {discovery.case.identifier for discovery in whole.values()} - kept:
         with contextlib.suppress(OSError):
             (exploring.directory / f"{identifier.rpartition('/')[2]}{CASE_SUFFIX}").unlink(missing_ok=True)
-    return Explored(tally, tuple(causes), interrupted)
+    return Explored(tally, tuple(causes), interrupted, own_error)
 
 
 def _search(
@@ -143,8 +149,13 @@ def results_of(result: CampaignResult, explored: Explored, search: Search) -> li
     command = reproduce_command(
         search.name, search.seed, hostile=search.hostile, operations=max(1, result.operations), shard=search.shard
     )
-    passed = bool(result.operations) and not explored.tally.failing
-    verdict = Verdict.PASSED if passed else Verdict.FAILED if explored.tally.failing else Verdict.UNSUPPORTED
+    reason = f"{counted(len(explored.tally.failing), 'sequence')} of {result.sequences:,} failed"
+    if explored.tally.failing:
+        verdict = Verdict.FAILED
+    elif explored.error is not None:
+        verdict, reason = Verdict.INCONCLUSIVE, "an error in quiesce itself ended the search"
+    else:
+        verdict = Verdict.PASSED if result.operations else Verdict.UNSUPPORTED
     return [
         Result(
             case=f"generated/{kind}_sequences_with_seed_{search.seed}{shard}",
@@ -152,7 +163,7 @@ def results_of(result: CampaignResult, explored: Explored, search: Search) -> li
             path="",
             backend=search.name,
             verdict=verdict,
-            reason=f"{counted(len(explored.tally.failing), 'sequence')} of {result.sequences:,} failed",
+            reason=reason,
             findings=tuple(cause.discovery.shrunk for cause in explored.causes),
             operations=result.operations,
             skipped=result.skipped,

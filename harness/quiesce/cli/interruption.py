@@ -6,7 +6,10 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
+
+from quiesce.errors import is_own_error
 
 HINT: Final = "if a backend hangs, --backend served:NAME ends it and names the request"
 _SIGNALS: Final = tuple(
@@ -36,6 +39,19 @@ def interrupted_by_signals() -> Iterator[None]:
 
 def _interrupt(number: int, _: object) -> None:
     raise KeyboardInterrupt
+
+
+def is_early_end(error: BaseException) -> bool:
+    """Whether a run that this ends has results to keep: somebody interrupted it, or it met an error in quiesce."""
+    return isinstance(error, KeyboardInterrupt) or is_own_error(error)
+
+
+def describe_end(ending: BaseException, finished: str, kept_in: Path | None) -> str:
+    """Return the line that says how a run ended early, what was ``finished`` by then, and where it is."""
+    kept = f"; they are in {kept_in}" if kept_in is not None else ""
+    if isinstance(ending, KeyboardInterrupt):
+        return f"interrupted: {finished} finished{kept}{describe_interruption(ending)}"
+    return f"ended by an error in quiesce itself: {finished} finished{kept}"
 
 
 def describe_interruption(interruption: KeyboardInterrupt) -> str:

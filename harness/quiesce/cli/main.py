@@ -17,7 +17,7 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.file_errors import explain
 from quiesce.cli.interruption import describe_interruption, interrupted_by_signals
-from quiesce.errors import QuiesceError
+from quiesce.errors import QuiesceError, reproducing
 
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
@@ -58,7 +58,7 @@ def build_parser(command: str | None = None) -> OneLineParser:
     parser = OneLineParser(
         prog="quiesce",
         description="Find memory bugs, with or without a GPU: cases, generated sequences, leak checks, GPU programs.",
-        epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
+        epilog="exit codes: 0 nothing found, 1 findings, 2 could not run, 3 an error in quiesce itself",
     )
     parser.add_argument("--version", action=_ShowVersion)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -92,13 +92,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         console.complain(explain(error))
         return ExitCode.COULD_NOT_RUN
-    except Exception:  # the interpreter's own exit code for it is 1, which would say that something was found
+    except Exception as error:  # the interpreter's own exit code for it is 1, which would say that something was found
         with contextlib.suppress(OSError):
             traceback.print_exc()
+        console.complain(f"this command shows it again: {reproducing(error) or _typed(words)}")
         console.complain("this is an error in quiesce itself, not a finding; please report it with the lines above")
-        return ExitCode.COULD_NOT_RUN
+        return ExitCode.OWN_ERROR
     finally:
         console.settle()
+
+
+def _typed(words: Sequence[str]) -> str:
+    from quiesce import shell
+
+    return shell.join(["quiesce", *words])
 
 
 def _open_closed_streams() -> None:

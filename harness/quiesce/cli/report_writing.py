@@ -58,14 +58,24 @@ class ReportWriting:
 
 
 def write_reports(
-    directory: Path, results: Iterable[Result], console: Console, *, seed: int, run: Mapping[str, str]
+    directory: Path,
+    results: Iterable[Result],
+    console: Console,
+    *,
+    seed: int,
+    run: Mapping[str, str],
+    ending: Exception | None = None,
 ) -> bool:
-    """Write the reports of what is known already, and return whether they could be written."""
+    """Write the reports of what is known already, and return whether they could be written.
+
+    ``ending`` is the error in quiesce itself that ended the run, if one did.
+    """
     writing = ReportWriting(directory, console, seed=seed, run=run)
     try:
-        with writing:
-            for result in results:
-                writing.add(result)
+        writing.__enter__()
+        for result in results:
+            writing.add(result)
+        writing.__exit__(None if ending is None else type(ending), ending, None)
     except OSError as error:
         console.complain(f"the reports are not complete: {explain(error)}")
         return False

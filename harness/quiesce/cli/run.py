@@ -16,12 +16,12 @@ from quiesce.cli.arguments import add_timeout, add_verbose, nonempty, report_fol
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.github_actions import tell_github
-from quiesce.cli.interruption import describe_interruption
+from quiesce.cli.interruption import describe_end, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
-from quiesce.errors import CaseError
+from quiesce.errors import CaseError, reproduced_by
 from quiesce.execution import described, out_of_scope, run_and_prove
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
@@ -83,14 +83,16 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if catalogue.cases:
         console.write(opening(plan))
     results: list[Result] = []
-    interruption: KeyboardInterrupt | None = None
+    ending: BaseException | None = None
     facts = describe_run(plan.size, plan.backends, catalogue.errors)
     reports = ReportWriting(arguments.report, console, seed=plan.seed, run=facts)
     try:
         with reports:
             perform(plan, run_and_prove, console, [results.append, reports.add])
-    except KeyboardInterrupt as error:
-        interruption = error
+    except (KeyboardInterrupt, Exception) as error:
+        if not is_early_end(error):
+            raise
+        ending = error
     finally:
         console.end_progress()
     if catalogue.cases:
@@ -99,10 +101,11 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         tell_github(results, console)
     if arguments.report and (note := why_unavailable()):
         console.complain(note)
-    if interruption is not None:
-        kept = f"; they are in {arguments.report}" if arguments.report and not reports.failed else ""
-        where = describe_interruption(interruption)
-        console.complain(f"interrupted: {len(results)} of {counted(plan.size, 'result')} finished{kept}{where}")
+    if ending is not None:
+        finished = f"{len(results)} of {counted(plan.size, 'result')}"
+        console.complain(describe_end(ending, finished, None if reports.failed else arguments.report))
+        if not isinstance(ending, KeyboardInterrupt):
+            raise ending
         return ExitCode.INTERRUPTED
     return exit_code(results, incomplete=bool(catalogue.errors) or reports.failed)
 
@@ -117,7 +120,8 @@ def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[
     for number, (usable, case) in enumerate(plan, 1):
         console.progress(number, plan.size, f"{usable.name} {case.identifier}")
         again = reproduce_command(case, usable.name, plan.seed)
-        result = replace(run(case, usable.backend), backend=usable.name, reproduce=again)
+        with reproduced_by(again):
+            result = replace(run(case, usable.backend), backend=usable.name, reproduce=again)
         for keeper in keepers:
             keeper(result)
 

@@ -16,6 +16,7 @@ from quiesce.cases.wording import did_you_mean, near_names
 from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.interruption import describe_end, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.version import version
@@ -82,10 +83,15 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         with reports:
             for ended in run_rows(rows, arguments.case, arguments.jobs, run.say):
                 run.keep(ended, reports)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as ending:
+        if not is_early_end(ending):
+            raise
         console.end_progress()
         console.write(run.matrix(rows).text(console.palette))
-        console.complain(f"interrupted: {len(run.ended)} of {counted(len(rows), 'row')} finished")
+        finished = f"{len(run.ended)} of {counted(len(rows), 'row')}"
+        console.complain(describe_end(ending, finished, None if reports.failed else arguments.report))
+        if not isinstance(ending, KeyboardInterrupt):
+            raise
         return ExitCode.INTERRUPTED
     console.end_progress()
     matrix = run.matrix(rows)

@@ -42,7 +42,7 @@ from quiesce.contract import (
     SHARE_NOTHING,
     STAYS_THE_SAME,
 )
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.errors import BackendUnavailable, ConfigurationError, reproduced_by
 from quiesce.execution import run_case
 from quiesce.findings import Finding
 from quiesce.generation.campaign import CampaignResult, Runs, reproduce_command, run_campaign
@@ -292,10 +292,10 @@ class _Run:
                 return
             self._progress(number, len(cases), f"corpus: {case.identifier}")
             self._notebook.place = case.identifier
-            result = run_case(case, self._watched)
-            yield replace(
-                result, reproduce=shell.join(["quiesce", "run", shell.operand(case.path), "--backend", self._argument])
-            )
+            again = shell.join(["quiesce", "run", shell.operand(case.path), "--backend", self._argument])
+            with reproduced_by(again):
+                result = run_case(case, self._watched)
+            yield replace(result, reproduce=again)
 
     def _sweep(self) -> Iterator[Result]:
         self._notebook.place = "the sweep"

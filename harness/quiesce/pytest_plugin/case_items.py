@@ -13,9 +13,10 @@ import pytest
 from quiesce import shell
 from quiesce.cases.header import KEYS
 from quiesce.cases.parser import identify, parse_case
-from quiesce.errors import CaseError
+from quiesce.errors import CaseError, is_own_error, reproduced_by
 from quiesce.execution import run_and_prove
 from quiesce.pytest_plugin.attaching import attach
+from quiesce.pytest_plugin.keys import OWN_ERROR_ATTRIBUTE
 from quiesce.pytest_plugin.selection import chosen
 from quiesce.reporting.repetition import is_in_protocol
 from quiesce.reporting.text import clean_line, failure_text, place
@@ -76,6 +77,7 @@ class ResultItem(pytest.Item):
         super().__init__(**keywords)
         self.add_marker("leak")
         self.made: Result | None = None
+        self.met_own_error = False
 
     @abstractmethod
     def make(self) -> Result:
@@ -87,7 +89,12 @@ class ResultItem(pytest.Item):
 
     def runtest(self) -> None:
         """Make the result, let the policy hook see it, and say it the way pytest does."""
-        result = self.make()
+        self.met_own_error = False
+        try:
+            result = self.make()
+        except Exception as error:
+            self.met_own_error = is_own_error(error)
+            raise
         adjusted: Result | None = self.ihook.pytest_quiesce_adjust_result(result=result)
         self.made = result = adjusted or result
         if result.verdict.is_failure:
@@ -125,8 +132,10 @@ class CaseItem(ResultItem):
 
     def make(self) -> Result:
         """Run the case; the result names the backend as the user chose it, and says how pytest runs it again."""
-        result = run_and_prove(self.case, self.backend)
-        return replace(result, backend=self.name, reproduce=reproduce(self.case.path, self.name))
+        again = reproduce(self.case.path, self.name)
+        with reproduced_by(again):
+            result = run_and_prove(self.case, self.backend)
+        return replace(result, backend=self.name, reproduce=again)
 
     def fail(self, reason: str) -> Result:
         """Return a failed result of this case."""
@@ -181,13 +190,21 @@ def failed_result(case: Case, backend: str, reason: str) -> Result:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the result on the report; an item that broke off without a result gets a failed one."""
+    """Put the result on the report; an item that broke off without a result gets a failed one.
+
+    Where the error is in quiesce itself, nothing is known of the backend: then it is inconclusive.
+    """
     report = yield
     if not isinstance(item, ResultItem) or report.when == "teardown":
         return report
     result, item.made = item.made, None
     if result is None and report.failed and call.excinfo is not None:
-        result = item.fail(f"its {report.when} broke off: {call.excinfo.exconly(tryshort=True)}")
+        said = call.excinfo.exconly(tryshort=True).partition("\n")[0]
+        result = item.fail(f"its {report.when} broke off: {said}")
+        if item.met_own_error:
+            setattr(report, OWN_ERROR_ATTRIBUTE, True)
+            reason = f"an error in quiesce itself: {said}"
+            result = replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason, must_conclude=True)
     if result is not None:
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's

@@ -56,6 +56,9 @@ LEAK_FIXTURE: Final = "leak_check"
 RESULT_ATTRIBUTE: Final = "quiesce_result"
 """The attribute of a report that carries the result as JSON; pytest-xdist sends a report's own attributes along."""
 
+OWN_ERROR_ATTRIBUTE: Final = "quiesce_own_error"
+"""The attribute of a report that is true where an error in quiesce itself kept a case from having a result."""
+
 LEAK_SECONDS_ATTRIBUTE: Final = "quiesce_leak_seconds"
 """The attribute of a report that says how many seconds the leak check of its test took, and how many it has."""
 

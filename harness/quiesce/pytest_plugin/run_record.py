@@ -20,6 +20,7 @@ from quiesce.pytest_plugin.keys import (
     NOT_RUN,
     NOTES,
     OWN_DEVICES,
+    OWN_ERROR_ATTRIBUTE,
     REFUSED,
     RESULT_ATTRIBUTE,
     SELECTION,
@@ -54,6 +55,7 @@ class RunRecord:
         self._asked_in_vain: list[Result] = []
         self._leak_seconds = 0.0
         self._slow_checks: list[str] = []
+        self._own_errors: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -96,6 +98,8 @@ class RunRecord:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if self._is_worker:
             return
+        if getattr(report, OWN_ERROR_ATTRIBUTE, False):
+            self._own_errors.append(report.nodeid)
         if self._folder is not None:
             self._reported.add(report.nodeid)
         if timed := getattr(report, LEAK_SECONDS_ATTRIBUTE, None):
@@ -147,7 +151,10 @@ class RunRecord:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Hand a worker's notes over, or write the reports; a run whose report cannot be written is no success."""
+        """Hand a worker's notes over, or write the reports.
+
+        A run whose report cannot be written is no success, and one that met an error in quiesce itself no verdict.
+        """
         selection = self._config.stash.get(SELECTION, None)
         if selection is not None:
             self._unavailable.update({name: each.in_short for name, each in selection.unavailable.items()})
@@ -170,7 +177,10 @@ class RunRecord:
         hook = self._config.hook.pytest_quiesce_report
         if self._results and hook.get_hookimpls():
             hook(report=self._report())
-        if self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        met_own_error = self._own_errors and exitstatus == pytest.ExitCode.TESTS_FAILED
+        if met_own_error or (
+            self._write_error and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        ):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         elif exitstatus == pytest.ExitCode.OK and self._open_checks():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -250,6 +260,10 @@ class RunRecord:
         warnings = empty_warnings(counts, self._settings.backends or (), cases)
         if self._write_error:
             warnings.append(f"THE REPORT COULD NOT BE WRITTEN: {clean_line(self._write_error)}")
+        warnings += [
+            f"{clean_line(each)}: an error in quiesce itself, not a finding; please report it with its traceback"
+            for each in dict.fromkeys(self._own_errors)
+        ]
         return lines, warnings
 
     def _conclude(self, terminalreporter: pytest.TerminalReporter, cases: list[Result]) -> None:
