@@ -109,8 +109,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         if not is_early_end(ending):
             raise
         console.end_progress()
-        kept_in = None if reports.failed else arguments.report
-        console.complain(describe_end(ending, counted(len(results), "result"), kept_in))
+        console.complain(describe_end(ending, counted(len(results), "result"), reports.kept_in))
         if not isinstance(ending, KeyboardInterrupt):
             raise
         return ExitCode.INTERRUPTED

@@ -22,8 +22,13 @@ class ReportWriting:
 
     def __init__(self, directory: Path | None, console: Console, *, seed: int, run: Mapping[str, str]) -> None:
         self._folder = None if directory is None else ReportFolder(directory, seed=seed, run=run)
-        self._console = console
+        self._directory, self._console = directory, console
         self.failed = False
+
+    @property
+    def kept_in(self) -> Path | None:
+        """The folder that holds every result so far, if one was asked for and could be written."""
+        return None if self.failed else self._directory
 
     def __enter__(self) -> Self:
         if self._folder is not None:

@@ -103,7 +103,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.complain(note)
     if ending is not None:
         finished = f"{len(results)} of {counted(plan.size, 'result')}"
-        console.complain(describe_end(ending, finished, None if reports.failed else arguments.report))
+        console.complain(describe_end(ending, finished, reports.kept_in))
         if not isinstance(ending, KeyboardInterrupt):
             raise ending
         return ExitCode.INTERRUPTED

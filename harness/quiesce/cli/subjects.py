@@ -89,7 +89,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.end_progress()
         console.write(run.matrix(rows).text(console.palette))
         finished = f"{len(run.ended)} of {counted(len(rows), 'row')}"
-        console.complain(describe_end(ending, finished, None if reports.failed else arguments.report))
+        console.complain(describe_end(ending, finished, reports.kept_in))
         if not isinstance(ending, KeyboardInterrupt):
             raise
         return ExitCode.INTERRUPTED
