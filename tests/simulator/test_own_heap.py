@@ -45,4 +45,4 @@ def test_no_other_function_of_the_c_library_allocates_for_it(library: str) -> No
     content = Path(library).read_bytes()
     others = ("aligned_alloc", "asprintf", "getdelim", "getline", "open_memstream", "posix_memalign", "reallocarray")
     assert [name for name in others if b"\0%s\0" % name.encode() in content] == []
-    assert all(b"\0%s\0" % name.encode() in content for name in COUNTED)
+    assert all(b"\0%s\0" % name.encode() in content for name in set(COUNTED) - {"strdup", "strndup"})

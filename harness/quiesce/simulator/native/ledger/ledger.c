@@ -166,10 +166,7 @@ void ledger_resize(uint32_t index, uint64_t size_bytes) {
 
 struct live *ledger_live(uint32_t index) { return &live[index]; }
 
-void ledger_range(void (*add)(const void *start, size_t bytes)) {
-    add(ledger, length_bytes);
-    add(&ledger_place, sizeof ledger_place);  // its end may be where a block of the C heap begins
-}
+void ledger_range(void (*add)(const void *start, size_t bytes)) { add(ledger, length_bytes); }
 
 void ledger_share(bool share) { madvise(ledger, length_bytes, share ? MADV_DOFORK : MADV_DONTFORK); }
 

@@ -19,7 +19,9 @@ static struct task {
     struct stream *stream;  // NULL: of none, and nobody is told when it has returned
     struct host_call call;
     void (*finished)(struct stream *);
+    struct task *others[2];  // that are prepared: the one before and the one after it
 } *tasks, **tail = &tasks;
+static struct task *prepared;  // a list in both directions, through `others`
 static uint64_t given, returned;  // how many: they run one behind another
 static bool made;
 static pthread_t thread;
@@ -94,7 +96,7 @@ void host_thread_run(struct stream *stream, const struct host_call *call, pthrea
         run(stream, call, finished);
         return;
     }
-    *task = (struct task){NULL, stream, *call, finished};
+    *task = (struct task){.stream = stream, .call = *call, .finished = finished};
     *runner = thread;
     append(task);
     wait_a_moment(given);
@@ -102,12 +104,36 @@ void host_thread_run(struct stream *stream, const struct host_call *call, pthrea
 
 struct task *host_thread_prepare(const struct host_call *call) {
     struct task *task = make_thread() ? malloc(sizeof *task) : NULL;
-    if (task) *task = (struct task){NULL, NULL, *call, NULL};
+    if (!task) return NULL;
+    *task = (struct task){.call = *call, .others = {NULL, prepared}};
+    if (prepared) prepared->others[0] = task;
+    prepared = task;
     return task;
 }
 
-void host_thread_give(struct task *task) { append(task); }
-void host_thread_forget(struct task *task) { forget(task, sizeof *task); }
+static void take_from_prepared(const struct task *task) {
+    struct task *before = task->others[0], *after = task->others[1];
+    if (before)
+        before->others[1] = after;
+    else
+        prepared = after;
+    if (after) after->others[0] = before;
+}
+
+void host_thread_give(struct task *task) {
+    take_from_prepared(task);
+    append(task);
+}
+
+void host_thread_forget(struct task *task) {
+    if (task) take_from_prepared(task);
+    forget(task, sizeof *task);
+}
+
+void host_thread_data(void (*see)(void *const *data)) {
+    for (struct task *task = tasks; task; task = task->next) see(&task->call.data);
+    for (struct task *task = prepared; task; task = task->others[1]) see(&task->call.data);
+}
 
 void host_thread_wait(void) {
     if (returned < given && !is_here()) wait_a_moment(given);

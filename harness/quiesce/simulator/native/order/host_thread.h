@@ -28,5 +28,8 @@ void host_thread_give(struct task *task);
 void host_thread_forget(struct task *task);  // it will not be given
 void host_thread_wait(void);
 
+// Calls `see` with what each function is to get that was prepared or handed over and has not begun.
+void host_thread_data(void (*see)(void *const *data));
+
 // Waits until nothing runs, with no end where a function has none.
 void host_thread_finish(void);

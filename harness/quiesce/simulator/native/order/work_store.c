@@ -45,8 +45,15 @@ void work_store_give(struct work *work) {
         forget(work, sizeof *work);
         return;
     }
+    work->kind = WORK_GATE;  // it is no function any more
     work->next = given;
     given = work;
+}
+
+void work_store_data(void (*see)(void *const *data)) {
+    for (struct slab *slab = slabs; slab; slab = slab->next)
+        for (unsigned i = 0; i < PIECES; i++)
+            if (slab->pieces[i].kind == WORK_HOST) see(&slab->pieces[i].host.data);
 }
 
 void work_store_ranges(void (*add)(const void *start, size_t bytes)) {

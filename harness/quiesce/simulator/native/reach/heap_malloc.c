@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "machine/mappings.h"
+#include "machine/own_heap.h"
 #include "reach/heap_blocks.h"
 
 #define FLAGS 7ull
@@ -76,6 +77,7 @@ static uint64_t walk(uint64_t first, uint64_t end, struct heap *heap) {
         bool is_last = next == end;  // the top chunk, of which nothing was given out
         if (!is_last && next + HEADER_BYTES > end) return 0;
         bool in_use = !is_last && ((const struct chunk *)next)->head & PREVIOUS_IN_USE && !is_cached(chunk);
+        if (in_use && heap) in_use = !own_heap_has(at + HEADER_BYTES, size_bytes - sizeof chunk->head);
         if (heap) heap_block(heap, at + HEADER_BYTES, is_last ? next : next + HEADER_BYTES, in_use);
         if (is_last) return next;
         at = next;
@@ -123,6 +125,10 @@ uint64_t heap_malloc_mapping(uint64_t start, uint64_t end) {
     if (end - start < PAGE_BYTES || (chunk->head & FLAGS) != IS_MAPPED || chunk->previous_bytes) return 0;
     uint64_t size_bytes = size_of(chunk);
     return size_bytes && size_bytes % PAGE_BYTES == 0 && size_bytes <= end - start ? start + size_bytes : 0;
+}
+
+bool heap_malloc_mapping_is_own(uint64_t start, uint64_t end) {
+    return own_heap_has(start + HEADER_BYTES, end - start - HEADER_BYTES);
 }
 
 bool heap_malloc_mappings_agree(unsigned count, uint64_t size_bytes) {

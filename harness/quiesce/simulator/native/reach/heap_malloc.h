@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// All of it is for the process that searches. Gives up fast chunks, and learns what marks a chunk of a thread's cache.
+// All of it is for the process that searches. Blocks of the runtime's own (own_heap.h) count as not in use.
+// Gives up fast chunks, and learns what marks a chunk of a thread's cache.
 void heap_malloc_prepare(void);
 
 // Each of these adds what lies there to the known heaps.
@@ -24,6 +25,7 @@ uint64_t heap_malloc_walk_other(uint64_t start, uint64_t end);
 
 // Returns where a mapping of malloc's own ends that begins at an address, or 0: it does not look like one.
 uint64_t heap_malloc_mapping(uint64_t start, uint64_t end);
+bool heap_malloc_mapping_is_own(uint64_t start, uint64_t end);
 // Whether those that were found are all there are: then each is a block in use and nothing else.
 bool heap_malloc_mappings_agree(unsigned count, uint64_t size_bytes);
 

@@ -12,6 +12,7 @@
 #include "machine/mappings.h"
 #include "memory/places.h"
 #include "memory/shadow.h"
+#include "order/host_thread.h"
 #include "order/work_store.h"
 #include "reach/exit_frames.h"
 #include "reach/heap_blocks.h"
@@ -39,7 +40,8 @@ static struct range mapped[MAPPED_MAX];  // mappings of malloc's own
 static unsigned mapped_count;
 static uint64_t mapped_bytes;
 
-// Where the library itself keeps addresses that were or will be handed out, in the order of addresses.
+// Where the library itself keeps addresses that were or will be handed out, in the order of addresses: its variables
+// and tables. Its blocks on the C heap have marks (own_heap.h).
 static struct range own[OWN_MAX];
 static unsigned own_count;
 
@@ -79,44 +81,64 @@ static void add_held(uint64_t start, uint64_t end) { add(start, end, ROOT_HELD);
 
 static void add_shared(uint64_t start, uint64_t end) { add(start, end, ROOT_SHARED); }
 
+// What a client gave the library for a function of its own, such as a user object's.
+static void add_data(void *const *data) { add_root((uint64_t)data, (uint64_t)(data + 1), ROOT_HELD); }
+
 static int compare_ranges(const void *first, const void *second) {
     uint64_t left = ((const struct range *)first)->start, right = ((const struct range *)second)->start;
     return left < right ? -1 : left > right;
-}
-
-static int note_variables(struct dl_phdr_info *info, size_t size_bytes, void *unused) {
-    (void)size_bytes, (void)unused;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD || !(part->p_flags & PF_W) || variables_count == VARIABLES_MAX) continue;
-        uint64_t start = info->dlpi_addr + part->p_vaddr;
-        variables[variables_count++] = (struct range){start, start + part->p_memsz};
-    }
-    return 0;
-}
-
-static void find_variables(void) {
-    variables_count = 0;
-    dl_iterate_phdr(note_variables, NULL);
-    qsort(variables, variables_count, sizeof *variables, compare_ranges);
 }
 
 static void add_own(const void *start, size_t bytes) {
     if (bytes && own_count < OWN_MAX) own[own_count++] = (struct range){(uint64_t)start, (uint64_t)start + bytes};
 }
 
+static bool is_in(const void *place, const struct range *range) {
+    return range->start <= (uint64_t)place && (uint64_t)place < range->end;
+}
+
+static int note_variables(struct dl_phdr_info *info, size_t size_bytes, void *unused) {
+    (void)size_bytes, (void)unused;
+    size_t thread_local_bytes = 0;
+    bool is_own = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_TLS) thread_local_bytes = part->p_memsz;
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_W) || variables_count == VARIABLES_MAX) continue;
+        uint64_t start = info->dlpi_addr + part->p_vaddr;
+        struct range *made = &variables[variables_count++];
+        *made = (struct range){start, start + part->p_memsz};
+        if (!is_in(own, made)) continue;
+        is_own = true;
+        add_own((const void *)start, part->p_memsz);
+    }
+    if (is_own && info->dlpi_tls_data) add_own(info->dlpi_tls_data, thread_local_bytes);
+    return 0;
+}
+
+static void find_variables(void) {
+    variables_count = own_count = 0;
+    dl_iterate_phdr(note_variables, NULL);
+    qsort(variables, variables_count, sizeof *variables, compare_ranges);
+}
+
 static void find_own(void) {
-    own_count = 0;
     ledger_range(add_own);
     mappings_table(add_own);
-    add_own(mapped, sizeof mapped);
-    add_own(own, sizeof own);  // the end of a range may be where a block of the C heap begins
-    add_own(variables, sizeof variables);
     memory_tables(add_own);
     work_store_ranges(add_own);
     rooms_range(add_own);
     memory_words_range(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < own_count; i++) {
+        if (kept && own[i].start < own[kept - 1].end) {
+            if (own[kept - 1].end < own[i].end) own[kept - 1].end = own[i].end;
+        } else {
+            own[kept++] = own[i];
+        }
+    }
+    own_count = kept;
 }
 
 __attribute__((noinline)) void roots_prepare(void) {
@@ -221,6 +243,7 @@ static void sort_out_heap(uint64_t start, uint64_t end) {
 static void sort_out_mappings_of_malloc(void) {
     bool agree = heap_malloc_mappings_agree(mapped_count, mapped_bytes);
     for (unsigned i = 0; i < mapped_count; i++) {
+        if (heap_malloc_mapping_is_own(mapped[i].start, mapped[i].end)) continue;
         if (agree)
             heap_add_block(mapped[i].start, mapped[i].end);
         else
@@ -228,7 +251,7 @@ static void sort_out_mappings_of_malloc(void) {
     }
 }
 
-// Blocks of a heap in which the library keeps such addresses are in use, and hold nothing.
+// Blocks of a sanitizer's heap in which the library keeps such addresses are in use, and hold nothing.
 static void set_aside_own(void) {
     struct block_range block;
     for (unsigned i = 0; i < own_count; i++) block_reach(own[i].start, &block);
@@ -243,6 +266,8 @@ void roots_find(void) {
     find_variables();
     find_own();
     exit_frames_each(add_held);
+    host_thread_data(add_data);
+    work_store_data(add_data);
     for (unsigned i = 0; i < count; i++) {
         const struct mapping *mapping = mapping_at_index(i), *before = i ? mapping_at_index(i - 1) : NULL;
         if (memory_covers(mapping->start)) continue;
