@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
+from tests.simulator.checked_kernels import Checked
 
+from quiesce.simulator.kernel_compiler import kernels_can_run
 from quiesce.simulator.ledger import Seen, Thing
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import judge
+
+computing = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
 USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)
 
@@ -184,3 +189,65 @@ def test_addresses_of_graphs_are_given_to_nobody_else(client: Any) -> None:
     assert client.machine.ledger.counted(Thing.DEVICE) == (1, 1 << 16)
     assert client.call("Free", address) == 1
     assert client.seen(Seen.FREED_TWICE)
+
+
+def launch_captured(checked: Callable[..., Checked], *steps: str, graphs: int = 1, launches: int = 2) -> list[str]:
+    """Capture a stream's steps, split over so many graphs; launch these, and return the rules that were broken."""
+    device = checked()
+    client, stream, address, made = device.client, device.client.make("StreamCreate"), 0, ctypes.c_void_p()
+    each, executables = len(steps) // graphs, []
+    for first in range(0, len(steps), each):
+        client.ok("StreamBeginCapture", stream, 2)
+        for step in steps[first : first + each]:
+            if step == "allocate":
+                address = client.make("MallocAsync", 4096, stream)
+            elif step == "fill":
+                client.ok("MemsetAsync", address, 0, 4096, stream)
+            elif step == "free":
+                client.ok("FreeAsync", address, stream)
+            else:
+                device.work(BODIES[step], address, stream=stream)
+        client.ok("StreamEndCapture", stream, ctypes.byref(made))
+        executables.append(client.make("GraphInstantiateWithFlags", made.value, ctypes.c_uint64(0)))
+    for executable in executables * launches:
+        client.ok("GraphLaunch", executable, stream)
+    client.ok("StreamSynchronize", stream)
+    return device.rules()
+
+
+BODIES: Final = {
+    "write": "st.global.u32 [%rd1+4092], 1;",
+    "read": "ld.global.u32 %r2, [%rd1];",
+    "write behind": "st.global.u32 [%rd1+4096], 1;",
+}
+
+
+@computing
+@pytest.mark.parametrize(
+    ("steps", "graphs"),
+    [
+        (("allocate", "write", "free"), 1),
+        (("allocate", "fill", "read", "free"), 1),
+        (("allocate", "write", "free", "allocate", "write", "free"), 1),
+        (("allocate", "write", "write", "free"), 2),
+    ],
+)
+def test_a_kernel_may_use_what_its_graph_frees_later(
+    steps: tuple[str, ...], graphs: int, checked: Callable[..., Checked]
+) -> None:
+    assert launch_captured(checked, *steps, graphs=graphs) == []
+
+
+@computing
+@pytest.mark.parametrize(
+    ("steps", "rule"),
+    [
+        (("allocate", "write", "free", "write"), "kernels_use_live_memory"),
+        (("allocate", "write behind", "free"), "kernels_stay_inside_blocks"),
+        (("allocate", "read", "free"), "kernels_read_what_was_written"),
+    ],
+)
+def test_a_kernel_of_a_graph_that_is_wrong_is_found(
+    steps: tuple[str, ...], rule: str, checked: Callable[..., Checked]
+) -> None:
+    assert set(launch_captured(checked, *steps)) == {rule}

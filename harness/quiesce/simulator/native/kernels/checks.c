@@ -123,7 +123,8 @@ static bool is_all_written(void) { return ledger->computed == ledger->launches &
 static enum seen judge_block(const struct access *access) {
     struct span span = memory_find(access->address);
     unsigned device = running.device;
-    if (span.dead) span.dead = !shadow_is_leaving(access->address, &span.start, &span.size_bytes);
+    uint64_t start = block_slot(access->address).start;
+    if (span.dead) span.dead = !shadow_is_leaving(start, &span.start, &span.size_bytes);
     if (span.dead) {
         bool was_used = block_use(block_slot(access->address)) == ARENA_DEAD;
         return was_used && !wrong_access_is_just_before_a_block(access->address) ? SEEN_KERNEL_USED_FREED

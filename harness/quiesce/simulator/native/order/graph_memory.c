@@ -8,6 +8,7 @@
 #include "memory/memory.h"
 #include "memory/places.h"
 #include "memory/pool.h"
+#include "memory/shadow.h"
 
 static struct graph_memory *all;
 static struct pool *pools[DEVICES_MAX];
@@ -38,13 +39,14 @@ enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph
     return OK;
 }
 
-enum status graph_memory_end(uint64_t address) {
+enum status graph_memory_end(uint64_t address, struct graph_memory **ended) {
     struct graph_memory *memory = all;
     while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
     if (!memory) return INVALID_VALUE;
     enum status status = memory_end(address);  // of what was freed outside it observes that
     if (status) return status;
     memory->freed_inside = true;
+    *ended = memory;
     return OK;
 }
 
@@ -79,6 +81,16 @@ void graph_memory_launch_ended(struct graph_memory *memory, bool launched) {
     else if (memory->allocated_again)
         memory_end(memory->address);
     memory->allocated_again = false;
+}
+
+void graph_memory_begin_run(const struct graph_memory *memory) {
+    uint64_t start, size_bytes;
+    if (memory->freed_inside && !shadow_is_leaving(memory->address, &start, &size_bytes))
+        shadow_leave(memory->address, memory->size_bytes);
+}
+
+void graph_memory_end_run(const struct graph_memory *memory) {
+    if (shadows_are_kept) shadow_forget(memory->address, memory->size_bytes);
 }
 
 enum status graph_memory_get(unsigned device, int attribute, uint64_t *value) {

@@ -12,7 +12,7 @@
 
 struct graph_memory {
     struct graph_memory *next;
-    unsigned references;  // the nodes that allocate it, of a graph and of those that were instantiated from it
+    unsigned references;  // the nodes that allocate or free it, of a graph and of those that were instantiated from it
     uint64_t address, size_bytes;
     unsigned device;
     bool launched, freed_inside, allocated_again;
@@ -22,7 +22,7 @@ struct graph_memory {
 enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph_memory **made);
 
 // Ends it inside a graph. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE).
-enum status graph_memory_end(uint64_t address);
+enum status graph_memory_end(uint64_t address, struct graph_memory **ended);
 
 void graph_memory_keep(struct graph_memory *memory);
 void graph_memory_drop(struct graph_memory *memory);
@@ -33,6 +33,11 @@ void graph_memory_drop(struct graph_memory *memory);
 // `ended` says whether the whole launch came about.
 enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const uint64_t *stream);
 void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
+
+// A stream comes to the node that allocates it, or to the one that frees it. What a graph frees is no memory to the
+// ledger from the capture on: to kernels it is memory in between.
+void graph_memory_begin_run(const struct graph_memory *memory);
+void graph_memory_end_run(const struct graph_memory *memory);
 
 // Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched.
 bool graph_memory_covers(uint64_t address);

@@ -16,8 +16,9 @@ static enum status capture_allocation(uint64_t size_bytes, struct stream *stream
 }
 
 static enum status capture_free(uint64_t address, struct stream *stream) {
-    enum status status = graph_memory_end(address);
-    return status ? status : stream_enqueue(stream, &(struct work){.kind = WORK_END});
+    struct graph_memory *memory;
+    enum status status = graph_memory_end(address, &memory);
+    return status ? status : stream_enqueue(stream, &(struct work){.kind = WORK_END, .memory = memory});
 }
 
 enum status memory_allocate_ordered(struct pool *pool, uint64_t size_bytes, struct stream *stream, uint64_t *address) {

@@ -29,7 +29,7 @@ struct work *work_new(const struct work *work) {
     if (!made) return NULL;
     *made = *work;
     made->next = NULL;
-    if (work->kind == WORK_ALLOCATE) graph_memory_keep(work->memory);
+    if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) graph_memory_keep(work->memory);
     if (work->kind == WORK_HOLD) user_objects_keep(work->held);
     if (work->kind == WORK_LAUNCH) kernel_call_keep(work->launch.call);
     if (work->kind == WORK_COPY && work->copy.staged) {
@@ -47,7 +47,7 @@ struct work *work_new(const struct work *work) {
 void work_delete(struct work *work) {
     if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
     if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
-    if (work->kind == WORK_ALLOCATE) graph_memory_drop(work->memory);
+    if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) graph_memory_drop(work->memory);
     if (work->kind == WORK_HOLD) user_objects_drop(work->held);
     if (work->kind == WORK_LAUNCH) kernel_call_drop(work->launch.call);
     work_store_give(work);

@@ -8,6 +8,7 @@
 #include "memory/places.h"
 #include "memory/shadow.h"
 #include "order/context.h"
+#include "order/graph_memory.h"
 #include "order/kernel_call.h"
 
 static uint64_t steps;
@@ -107,8 +108,8 @@ void work_run(struct work *work) {
             else if (work->launch.call)
                 kernel_call_run(work->launch.call, work->launch.number);
             break;
-        case WORK_ALLOCATE:
-        case WORK_END:
+        case WORK_ALLOCATE: graph_memory_begin_run(work->memory); break;
+        case WORK_END: graph_memory_end_run(work->memory); break;
         case WORK_WAIT:
         case WORK_GATE:
         case WORK_VALUE:

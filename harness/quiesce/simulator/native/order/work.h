@@ -72,7 +72,7 @@ struct work {
         struct fill fill;
         struct host_call host;
         struct freed freed;
-        struct graph_memory *memory;  // WORK_ALLOCATE
+        struct graph_memory *memory;  // WORK_ALLOCATE, WORK_END
         struct launch_work launch;  // WORK_LAUNCH
         struct point *point;        // WORK_POINT, WORK_WAIT
         bool open;                  // WORK_GATE: holds the stream until it is
