@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.simulator.test_context import Dim3
 
 INVALID_VALUE, INVALID_DEVICE, INVALID_HANDLE = 1, 101, 400
 
@@ -41,6 +42,21 @@ def test_each_device_has_its_own_memory_and_streams(start: Any) -> None:
     stream = client.make("StreamCreate")
     client.ok("SetDevice", 0)
     assert client.call("EventRecord", client.make("EventCreate"), stream) == 400, "an event of another device"
+
+
+@pytest.mark.parametrize(
+    ("flavour", "answer"), [("cuda:11", INVALID_HANDLE), ("cuda:13", INVALID_HANDLE), ("hip:7", 0)]
+)
+def test_a_launch_into_a_stream_of_another_device(start: Any, flavour: str, answer: int) -> None:
+    """CUDA's programming guide, "Stream and Event Behavior": "A kernel launch will fail"; a copy will succeed."""
+    client, one, none = start(flavour, devices=2), Dim3(1, 1, 1), ctypes.c_void_p()
+    function = ctypes.c_void_p(id(client))
+    stream, block = client.make("StreamCreate"), client.make("Malloc", 64)
+    for device, expected in ((0, 0), (1, answer), (0, 0)):
+        client.ok("SetDevice", device)
+        launched = client.call("LaunchKernel", function, one, one, none, ctypes.c_size_t(0), ctypes.c_void_p(stream))
+        assert launched == expected
+        client.ok("MemsetAsync", block, 0, 64, stream)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,11 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     return status;
 }
 
+enum status launch_by_runtime(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
+    bool is_elsewhere = settings.flavour == FLAVOUR_CUDA && stream->device != device_current();
+    return is_elsewhere ? INVALID_HANDLE : launch(stream, grid, block, callee);
+}
+
 enum status launch_by_driver(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
     enum status status = launch(stream, grid, block, callee);
     return status == INVALID_CONFIGURATION ? INVALID_VALUE : status;

@@ -21,5 +21,8 @@ void launch_attributes(struct callee *callee, const void *attributes, unsigned c
 // Puts a launch on a stream. NULL: nothing is known of what it computes.
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);
 
+// The same for a vendor's runtime: with CUDA's, a stream of another device than the current one is an invalid handle.
+enum status launch_by_runtime(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);
+
 // The same for CUDA's driver, which has no error of its own for a block with too many threads.
 enum status launch_by_driver(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);

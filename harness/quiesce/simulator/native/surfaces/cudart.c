@@ -204,7 +204,7 @@ struct launch_configuration {  // cudaLaunchConfig_t
         NEED(stream, INVALID_HANDLE);                                                                                  \
         struct callee callee = {0, function, {arguments, NULL}, configuration->shared_bytes, false, false};            \
         launch_attributes(&callee, configuration->attributes, configuration->attributes_count);                        \
-        ANSWER(launch(stream, configuration->grid, configuration->block, &callee));                                    \
+        ANSWER(launch_by_runtime(stream, configuration->grid, configuration->block, &callee));                         \
     }                                                                                                                  \
     EXPORT int cudaGraphUpload##suffix(void *executable, void *handle) {                                               \
         CALL("cudaGraphUpload" #suffix);                                                                               \
