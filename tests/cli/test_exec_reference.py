@@ -55,7 +55,7 @@ def test_the_reference_names_each_option(option: str) -> None:
 
 def test_the_reference_names_each_exit_code() -> None:
     table = REFERENCE.partition("## Exit codes")[2].partition("## ")[0]
-    used = (ExitCode.NOTHING_FOUND, ExitCode.FINDINGS, ExitCode.COULD_NOT_RUN)
+    used = (ExitCode.NOTHING_FOUND, ExitCode.FINDINGS, ExitCode.COULD_NOT_RUN, ExitCode.OWN_ERROR)
     assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == [str(int(code)) for code in used]
 
 
