@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +66,37 @@ def test_a_share_takes_twelve_minutes_at_most_and_is_of_the_full_tier() -> None:
     assert len(SHARES) > 10
     assert sorted(set(SHARES) - {*labelled("full")}) == []
     assert {name: minutes for name, (minutes, _) in SHARES.items() if not 0 < minutes <= MINUTES_MAX} == {}
+
+
+@pytest.mark.parametrize(
+    ("share", "says", "status", "code", "complaint"),
+    [
+        ("opencl", "== 12 passed, 3 skipped ==", 0, 0, ""),
+        ("opencl", "== 1 failed, 12 passed ==", 1, 1, ""),
+        ("opencl", "== 30 skipped ==", 0, 1, "opencl tested nothing"),
+        ("opencl", "opencl: SKIP", 0, 1, "opencl tested nothing"),
+        ("subjects-all", "174 results from 28 rows: all as expected", 0, 0, ""),
+        ("subjects-all", "", 0, 1, "subjects-all tested nothing"),
+        ("lint", "", 0, 2, "'lint' is not in .ci/shares.txt"),
+    ],
+)
+def test_a_share_that_tests_nothing_fails(
+    tmp_path: Path, share: str, says: str, status: int, code: int, complaint: str
+) -> None:
+    fake = tmp_path / "tox"
+    fake.write_text(f"#!/bin/sh\necho '{says}'\nexit {status}\n", encoding="utf-8")
+    fake.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", str(ROOT / ".ci" / "run-share"), share],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert complaint in done.stderr
+    assert bool(complaint) == bool(done.stderr)
 
 
 def test_the_whole_is_each_folder_once() -> None:
