@@ -31,11 +31,11 @@ def _run_by(workflow: str) -> set[str]:
     return found
 
 
-NIGHTLY: Final = ("ci", "docs", "gpu", "campaigns")
+RUNS: Final = ("ci", "docs", "gpu", "campaigns")
 
 
 def test_every_environment_is_run_by_a_workflow() -> None:
-    run = set().union(*map(_run_by, NIGHTLY))
+    run = set().union(*map(_run_by, RUNS))
     assert len(ENVIRONMENTS) > 40
     assert sorted(ENVIRONMENTS - MEASURES - run) == []
 
@@ -97,6 +97,16 @@ def test_a_share_that_tests_nothing_fails(
     assert done.returncode == code, done.stderr
     assert complaint in done.stderr
     assert bool(complaint) == bool(done.stderr)
+
+
+def test_a_soak_has_every_sample_whole() -> None:
+    sampling = {
+        path.relative_to(ROOT).as_posix()
+        for path in TESTS.rglob("test_*.py")
+        if re.search(r"from tests\.seeds import .*\bsampled\b", path.read_text(encoding="utf-8"))
+    }
+    assert len(sampling) > 2
+    assert sorted(sampling - {*TOX["testenv:soak"]["commands"].split()}) == []
 
 
 def test_the_whole_is_each_folder_once() -> None:

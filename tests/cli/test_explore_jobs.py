@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -17,7 +18,8 @@ import pytest
 from quiesce.backend import Backend, Description
 from quiesce.backends.reference import backend as reference
 from quiesce.cli.workers import Workers
-from quiesce.generation.jobs import Died
+from quiesce.errors import CaseError, ConfigurationError, FailedInWorker, is_own_error
+from quiesce.generation.jobs import Died, Task
 from quiesce.generation.running import Search
 
 FAULTY = "reference:pool.accepts_double_free"
@@ -113,6 +115,34 @@ def test_a_worker_that_dies_is_replaced_and_its_task_is_known() -> None:
     with Workers(2, "reference", None) as workers:
         results = list(workers.run([name_of, name_of, die, name_of, name_of, name_of]))
     assert results == [name, name, Died("the process was ended by SIGKILL"), name, name, name]
+
+
+def find_no_file(backend: Backend, description: Description) -> None:
+    raise FileNotFoundError(2, "No such file or directory", "cases/gone.case")
+
+
+def take_a_wrong_option(backend: Backend, description: Description) -> None:
+    raise CaseError("cases/odd.case", 3, "'free' names nothing", "write 'free a'")
+
+
+def meet_an_error_in_quiesce(backend: Backend, description: Description) -> None:
+    raise LookupError("a place that is not there")
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "said", "is_own"),
+    [
+        (find_no_file, FileNotFoundError, "cases/gone.case", False),
+        (take_a_wrong_option, ConfigurationError, "cases/odd.case:3: 'free' names nothing; write 'free a'", False),
+        (meet_an_error_in_quiesce, FailedInWorker, "LookupError: a place that is not there", True),
+    ],
+)
+def test_an_error_in_a_worker_is_of_the_kind_that_it_is_in_one_process(
+    task: Task, kind: type[Exception], said: str, is_own: bool
+) -> None:
+    with Workers(1, "reference", None) as workers, pytest.raises(kind, match=re.escape(said)) as caught:
+        list(workers.run([task]))
+    assert is_own_error(caught.value) is is_own
 
 
 def die_the_first_time(backend: Backend, description: Description, mark: str, number: int) -> str:

@@ -62,7 +62,7 @@ GOLDEN_END = """\
 
 BROKEN pool/trim: the fault 'pool.no_squeeze' did not break 'request_fits_but_out_of_memory'
 
-1 of 3 cases is broken; 1 of 2 historic bugs, switched on in the reference, was caught (1 case); \
+1 of 3 cases is broken; 1 historic bug, switched on in the reference, was caught (1 case); \
 1 control passed with each of 2 historic bugs
 """
 GOLDEN_MATRIX = """\
@@ -136,7 +136,7 @@ def test_dozens_of_faults_are_numbered_from_top_to_bottom_in_tens() -> None:
 def test_everything_proved_is_green() -> None:
     whole = ProofMatrix(MATRIX.faults, MATRIX.proofs[:1])
     text = render_end(whole, whole=False, palette=PLAIN)
-    assert text.endswith("\n1 of 2 historic bugs, switched on in the reference, was caught (1 case)\n")
+    assert text.endswith("\n1 historic bug, switched on in the reference, was caught (1 case)\n")
     assert "BROKEN" not in text
 
 
@@ -148,9 +148,19 @@ def test_the_conclusion_tells_cases_controls_and_those_without_a_fault_apart() -
         (proof("a/b", "pool.no_squeeze"), proof("a/c", "tape.leaks"), proof("a/d", ""), proof("a/e", ""), found, own),
     )
     assert conclusion(several) == (
-        "2 of 2 historic bugs, switched on in the reference, were each caught (2 cases); "
+        "2 historic bugs, switched on in the reference, were each caught (2 cases); "
         "2 controls passed with each of 2 historic bugs; "
         "2 cases without a fault passed on the reference (to see them fail, run them on a backend with their bug)"
+    )
+
+
+def test_bugs_that_no_case_names_are_not_counted_and_those_that_were_missed_are() -> None:
+    missed = ProofMatrix(
+        ("pool.no_squeeze", "tape.leaks", "pool.limit"),
+        (proof("a/b", "pool.no_squeeze"), proof("a/c", "tape.leaks", ok=False)),
+    )
+    assert conclusion(missed) == (
+        "1 of 2 cases is broken; 1 of 2 historic bugs, switched on in the reference, was caught (1 case)"
     )
 
 

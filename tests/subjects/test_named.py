@@ -128,6 +128,9 @@ def test_a_variant_is_named_where_there_are_several(write_subject: Write) -> Non
     ("name", "said"),
     [
         ("subject:", "'subject:' names no argument; write subject:NAME/VARIANT@VERSION, such as subject:thrust_pool/"),
+        ("subject:@1", "'subject:@1' names no subject; write subject:NAME/VARIANT@VERSION"),
+        ("subject:@", "'subject:@' names no subject; write subject:NAME/VARIANT@VERSION"),
+        ("subject:example@", "'subject:example@' names no release; write subject:NAME/VARIANT@VERSION"),
         ("subject:exmple@reference", "there is no subject 'exmple'; write 'example'"),
         ("subject:exmple/served@reference", "there is no subject 'exmple'; write 'example'"),
         ("subject:example", "'subject:example' names no release; write subject:NAME/VARIANT@VERSION, with reference:"),

@@ -126,10 +126,10 @@ def conclusion(matrix: ProofMatrix) -> str:
     if broken := len(matrix.proofs) - len(good):
         said.append(f"{broken} of {counted(len(matrix.proofs), 'case')} {'is' if broken == 1 else 'are'} broken")
     if caught := len({proof.fault for proof in catching}):
+        switched_on = counted(len({proof.fault for proof in matrix.proofs if proof.fault}), "historic bug")
+        of_them = switched_on if switched_on == counted(caught, "historic bug") else f"{caught} of {switched_on}"
         were = "was" if caught == 1 else "were each"
-        said.append(
-            f"{caught} of {bugs}, switched on in the reference, {were} caught ({counted(len(catching), 'case')})"
-        )
+        said.append(f"{of_them}, switched on in the reference, {were} caught ({counted(len(catching), 'case')})")
     if controls:
         said.append(f"{counted(controls, 'control')} passed with each of {bugs}")
     if of_no_bug_here:

@@ -23,7 +23,7 @@ from typing import Any, Final, Self, TypeAlias
 from quiesce.backends.registry import Usable
 from quiesce.cli.interruption import interrupted_by_signals
 from quiesce.cli.selection import choose_described
-from quiesce.errors import BackendUnavailable, FailedInWorker
+from quiesce.errors import BackendUnavailable, ConfigurationError, FailedInWorker, QuiesceError
 from quiesce.generation.jobs import Died, Task
 
 _AHEAD: Final = 8
@@ -47,6 +47,13 @@ class _Refused:
     backend: str
     reason: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistaken:
+    """What is wrong with a file or an option, in words. Not every exception of quiesce can be sent."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,8 @@ class Workers:
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost.
 
-        Raises :class:`FailedInWorker` in the place of a task that met an error in quiesce itself.
+        In the place of a task that failed, raises what it raised: :class:`OSError`, :class:`ConfigurationError` for
+        the other errors that quiesce raises on purpose, and :class:`FailedInWorker` for an error in quiesce itself.
         """
         self._runs += 1
         run, waiting = self._runs, _Tasks(tasks)
@@ -166,8 +174,13 @@ class Workers:
             if following in results:
                 waiting.is_done(following)
                 result = results.pop(following)
-                if isinstance(result, _Failed):
-                    raise FailedInWorker(result.text)
+                match result:
+                    case _Failed(text):
+                        raise FailedInWorker(text)
+                    case _Mistaken(text):
+                        raise ConfigurationError(text)
+                    case OSError():
+                        raise result
                 yield result
                 following += 1
                 continue
@@ -259,5 +272,9 @@ def _answer(task: Task, usable: Usable) -> object:
         return task(usable.backend, usable.description)
     except BackendUnavailable:
         raise
+    except QuiesceError as error:
+        return _Mistaken(str(error))
+    except OSError as error:
+        return error
     except Exception:
         return _Failed(traceback.format_exc())

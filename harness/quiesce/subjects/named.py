@@ -83,6 +83,8 @@ def _close_in(process: int, opened: ExitStack) -> None:
 def find_row(argument: str, name: str) -> Row:
     """Return the release and the variant that ``NAME/VARIANT@VERSION`` names. Raises :class:`ConfigurationError`."""
     place, at, version = argument.rpartition("@")
+    if at and not (place and version):
+        raise ConfigurationError(f"'{name}' names no {'release' if place else 'subject'}; write {_FORM}")
     subjects, variant_name = _subjects_in(place if at else argument)
     driven = [each for each in subjects if each.run is not None]
     if not driven:
