@@ -63,7 +63,7 @@ def test_the_default_tier_is_on_one_python_and_downloads_no_release() -> None:
 
 
 def test_a_share_takes_twelve_minutes_at_most_and_is_of_the_full_tier() -> None:
-    assert len(SHARES) > 10
+    assert len(SHARES) >= 10
     assert sorted(set(SHARES) - {*labelled("full")}) == []
     assert {name: minutes for name, (minutes, _) in SHARES.items() if not 0 < minutes <= MINUTES_MAX} == {}
 
@@ -75,8 +75,7 @@ def test_a_share_takes_twelve_minutes_at_most_and_is_of_the_full_tier() -> None:
         ("opencl", "== 1 failed, 12 passed ==", 1, 1, ""),
         ("opencl", "== 30 skipped ==", 0, 1, "opencl tested nothing"),
         ("opencl", "opencl: SKIP", 0, 1, "opencl tested nothing"),
-        ("subjects-all", "174 results from 28 rows: all as expected", 0, 0, ""),
-        ("subjects-all", "", 0, 1, "subjects-all tested nothing"),
+        ("opencl", "", 0, 1, "opencl tested nothing"),
         ("lint", "", 0, 2, "'lint' is not in .ci/shares.txt"),
     ],
 )
