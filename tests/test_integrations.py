@@ -102,7 +102,7 @@ def test_each_input_of_the_action_is_explained_and_used() -> None:
 def test_the_action_keeps_the_report_whatever_happened() -> None:
     keep = _steps()["keep the report"]
     assert keep["if"].startswith("always()")
-    assert re.fullmatch(r"actions/upload-artifact@v\d+", keep["uses"])
+    assert keep["uses"].startswith("actions/upload-artifact@")
 
 
 @pytest.mark.long

@@ -41,3 +41,34 @@ def test_the_name_of_a_test_is_quoted_in_any_case() -> None:
 
 def test_a_path_is_no_option() -> None:
     assert (shell.operand("-x.case"), shell.operand("a/-x.case")) == ("./-x.case", "a/-x.case")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["p", "--password=it's me"], "p '--password=***'"),
+        (["p", "--db-password", "abc", "x"], "p --db-password '***' x"),
+        (["p", "--api-key=abc", "--auth_token=d"], "p '--api-key=***' '--auth_token=***'"),
+        (["env", "HF_TOKEN=abc", "AWS_SECRET_ACCESS_KEY=d"], "env 'HF_TOKEN=***' 'AWS_SECRET_ACCESS_KEY=***'"),
+        (["git", "clone", "https://user:abc@host/x"], "git clone 'https://user:***@host/x'"),
+        (["run", "--backend", "command:./d --token 'a b' -n 3"], "run --backend 'command:./d --token *** -n 3'"),
+        (["p", "--password", "--verbose"], "p --password --verbose"),
+        (["p", "--max-tokens=5", "--tokenizer", "gpt2"], "p --max-tokens=5 --tokenizer gpt2"),
+        (["PATH=/x", "AUTHOR=me", "--key=1"], "PATH=/x AUTHOR=me --key=1"),
+    ],
+)
+def test_a_command_does_not_show_secrets(words: list[str], shown: str) -> None:
+    assert shell.join(words) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run: p '--password=a b' x", "run: p '--password=***' x"),
+        ("command:./d --secret=abc, version 3", "command:./d --secret=*** version 3"),
+        ("expected: --token ***", "expected: --token ***"),
+        ("std::token = 5, token=5", "std::token = 5, token=5"),
+    ],
+)
+def test_a_text_does_not_show_the_secrets_of_commands_in_it(text: str, shown: str) -> None:
+    assert shell.redacted(text) == shown

@@ -1,4 +1,4 @@
-"""The workflows: no stranger's code on a runner of our own, no rights beyond reading, and versions that are named."""
+"""The workflows: no stranger's code on a runner of our own, no rights beyond reading, actions pinned by commit."""
 
 from __future__ import annotations
 
@@ -88,11 +88,25 @@ def test_only_a_release_and_the_site_may_prove_their_identity() -> None:
     assert having == ["docs.yml", "release.yml"]
 
 
-def test_actions_are_named_with_their_major_version(workflow: Workflow) -> None:
-    used = [step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step]
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.name)
+def test_actions_are_pinned_by_their_commit_and_say_their_version(path: Path) -> None:
+    used = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
     assert used
-    named = re.compile(r"actions/[a-z-]+@v[0-9]+|pypa/gh-action-pypi-publish@release/v[0-9]+")
-    assert [action for action in used if not named.fullmatch(action)] == []
+    pinned = re.compile(r"[a-z]+/[a-z-]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+")
+    assert [action for action in used if not pinned.fullmatch(action)] == []
+
+
+def test_one_action_has_one_commit() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (*WORKFLOWS, ROOT / "action.yml")]
+    used = {action for text in texts for action in re.findall(r"uses: (.*)", text)}
+    names = [action.partition("@")[0] for action in used]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_no_checkout_leaves_its_token_to_the_steps_after_it(workflow: Workflow) -> None:
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    assert [step for step in checkouts if step.get("with", {}).get("persist-credentials") is not False] == []
 
 
 def test_runs_of_one_branch_do_not_pile_up(workflow: Workflow) -> None:

@@ -168,6 +168,28 @@ def test_cleaning(dirty: str, expected: str) -> None:
     assert clean(dirty) == expected
 
 
+def test_secrets_of_commands_do_not_get_into_texts() -> None:
+    assert clean("reproduce: ./train.py --hf-token=hf_abc") == "reproduce: ./train.py --hf-token=***"
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("::stop-commands::x", ": :stop-commands::x"),
+        ("said:\n \t::error file=a.py::b", "said:\n \t: :error file=a.py::b"),
+        ("\x1b[1m\u2028::warning::x", "\n: :warning::x"),
+        ("\x00:::error::", ": ::error::"),
+        ("plain ##[error]old ##[group]", "plain # #[error]old # #[group]"),
+        ("std::vector and c##d", "std::vector and c##d"),
+    ],
+)
+def test_nothing_is_a_command_to_github(dirty: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert clean(dirty) == expected
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    assert clean(dirty).replace(" ", "") == expected.replace(" ", "")
+
+
 def test_a_line_stays_one_line() -> None:
     assert clean_line(" a  b \n\n  c\r\nd\u2029e ") == "a  b c d e"
 

@@ -13,10 +13,9 @@ from typing import Final
 
 from quiesce.findings import Finding
 from quiesce.reporting.leak_checks import NAMES_MAX, accused_first, checks_in_short, leak_in_short, place_of
-from quiesce.reporting.text import clean_line
+from quiesce.reporting.text import ACTIONS, clean_line
 from quiesce.results import Result, Verdict
 
-ACTIONS: Final = "GITHUB_ACTIONS"
 WORKSPACE: Final = "GITHUB_WORKSPACE"
 SUMMARY_BYTES_MAX: Final = 1 << 20
 """How much GitHub takes of one step's summary; it refuses a longer one."""

@@ -17,7 +17,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.files import naming
 from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.json_values import RecordError
-from quiesce.reporting.record import result_from_record, result_record
+from quiesce.reporting.record import result_from_record, result_record, run_values
 from quiesce.reporting.run_keys import ENDED
 from quiesce.results import Report, Result
 
@@ -32,7 +32,7 @@ class Journal:
         self._path = path
         self._stream = path.open("wb", buffering=0)
         try:
-            self._write({"format": FORMAT, "run": dict(run), "seed": seed, "version": VERSION})
+            self._write({"format": FORMAT, "run": run_values(run), "seed": seed, "version": VERSION})
         except OSError:
             self.close()
             raise

@@ -6,14 +6,19 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from quiesce import shell
+
 
 class RecordError(ValueError):
     """A JSON value does not have the shape of a result; the text names the key."""
 
 
 def encodable(text: str) -> str:
-    r"""Write lone surrogates (undecodable output of a driver) as ``\udc80``: strict JSON readers refuse them."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    r"""Write lone surrogates (undecodable output of a driver) as ``\udc80``: strict JSON readers refuse them.
+
+    Secrets in command lines do not get into a report: see :func:`quiesce.shell.redacted`.
+    """
+    return shell.redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def mapping_of(value: object, meaning: str) -> Mapping[str, Any]:

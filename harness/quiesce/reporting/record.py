@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from quiesce.reporting.counts import BackendCounts, count_by_backend
@@ -78,13 +79,18 @@ def counts_record(counts: BackendCounts) -> dict[str, Any]:
     return {"backend": encodable(counts.backend), "executed": counts.executed, "total": counts.total, **by_verdict}
 
 
+def run_values(run: Mapping[str, str]) -> dict[str, str]:
+    """Return what a report says of its run as JSON values."""
+    return {encodable(key): encodable(value) for key, value in run.items()}
+
+
 def report_record(report: Report) -> dict[str, Any]:
     """Return a report as JSON values: results ordered by backend and case, whatever order they came in."""
     return {
         "backends": [counts_record(counts) for counts in count_by_backend(report.results)],
         "format": FORMAT,
         "results": [result_record(result) for result in ordered(report.results)],
-        "run": {encodable(key): encodable(value) for key, value in report.run.items()},
+        "run": run_values(report.run),
         "seed": report.seed,
         "version": VERSION,
     }

@@ -6,10 +6,12 @@ sequence that recolours the terminal, a carriage return that hides a line, a byt
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from typing import Final
 
+from quiesce import shell
 from quiesce.amounts import counted, singular
 from quiesce.findings import CallSite, Finding, Frame, RoundReadings
 from quiesce.reporting.stack_lines import shown_frames
@@ -29,17 +31,25 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*
 # Bidirectional controls reorder what a reader sees (Unicode Standard Annex 9); U+FFFE and U+FFFF are not characters.
 _REORDERING: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINE_BREAKS: Final = {"Zl": "\n", "Zp": "\n"}
+ACTIONS: Final = "GITHUB_ACTIONS"
+"""The variable that is ``true`` in a step of GitHub Actions."""
+# What GitHub's runner takes for a command: two colons that begin a line, after white space, and ##[ anywhere in it.
+_WORKFLOW_COMMAND: Final = re.compile(r"^(\s*:)(?=:)|(#)(?=#\[)", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """Return ``text`` without escape sequences, control characters, reordering marks and lone surrogates.
+    """Return ``text`` without escape sequences, control characters, reordering marks, lone surrogates and secrets.
 
-    Tabs and line feeds stay; other line breaks become line feeds.
+    Tabs and line feeds stay; other line breaks become line feeds. In a step of GitHub Actions, a space is put into what
+    its runner would take for a command, whoever wrote it.
     """
-    if text.isascii() and text.isprintable():
-        return text
-    text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n")
-    return "".join(_clean_character(character) for character in text)
+    text = shell.redacted(text)
+    if not (text.isascii() and text.isprintable()):
+        text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n")
+        text = "".join(_clean_character(character) for character in text)
+    if os.environ.get(ACTIONS) == "true":
+        text = _WORKFLOW_COMMAND.sub(lambda found: f"{found[0]} ", text)
+    return text
 
 
 def _clean_character(character: str) -> str:
