@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
 from quiesce.backends.command import CommandBackend, parse_specification
+from quiesce.backends.registry import Unusable, probe_backend
 from quiesce.contract import IN_PROTOCOL, IN_TIME, SURVIVES
 from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.gauges import Gauge, Source
@@ -253,6 +255,13 @@ def test_a_hang_meets_the_watchdog(request_: str, shown: str) -> None:
     if sys.platform != "win32":
         with pytest.raises(ProcessLookupError):
             os.kill(int(re.findall(r"pid (\d+)", fault.evidence)[0]), 0)
+
+
+def test_a_hang_at_the_first_word_meets_the_bound_that_was_asked_for() -> None:
+    probed = probe_backend(f"command:{shlex.join([sys.executable, str(DRIVERS / 'hanging.py'), 'hello'])}", 0.5)
+    assert isinstance(probed, Unusable)
+    assert "did not answer 'hello 1" in probed.reason
+    assert "within 0.5 s" in probed.reason
 
 
 def test_a_hang_after_quit_meets_the_watchdog() -> None:

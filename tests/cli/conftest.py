@@ -41,7 +41,7 @@ class FakeBackend:
         raise NotImplementedError
 
 
-def probe(name: str) -> Usable | Unusable:
+def probe(name: str, answer_seconds: float | None = None) -> Usable | Unusable:
     if name == "cupy":
         return Unusable("cupy", "no device", "install a driver")
     if name in ("beta", "alpha") or name.startswith("command:"):

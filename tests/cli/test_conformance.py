@@ -67,7 +67,7 @@ BACKENDS: dict[str, Backend] = {
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
-    def probe(name: str) -> Usable | Unusable:
+    def probe(name: str, _: float | None) -> Usable | Unusable:
         if name not in BACKENDS:
             return Unusable(name, "no device", "plug one in")
         return Usable(name, BACKENDS[name], BACKENDS[name].describe())

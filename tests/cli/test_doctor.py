@@ -102,7 +102,7 @@ def test_a_wrong_description_is_the_backends_error(
 
     backend = Liar()
     for probe in ("selection.probe_backend", "selection.probe_unnamed", "doctor.probe_backend"):
-        monkeypatch.setattr(f"quiesce.cli.{probe}", lambda name: Usable(name, backend, backend.describe()))
+        monkeypatch.setattr(f"quiesce.cli.{probe}", lambda name, _=None: Usable(name, backend, backend.describe()))
     assert main(words) == ExitCode.COULD_NOT_RUN
     captured = capsys.readouterr()
     assert "describe() returned str, not a Description" in captured.out + captured.err

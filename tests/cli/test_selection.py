@@ -85,7 +85,7 @@ def test_a_timeout_is_for_driver_programs() -> None:
 def test_a_timeout_bounds_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = Path(__file__).parents[1] / "backends" / "drivers" / "hanging.py"
     driver = CommandBackend([sys.executable, str(hanging), "gauges"])
-    monkeypatch.setattr("quiesce.cli.selection.probe_backend", lambda name: Usable(name, driver, driver.describe()))
+    monkeypatch.setattr("quiesce.cli.selection.probe_backend", lambda name, _: Usable(name, driver, driver.describe()))
     (bounded,) = choose_backends(["command:driver"], 0.5).usable
     with pytest.raises(BackendFault, match=r"did not answer 'gauges' within 0\.5 s"):
         bounded.backend.open(DeviceProfile()).readings()

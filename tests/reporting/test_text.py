@@ -136,6 +136,11 @@ def test_several_findings_share_one_reproduce_line(failing: Result) -> None:
     assert text.splitlines()[-1].startswith("  reproduce:")
 
 
+def test_a_long_line_of_evidence_is_shortened(failing: Result) -> None:
+    text = failure_text(replace(failing, findings=(replace(failing.findings[0], evidence="x" * 64_000),)))
+    assert f"    {'x' * 1000}… 63,000 more characters\n" in f"{text}\n"
+
+
 def test_long_evidence_shows_its_end_and_says_what_is_left_out(failing: Result) -> None:
     evidence = "\n".join(f"line {number}" for number in range(100)) + "\n"
     text = failure_text(replace(failing, findings=(replace(failing.findings[0], evidence=evidence),)))

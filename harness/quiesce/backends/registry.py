@@ -114,10 +114,15 @@ def load_backend(name: str) -> Backend:
     return backend
 
 
-def probe_backend(name: str) -> Usable | Unusable:
-    """Load a backend and let it describe itself. Raises :class:`ConfigurationError` as :func:`load_backend` does."""
+def probe_backend(name: str, answer_seconds: float | None = None) -> Usable | Unusable:
+    """Load a backend and let it describe itself; ``answer_seconds`` bounds each answer of a driver program.
+
+    Raises :class:`ConfigurationError` as :func:`load_backend` does.
+    """
     try:
         backend = load_backend(name)
+        if answer_seconds is not None and isinstance(backend, Watched):
+            backend = backend.with_watchdog(answer_seconds)
         return Usable(name, backend, backend.describe())
     except BackendUnavailable as error:
         lack = Lack.PACKAGE if isinstance(error.__cause__, ModuleNotFoundError) else Lack.OTHER

@@ -50,7 +50,7 @@ def choose_backends(
     for name in dict.fromkeys(requested or backend_names()):
         preparing(name)
         try:
-            probed = probe_backend(name) if requested else probe_unnamed(name)
+            probed = probe_backend(name, timeout_seconds) if requested else probe_unnamed(name)
         except ConfigurationError as error:
             if requested:
                 raise

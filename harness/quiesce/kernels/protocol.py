@@ -13,7 +13,8 @@ from typing import Final
 
 _REQUEST: Final = struct.Struct("<IIQQQ")
 _ANSWER: Final = struct.Struct("<IIQ")
-_CONTENT_MAX: Final = 1 << 32
+_CONTENT_MAX: Final = 1 << 30
+_PIECE_BYTES: Final = 1 << 20
 
 
 class Asked(IntEnum):
@@ -99,14 +100,13 @@ def read_answer(connection: socket.socket) -> Answer | None:
 def _read(connection: socket.socket, length: int) -> bytes | None:
     if length > _CONTENT_MAX:
         raise ValueError(f"a content of {length:,} bytes")
-    content = bytearray(length)
-    view = memoryview(content)
-    while view:
+    content = bytearray()  # it grows with what comes: a length alone may cost nothing
+    while len(content) < length:
         try:
-            got = connection.recv_into(view)
+            piece = connection.recv(min(length - len(content), _PIECE_BYTES))
         except ConnectionResetError:
-            got = 0
-        if not got:
             return None
-        view = view[got:]
+        if not piece:
+            return None
+        content += piece
     return bytes(content)

@@ -7,7 +7,10 @@ from typing import Final
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.protocol import Packing
 
-_BYTES_MAX: Final = 1 << 31
+_BYTES_MAX: Final = 1 << 28
+"""The largest module that was met has 25 MB of text."""
+_LZ4_RATIO_MAX: Final = 255
+"""A byte of an LZ4 block stands for as many at most (lz4_Block_format.md)."""
 
 
 def unpack(content: bytes, packing: Packing, plain_bytes: int) -> str:
@@ -27,6 +30,8 @@ def _unpack_lz4(content: bytes, plain_bytes: int) -> bytes:
         from lz4 import block
     except ImportError:
         raise RefusedKernel("its PTX is compressed; run pip install lz4") from None
+    if plain_bytes > _LZ4_RATIO_MAX * len(content):
+        raise RefusedKernel("its compressed PTX is damaged")
     try:
         return bytes(block.decompress(content, uncompressed_size=plain_bytes))
     except block.LZ4BlockError:
@@ -39,6 +44,10 @@ def _unpack_zstandard(content: bytes, plain_bytes: int) -> bytes:
     except ImportError:
         raise RefusedKernel("its PTX is compressed; run pip install zstandard") from None
     try:
-        return bytes(zstandard.ZstdDecompressor().decompress(content, max_output_size=plain_bytes))
+        with zstandard.ZstdDecompressor(max_window_size=_BYTES_MAX).stream_reader(content) as reader:
+            plain = reader.read(plain_bytes + 1)  # a frame may say that it is longer, or not say it
     except zstandard.ZstdError:
         raise RefusedKernel("its compressed PTX is damaged") from None
+    if len(plain) != plain_bytes:
+        raise RefusedKernel("its compressed PTX is damaged")
+    return plain

@@ -19,6 +19,8 @@ from quiesce.results import Result
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
+LINE_CHARACTERS_MAX: Final = 1000
+"""How much of a line of evidence a failure shows; the JSON report holds all of it."""
 FRAME_LINES_MAX: Final = 16
 """How many lines of a call stack a failure shows, from the innermost frame; the JSON report holds all of it."""
 TESTS_MAX: Final = 10
@@ -125,7 +127,12 @@ def _evidence(finding: Finding) -> list[str]:
     shown = lines[-EVIDENCE_LINES_MAX:]
     left_out = len(lines) - len(shown)
     note = f" (last {len(shown)} of {len(lines)} lines; the JSON report holds all)" if left_out else ""
-    return [f"  evidence:{note}", *(f"    {line}".rstrip() for line in shown)]
+    return [f"  evidence:{note}", *(f"    {_shortened(line)}".rstrip() for line in shown)]
+
+
+def _shortened(line: str) -> str:
+    left_out = len(line) - LINE_CHARACTERS_MAX
+    return line if left_out <= 0 else f"{line[:LINE_CHARACTERS_MAX]}… {left_out:,} more characters"
 
 
 def _tests(finding: Finding) -> list[str]:

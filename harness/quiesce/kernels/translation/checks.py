@@ -303,8 +303,9 @@ def site_texts(program: Program) -> list[str]:
     for number, name in named.items():
         lines.append(constant_text(f"file{number}", name))
     pairs = [word for number in named for word in (f"ptr inttoptr (i64 {number} to ptr)", f"ptr @file{number}")]
+    pairs += ["ptr null"] * 2
     return [
         *lines,
         f"@quiesce_kernel_site_texts = constant [{len(texts) + 1} x ptr] [{', '.join([*texts, 'ptr null'])}], align 8",
-        f"@quiesce_kernel_files = constant [{len(pairs) + 1} x ptr] [{', '.join([*pairs, 'ptr null'])}], align 8",
+        f"@quiesce_kernel_files = constant [{len(pairs)} x ptr] [{', '.join(pairs)}], align 8",
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 from quiesce.kernels.ptx.function import Function, Instruction, Label
@@ -37,7 +38,7 @@ def waits_by_itself(function: Function) -> bool:
     """Say whether threads wait in a function, apart from those that it calls."""
     if any(_takes_part(item) for item in function.instructions()):
         return True
-    return any(_looks_again(each) for body in _loops(function).values() for each in body)
+    return any(True for _ in _in_loops(function, _looks_again))
 
 
 def _takes_part(i: Instruction) -> bool:
@@ -53,7 +54,7 @@ def without_idle_pauses(function: Function) -> Function:
     pauses = [item for item in function.instructions() if item.opcode == "nanosleep"]
     if not pauses:
         return function
-    in_loops = [each for body in _loops(function).values() for each in body if each.opcode == "nanosleep"]
+    in_loops = [each for _, each in _in_loops(function, lambda each: each.opcode == "nanosleep")]
     idle = [each for each in pauses if each not in in_loops and all(_is_zero(function, time) for time in each.operands)]
     return replace(function, items=tuple(item for item in function.items if item not in idle))
 
@@ -71,28 +72,32 @@ def spinning_branches(function: Function) -> frozenset[int]:
     A loop that only compares and swaps makes no kernel wait, for it ends by itself when no other thread interferes. In
     a kernel that waits anyway, the thread that interferes may be one that has to go on first.
     """
-    return frozenset(place for place, body in _loops(function).items() if any(_may_spin(each) for each in body))
+    return frozenset(branch for branch, _ in _in_loops(function, _may_spin))
 
 
-def _loops(function: Function) -> dict[int, list[Instruction]]:
-    """Return what lies between each branch that goes back and its label, without loops in there."""
+def _in_loops(function: Function, wanted: Callable[[Instruction], bool]) -> Iterator[tuple[int, Instruction]]:
+    """Yield each wanted instruction of a loop that is in no loop inside of it, and the place of the branch back."""
+    loops = sorted(_loops(function), reverse=True)
+    for place, item in enumerate(function.items):
+        if not isinstance(item, Instruction) or not wanted(item):
+            continue
+        first_end = len(function.items)  # of loops that begin later
+        for _, group in groupby((each for each in loops if each[0] <= place < each[1]), key=lambda each: each[0]):
+            ends = [end for _, end in group]
+            yield from ((end, item) for end in ends if end <= first_end)
+            first_end = min(first_end, *ends)
+
+
+def _loops(function: Function) -> Iterator[tuple[int, int]]:
+    """Yield the places of each label to which a branch goes back, and of that branch."""
     places: dict[str, int] = {}
-    starts: dict[int, int] = {}
     for place, item in enumerate(function.items):
         if isinstance(item, Label):
             places[item.name] = place
         elif item.opcode == "bra" and isinstance(item.operands[0], Symbol) and item.operands[0].name in places:
             start = places[item.operands[0].name]
             if not _ends(function.items[at] for at in range(start, place)):
-                starts[place] = start
-    found = {}
-    for end, start in starts.items():
-        body = list(function.items[start:end])
-        for inner_end, inner_start in starts.items():
-            if start < inner_start and inner_end < end:
-                body[inner_start - start : inner_end - start] = [Label("")] * (inner_end - inner_start)
-        found[end] = [each for each in body if isinstance(each, Instruction)]
-    return found
+                yield start, place
 
 
 def _ends(items: Iterable[Instruction | Label]) -> bool:

@@ -47,7 +47,9 @@ struct fatbin_part fatbin_best(const char *fatbin, size_t room, int device,
     struct fatbin_part best = {.content = NULL};
     struct fatbin header;
     int highest = 0;
+    if (room < sizeof header) return best;
     memcpy(&header, fatbin, sizeof header);
+    if (header.header_bytes > room) return best;
     size_t end = header.bytes < room - header.header_bytes ? header.header_bytes + header.bytes : room;
     for (size_t at = header.header_bytes; at + sizeof(struct fatbin_entry) <= end;) {
         struct fatbin_entry entry;

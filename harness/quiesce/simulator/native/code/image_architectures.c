@@ -64,7 +64,7 @@ struct architectures image_architectures(const char *image, size_t room, int dev
 
 // A copy of a piece of code, unpacked, with a NUL behind it.
 static char *copy_of(const struct fatbin_part *part, size_t *bytes) {
-    enum { UNPACKED_MAX = 1 << 30 };
+    enum { UNPACKED_MAX = 1 << 28 };
     const struct fatbin_entry *entry = &part->entry;
     *bytes = entry->compressed_bytes ? part->packing.plain_bytes : entry->bytes;
     if (*bytes > UNPACKED_MAX || entry->compressed_bytes > entry->bytes) return NULL;

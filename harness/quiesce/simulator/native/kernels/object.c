@@ -208,7 +208,8 @@ static bool relocate_sections(struct loading *loading) {
 
 // -- tables of the kernel --------------------------------------------------------------------------------------------
 
-static uint64_t find_exported(struct loading *loading, const char *name, uint64_t bytes) {
+// Tables of the compiler are aligned; where a damaged object puts one elsewhere, it is not there.
+static uint64_t find_exported(struct loading *loading, const char *name, uint64_t bytes, size_t alignment) {
     for (unsigned i = 0; i < loading->symbols_count; i++) {
         const Elf64_Sym *symbol = &loading->symbols[i];
         uint64_t address;
@@ -216,32 +217,29 @@ static uint64_t find_exported(struct loading *loading, const char *name, uint64_
         if (ELF64_ST_BIND(symbol->st_info) != STB_GLOBAL || symbol->st_shndx == SHN_UNDEF) continue;
         if (strcmp(name_of(loading, symbol), name) || !find_symbol(loading, i, &address, &is_elsewhere)) continue;
         uint64_t room = loading->sections[symbol->st_shndx].sh_size - symbol->st_value;
-        return bytes <= room ? address : 0;
+        return bytes <= room && address % alignment == 0 ? address : 0;
     }
     return 0;
 }
 
+#define TABLE(name, type, count) \
+    ((const type *)find_exported(loading, "quiesce_kernel_" name, (uint64_t)(count) * sizeof(type), _Alignof(type)))
+#define FUNCTION(name, type) ((type *)find_exported(loading, "quiesce_kernel_" name, 1, 1))
+
 static bool describe(struct loading *loading, struct object *object) {
-    const struct kernel_info *info =
-        (const struct kernel_info *)find_exported(loading, "quiesce_kernel_info", sizeof *info);
+    const struct kernel_info *info = TABLE("info", struct kernel_info, 1);
     if (!info || info->abi != KERNEL_ABI) return refuse(loading, "it was compiled for another version of the runtime");
     object->info = *info;
-    object->parameters = (const struct kernel_parameter *)find_exported(
-        loading, "quiesce_kernel_parameters", (uint64_t)info->parameter_count * sizeof(struct kernel_parameter));
-    object->variables = (const struct kernel_variable *)find_exported(
-        loading, "quiesce_kernel_variables", (uint64_t)info->variable_count * sizeof(struct kernel_variable));
-    object->sites = (const struct kernel_site *)find_exported(
-        loading, "quiesce_kernel_sites", (uint64_t)info->site_count * sizeof(struct kernel_site));
-    object->site_texts = (const char *const *)find_exported(
-        loading, "quiesce_kernel_site_texts", (uint64_t)info->site_count * sizeof(char *));
-    object->files = (const struct kernel_file *)find_exported(loading, "quiesce_kernel_files", sizeof(char *));
-    object->block = (run_block *)find_exported(loading, "quiesce_kernel_block", 1);
-    object->thread = (run_thread *)find_exported(loading, "quiesce_kernel_thread", 1);
-    object->together = (run_together *)find_exported(loading, "quiesce_kernel_together", 1);
-    object->states = (const struct kernel_state *)find_exported(
-        loading, "quiesce_kernel_states", (uint64_t)info->state_count * sizeof(struct kernel_state));
-    object->state_sites = (const int32_t *)find_exported(loading, "quiesce_kernel_state_sites",
-                                                         (uint64_t)info->state_count * sizeof(int32_t));
+    object->parameters = TABLE("parameters", struct kernel_parameter, info->parameter_count);
+    object->variables = TABLE("variables", struct kernel_variable, info->variable_count);
+    object->sites = TABLE("sites", struct kernel_site, info->site_count);
+    object->site_texts = TABLE("site_texts", char *const, info->site_count);
+    object->files = TABLE("files", struct kernel_file, 1);
+    object->states = TABLE("states", struct kernel_state, info->state_count);
+    object->state_sites = TABLE("state_sites", int32_t, info->state_count);
+    object->block = FUNCTION("block", run_block);
+    object->thread = FUNCTION("thread", run_thread);
+    object->together = FUNCTION("together", run_together);
     bool whole = (object->parameters || !info->parameter_count) && (object->variables || !info->variable_count) &&
                  (object->states || !info->state_count) &&
                  (info->suspends ? object->thread != NULL : object->block != NULL);
