@@ -1,7 +1,6 @@
 """Compiled kernels, run in the process of the tests: blocks in order, threads that wait by a small scheduler.
 
-The runtime has a loader and a scheduler of its own. This one is for tests of the compiler: it is short, and it does not
-share a line with the other.
+The runtime has a loader and a scheduler of its own. These are short, for tests of the compiler, and share no line.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ pytest.importorskip("numpy")
 
 import llvmlite.binding as llvm
 import numpy as np
+from tests.kernels import shadow
 
 from quiesce.kernels.compiler import compile_kernel
 from quiesce.kernels.ptx.module import Module
@@ -170,7 +170,7 @@ class Kernel:
         checks: dict[str, Any] | None = None,
     ) -> None:
         """``checks``: the functions that judge accesses; without them nothing is judged."""
-        code = compile_kernel(Module(text), entry, tuned[0], checks is not None)
+        code = compile_kernel(Module(text), entry, tuned[0], checks is not None, memory_base=shadow.MEMORY_BASE)
         self._functions, self.places = checks or {}, dict[str, int]()
         for name in _undefined_symbols(code):
             function = self._functions.get(name)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Final
-
-import pytest
 
 from quiesce.kernels.translation import checks
 
 MEMORY_BASE: Final = 0x020000000000
-CONSTANTS_BASE: Final = MEMORY_BASE + checks.CONSTANTS_BASE - checks.MEMORY_BASE
+CONSTANTS_BASE: Final = MEMORY_BASE + checks.CONSTANTS_OFFSET
 """Where tests of the compiler have the memory of a device: the simulated machine may be in this process as well."""
 TOUCHED_STRIDE: Final = 1 << 41
 KINDS: Final = 5
@@ -23,15 +19,6 @@ _TOUCHED_BYTES: Final = 6 * TOUCHED_STRIDE
 _TOUCHED_PLACE, _KNOWN_PLACE = 0x100000000000, 0x200000000000
 """Far from where the system puts mappings by itself: between two parts of one object of machine code, terabytes are
 more than a relocation can reach, and then LLVM ends the process."""
-
-
-@contextmanager
-def memory_elsewhere() -> Iterator[None]:
-    """Let kernels that are compiled meanwhile find the memory of a device there."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checks, "MEMORY_BASE", MEMORY_BASE)
-        patch.setattr(checks, "CONSTANTS_BASE", CONSTANTS_BASE)
-        yield
 
 
 @cache

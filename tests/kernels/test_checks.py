@@ -19,19 +19,12 @@ from tests.kernels.shadow import (
     cell_of,
     device_memory,
     known_bits,
-    memory_elsewhere,
     set_bits,
     touched_bits,
 )
 
 PAGE: Final = 4096
 READ, WRITE, STRONG_READ, STRONG_WRITE, ATOMIC = (1 << kind for kind in range(KINDS))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def elsewhere() -> Iterator[None]:
-    with memory_elsewhere():
-        yield
 
 
 @pytest.fixture(scope="module")

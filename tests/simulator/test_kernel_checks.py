@@ -375,14 +375,15 @@ def test_a_wrong_access_breaks_the_device_where_that_is_asked_for(
 def test_the_bits_are_where_the_compiler_looks_for_them(tmp_path: Path) -> None:
     import subprocess
 
-    from quiesce.kernels.translation.checks import CONSTANTS_BASE, CONSTANTS_BYTES, MEMORY_BASE, MEMORY_BYTES
+    from quiesce.kernels.translation.checks import CONSTANTS_BYTES, CONSTANTS_OFFSET, MEMORY_BYTES
+    from quiesce.kernels.translation.program import MEMORY_BASE
 
     source = tmp_path / "numbers.c"
     source.write_text(
         '#include <stdio.h>\n#include "memory/shadow.h"\n'
-        'int main(void) { printf("%llu %llu ", SHADOW_BASE, SHADOW_COVERS);\n'
-        'printf("%llu %llu", BLOCKS_BASE + BANK_CONSTANTS * ARENA_BYTES, ARENA_BYTES); }\n'
+        'int main(void) { printf("%llu %llu ", MEMORY_BASE_USUAL, SHADOW_COVERS);\n'
+        'printf("%llu %llu", MEMORY_PAGE_BYTES + BANK_CONSTANTS * ARENA_BYTES, ARENA_BYTES); }\n'
     )
     subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(tmp_path / "numbers")], check=True)
     told = subprocess.run([tmp_path / "numbers"], check=True, capture_output=True, text=True).stdout
-    assert told == f"{MEMORY_BASE} {MEMORY_BYTES} {CONSTANTS_BASE} {CONSTANTS_BYTES}"
+    assert told == f"{MEMORY_BASE} {MEMORY_BYTES} {CONSTANTS_OFFSET} {CONSTANTS_BYTES}"

@@ -8,20 +8,27 @@ from typing import Any
 from quiesce.errors import RefusedKernel
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.translation.kernel import translate_kernel
+from quiesce.kernels.translation.program import MEMORY_BASE
 
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 
 
 def compile_kernel(
-    module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False
+    module: Module,
+    entry: str,
+    tuned: bool = False,
+    checks: bool = False,
+    backwards: bool = False,
+    memory_base: int = MEMORY_BASE,
 ) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
 
-    ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses.
-    ``backwards``: the threads of a block run from the last to the first, unless they wait for each other.
+    ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses,
+    in a process where memory of devices begins at ``memory_base``. ``backwards``: the threads of a block run from the
+    last to the first, unless they wait for each other.
     """
-    return compile_text(translate_kernel(module, entry, tuned, checks, backwards))
+    return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base))
 
 
 def prepare_compiler() -> None:

@@ -10,17 +10,25 @@ from typing import Final
 
 from quiesce.kernels.compiler import describe_target
 from quiesce.kernels.ptx.module import FunctionText, Module
+from quiesce.kernels.translation.program import MEMORY_BASE
 
 _NAME: Final = re.compile(r"[\w$]+")
 
 
-def kernel_key(module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False) -> str:
+def kernel_key(
+    module: Module,
+    entry: str,
+    tuned: bool = False,
+    checks: bool = False,
+    backwards: bool = False,
+    memory_base: int = MEMORY_BASE,
+) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
     how = f"{_own_sources()}\0{describe_target()}\0{tuned}\0{checks}\0{backwards}"
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
     if checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by
-        digest.update(repr((line, module.files)).encode())
+        digest.update(repr((line, module.files, memory_base)).encode())
     waiting = [module.find(entry)]
     seen = {entry}
     while waiting:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-_REQUEST: Final = struct.Struct("<IIQQQ")
+from quiesce.kernels.translation.program import MEMORY_BASE
+
+_REQUEST: Final = struct.Struct("<IIQQQQ")
 _ANSWER: Final = struct.Struct("<IIQ")
 _CONTENT_MAX: Final = 1 << 30
 _PIECE_BYTES: Final = 1 << 20
@@ -51,17 +53,23 @@ class Packing(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. ``plain_bytes`` is how long a packed text is when it is unpacked."""
+    """One request. ``plain_bytes`` is how long a packed text is when it is unpacked.
+
+    ``memory_base`` is where memory of devices begins in the client.
+    """
 
     asked: Asked
     module: int
     content: bytes
     packing: Packing = Packing.PLAIN
     plain_bytes: int = 0
+    memory_base: int = MEMORY_BASE
 
     def encode(self) -> bytes:
         """Return the request as a client sends it."""
-        head = _REQUEST.pack(self.asked, self.packing, self.module, len(self.content), self.plain_bytes)
+        head = _REQUEST.pack(
+            self.asked, self.packing, self.module, len(self.content), self.plain_bytes, self.memory_base
+        )
         return head + self.content
 
 
@@ -82,9 +90,11 @@ def read_request(connection: socket.socket) -> Request | None:
     head = _read(connection, _REQUEST.size)
     if head is None:
         return None
-    asked, packing, module, length, plain_bytes = _REQUEST.unpack(head)
+    asked, packing, module, length, plain_bytes, memory_base = _REQUEST.unpack(head)
     content = _read(connection, length)
-    return None if content is None else Request(Asked(asked), module, content, Packing(packing), plain_bytes)
+    if content is None:
+        return None
+    return Request(Asked(asked), module, content, Packing(packing), plain_bytes, memory_base)
 
 
 def read_answer(connection: socket.socket) -> Answer | None:

@@ -79,9 +79,9 @@ class Service:
             checks = False  # what other kernels call in there has no place in their tables
         tuned = request.asked in (Asked.TUNED_KERNEL, Asked.TUNED_CHECKED_KERNEL) or ALWAYS_TUNED_VARIABLE in os.environ
         tuned &= not backwards
-        key = kernel_key(module, name, tuned, checks, backwards)
+        key = kernel_key(module, name, tuned, checks, backwards, request.memory_base)
         made = self._kept.find(key)
         if made is None:
-            made = compile_kernel(module, name, tuned, checks, backwards)
+            made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base)
             self._kept.keep(key, made)
         return made

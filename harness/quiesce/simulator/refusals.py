@@ -19,6 +19,8 @@ class RefusalKind(enum.StrEnum):
     """The run asked for that failure (``--fail``)."""
     FORKED = "forked"
     """The process is a child of ``fork()``, which inherits no device."""
+    NOT_STARTED = "not started"
+    """The simulated machine can't start in the process, which ends; the caller is a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)

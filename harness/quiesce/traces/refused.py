@@ -147,6 +147,9 @@ def missing_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner
 def _others_refused(refusals: Sequence[Refusal], simulated: Simulated, owner: Owner) -> Iterator[str]:
     if missing := missing_text(refusals, simulated, owner, ", and no device memory was used"):
         yield missing
+    for each in refusals:
+        if each.kind is RefusalKind.NOT_STARTED:
+            yield f"the simulated runtime could not start at {each.function}: {each.caller}"
     forked = [each for each in refusals if each.kind is RefusalKind.FORKED]
     if forked:
         asked = [each for each in forked if not is_clean_up(each)]

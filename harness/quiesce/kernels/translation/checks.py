@@ -24,12 +24,11 @@ from quiesce.kernels.translation.touched import is_ordered, kinds_of_use, note_u
 
 CHECKS: Final = 64
 """Where the context has the address of the bits."""
-MEMORY_BASE: Final = 0x305AC6DFF000
 MEMORY_BYTES: Final = 0xE41AD401000
-"""Which addresses have bits; the first byte of them is never in use."""
-CONSTANTS_BASE: Final = 0x3A5AC6E00000
+"""How many addresses from :attr:`Program.memory_base` on have bits; the first byte of them is never in use."""
+CONSTANTS_OFFSET: Final = 0xA0000001000
 CONSTANTS_BYTES: Final = 1 << 40
-"""Addresses of constant memory. A write there is never right, whatever its bits say."""
+"""Which of them are constant memory. A write there is never right, whatever its bits say."""
 _BYTES: Final = (1, 2, 4, 8, 16, 32)
 _LOCAL_VARIABLES_MAX: Final = 8
 _INLINED_MAX: Final = 256
@@ -168,14 +167,14 @@ def _is_partial(i: Instruction) -> bool:
 
 def _within(e: Emitter, address: str) -> str:
     """Return in which byte the first bit of an access is."""
-    within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {MEMORY_BASE}')}, 3")
+    within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {e.program.memory_base}')}, 3")
     known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
     return e.select(known, "i64", within, "0")
 
 
 def _is_constant(e: Emitter, address: str) -> str:
     """Say whether an access begins in constant memory."""
-    within = e.define(f"sub i64 {address}, {CONSTANTS_BASE}")
+    within = e.define(f"sub i64 {address}, {e.program.memory_base + CONSTANTS_OFFSET}")
     return e.define(f"icmp ult i64 {within}, {CONSTANTS_BYTES}")
 
 

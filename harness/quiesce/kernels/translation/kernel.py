@@ -25,7 +25,7 @@ from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.in_step import with_steps
 from quiesce.kernels.translation.inlining import reached, waits
 from quiesce.kernels.translation.liveness import liveness_of
-from quiesce.kernels.translation.program import Program
+from quiesce.kernels.translation.program import MEMORY_BASE, Program
 from quiesce.kernels.translation.ranges import Ranges
 from quiesce.kernels.translation.regions import Region
 from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledShape, LoopShape
@@ -37,15 +37,20 @@ ABI_VERSION = 9
 
 
 def translate_kernel(
-    module: Module, entry: str, tuned: bool = False, checks: bool = False, backwards: bool = False
+    module: Module,
+    entry: str,
+    tuned: bool = False,
+    checks: bool = False,
+    backwards: bool = False,
+    memory_base: int = MEMORY_BASE,
 ) -> str:
     """Return a kernel of a module as text for LLVM. Raises RefusedKernel for what is not executed.
 
     ``tuned``: with loops over all threads of a block as well, which take longer to compile and less to run.
-    ``checks``: accesses are judged. ``backwards``: the threads of a block run from the last to the first, unless they
-    wait for each other.
+    ``checks``: accesses are judged, where memory of devices begins at ``memory_base``. ``backwards``: the threads of a
+    block run from the last to the first, unless they wait for each other.
     """
-    program = Program(module, checks)
+    program = Program(module, checks, memory_base)
     function = program.parse(entry)
     if checks:
         _look_at_shared_memory(program, function)
@@ -57,13 +62,7 @@ def translate_kernel(
     if stepping is not function:
         function, tuned = stepping, False
     suspends = waits(program, function)
-    translated = None
-    if suspends:
-        translated = translate_waiting(program, function, tuned)
-    elif tuned:
-        translated = translate_rounds(program, function, lambda: _with_loop(program, function, USUAL))
-    if translated is None:
-        translated = Translated(_with_loop(program, function, backwards=backwards))
+    translated = _translated(program, function, suspends, tuned, backwards)
     lines = translated.lines
     done = 0
     while done < len(program.numbers):
@@ -89,6 +88,16 @@ def translate_kernel(
 
 
 _PARAMETER_ALIGNMENT = 8
+
+
+def _translated(program: Program, function: Function, suspends: bool, tuned: bool, backwards: bool) -> Translated:
+    """Return the kernel's own function: with states if its threads wait for each other, else with a loop over them."""
+    translated = None
+    if suspends:
+        translated = translate_waiting(program, function, tuned)
+    elif tuned:
+        translated = translate_rounds(program, function, lambda: _with_loop(program, function, USUAL))
+    return translated or Translated(_with_loop(program, function, backwards=backwards))
 
 
 def _look_at_shared_memory(program: Program, function: Function) -> None:

@@ -15,6 +15,8 @@ from quiesce.kernels.translation.spinning import without_idle_pauses
 SHARED_BYTES_MAX: Final = 232_448
 LOCAL_BYTES_MAX: Final = 524_288
 DYNAMIC_ALIGNMENT: Final = 16
+MEMORY_BASE: Final = 0x305AC6DFF000
+"""Where memory of devices lies in most processes; ``native/memory/base.h`` has the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Program:
     module: Module
     checks: bool = False
     """Whether accesses are judged while the kernel runs."""
+    memory_base: int = MEMORY_BASE
+    """Where memory of devices begins in the process that runs the kernel."""
     judges_shared: bool = False
     """Whether races in shared memory are judged as well."""
     copies_to_shared: bool = False

@@ -14,7 +14,7 @@
 #include "machine/settings.h"
 #include "memory/ordering.h"
 
-#define FUNCTION_BASE 0x3d0000000000ull
+#define FUNCTION_BASE 0x3ed000000000ull
 #define FUNCTION_STEP 16ull
 
 struct module {

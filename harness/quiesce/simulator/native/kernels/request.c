@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "machine/settings.h"
+#include "memory/base.h"
 
 enum request_kind {
     REQUEST_MODULE = 1,
@@ -28,7 +29,7 @@ enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 // As server.py has them. A module is told of once on each connection, and has no answer.
 struct request_header {
     uint32_t kind, packing;
-    uint64_t module, bytes, plain_bytes;
+    uint64_t module, bytes, plain_bytes, memory_base;
 };
 struct answer_header {
     uint32_t kind, reserved;
@@ -99,7 +100,8 @@ static bool receive_bytes(int connection, void *content, size_t bytes) {
 // -- requests --------------------------------------------------------------------------------------------------------
 
 static bool send_request(enum request_kind kind, const struct ptx *ptx, const char *content, size_t bytes) {
-    struct request_header header = {kind, (uint32_t)ptx->packing, ptx->identity, bytes, ptx->plain_bytes};
+    struct request_header header = {kind,  (uint32_t)ptx->packing, ptx->identity,
+                                    bytes, ptx->plain_bytes,        memory_base};
     return send_bytes(connection, &header, sizeof header) && send_bytes(connection, content, bytes);
 }
 

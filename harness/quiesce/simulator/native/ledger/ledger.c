@@ -51,6 +51,7 @@ static void *map(const char *folder) {
     void *start = MAP_FAILED;
     if (ftruncate(file, (off_t)length_bytes) == 0)
         start = mmap(NULL, length_bytes, access_to, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED) unlink(path);
     close(file);
     return start;
 }
@@ -94,6 +95,13 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
 void ledger_close(void) {
     munmap(ledger, length_bytes);
     ledger = NULL;
+}
+
+void ledger_discard(void) {
+    char path[sizeof stem + 8];
+    snprintf(path, sizeof path, "%s.ledger", stem);
+    if (*stem) unlink(path);
+    ledger_close();
 }
 
 const char *ledger_stem(void) { return stem; }

@@ -176,6 +176,7 @@ extern struct ledger_header *ledger;
 // Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
 bool ledger_open(const char *folder, uint64_t ring_entries);
 void ledger_close(void);
+void ledger_discard(void);  // as if it had never been opened
 const char *ledger_stem(void);  // of its path, for what lies beside it; empty where it has none
 
 // The function that a call is under way in; observations and live entries carry it.

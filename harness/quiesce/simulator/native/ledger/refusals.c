@@ -52,20 +52,31 @@ static void find_file(const void *address, char path[PATH_MAX]) {
     if (!name || !realpath(name, path)) *path = 0;
 }
 
-void refusal_note(enum refusal kind, const char *function, enum status answer, const void *caller) {
-    if (!*settings.folder || !function) return;
-    char file[PATH_MAX], line[LINE_BYTES], path[FOLDER_BYTES + 32];
-    find_file(caller, file);
-    int length = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\n", KINDS[kind], function, (int)answer, file);
-    if (length >= LINE_BYTES || !is_first(line)) return;
-    if (kind == REFUSAL_FORKED)
-        snprintf(path, sizeof path, "%s/%d.refusals", settings.folder, (int)getpid());
-    else
+static void note(const char *line, int length, bool has_ledger) {
+    char path[FOLDER_BYTES + 32];
+    if (has_ledger)
         snprintf(path, sizeof path, "%s.refusals", ledger_stem());
+    else
+        snprintf(path, sizeof path, "%s/%d.refusals", settings.folder, (int)getpid());
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log < 0) return;
     if (write(log, line, (size_t)length) < 0) fputs("quiesce: a refused call could not be noted\n", stderr);
     close(log);
+}
+
+void refusal_note(enum refusal kind, const char *function, enum status answer, const void *caller) {
+    if (!*settings.folder || !function) return;
+    char file[PATH_MAX], line[LINE_BYTES];
+    find_file(caller, file);
+    int length = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\n", KINDS[kind], function, (int)answer, file);
+    if (length < LINE_BYTES && is_first(line)) note(line, length, kind != REFUSAL_FORKED);
+}
+
+void refusal_note_start(const char *function, const char *why) {
+    if (!*settings.folder || !function) return;
+    char line[LINE_BYTES];
+    int length = snprintf(line, sizeof line, "not started\t%s\t0\t%s\n", function, why);
+    if (length < LINE_BYTES) note(line, length, false);
 }
 
 void refusals_open(void) { memset(noted, 0, sizeof noted); }

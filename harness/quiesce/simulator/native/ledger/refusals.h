@@ -17,4 +17,7 @@ enum refusal {
 // the file that it lies in, and may wait for a thread that waits for the runtime: not below the runtime's lock.
 void refusal_note(enum refusal kind, const char *function, enum status answer, const void *caller);
 
+// Notes that this process ends at its first call, for its machine can't start.
+void refusal_note_start(const char *function, const char *why);
+
 void refusals_open(void);  // nothing was noted yet

@@ -77,16 +77,19 @@ static const char *start(const char *text) {
     loaded_runtime_follow(&settings);
     wrong = failure_arm(settings.fail, settings.seed);
     if (wrong) return wrong;
-    if (!ledger_open(settings.folder, settings.ring_entries)) return "its ledger can't be made in that folder";
-    if (!stacks_open(settings.folder)) {
-        ledger_close();
-        return "its log of call stacks can't be made in that folder";
-    }
     if (!memory_open()) {
+        wrong = memory_why_not();
         memory_close();
-        stacks_close();
-        ledger_close();
-        return "the addresses of device memory are not free in this process, or RLIMIT_AS forbids to reserve them";
+        return wrong;
+    }
+    if (!ledger_open(settings.folder, settings.ring_entries)) {
+        memory_close();
+        return "its ledger can't be made in that folder";
+    }
+    if (!stacks_open(settings.folder)) {
+        memory_close();
+        ledger_discard();
+        return "its log of call stacks can't be made in that folder";
     }
     ledger->flavour = settings.flavour;
     ledger->version = settings.version;
@@ -168,6 +171,7 @@ enum status runtime_enter(const char *function) {
     if (!running) {
         const char *wrong = start(asked_for());
         if (wrong) {
+            refusal_note_start(function, wrong);
             fprintf(stderr, "quiesce: the simulated runtime cannot start: %s\n", wrong);
             _exit(COULD_NOT_START);
         }

@@ -10,8 +10,7 @@
 #include "machine/settings.h"
 
 static struct reservation *reservations;
-static uint64_t highest;  // no address above was ever handed out
-static bool is_open;
+static uint64_t highest;  // no address above was ever handed out; 0: none was at all
 
 struct reservation *space_first(void) { return reservations; }
 
@@ -38,22 +37,9 @@ void space_hide(uint64_t address, uint64_t size_bytes) {
     mmap((void *)address, size_bytes, PROT_NONE, how, -1, 0);
 }
 
-bool space_covers(uint64_t address) { return is_open && address - SPACE_BASE < SPACE_BYTES; }
+bool space_covers(uint64_t address) { return highest && address - SPACE_BASE < SPACE_BYTES; }
 
 bool space_was_used(uint64_t address) { return address < highest; }
-
-static bool open_space(void) {
-    if (is_open) return true;
-    int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    void *got = mmap((void *)SPACE_BASE, SPACE_BYTES, PROT_NONE, how, -1, 0);
-    if (got == MAP_FAILED) return false;
-    if (got != (void *)SPACE_BASE) {  // a kernel before 4.17 takes the flag for a hint
-        munmap(got, SPACE_BYTES);
-        return false;
-    }
-    highest = SPACE_BASE;
-    return is_open = true;
-}
 
 // Finds room; *place is where it belongs in the list. Returns 0 where there is none.
 static uint64_t find_room(uint64_t size_bytes, uint64_t alignment, struct reservation ***place) {
@@ -78,7 +64,8 @@ enum status space_reserve(uint64_t size_bytes, uint64_t alignment, uint64_t *add
                 alignment <= SPACE_BYTES;
     if (!fits) return INVALID_VALUE;
     if (alignment < VIRTUAL_GRANULE) alignment = VIRTUAL_GRANULE;
-    if (size_bytes > SPACE_BYTES || !open_space()) return OUT_OF_MEMORY;
+    if (size_bytes > SPACE_BYTES) return OUT_OF_MEMORY;
+    if (!highest) highest = SPACE_BASE;
     uint64_t whole = (size_bytes + VIRTUAL_GRANULE - 1) / VIRTUAL_GRANULE * VIRTUAL_GRANULE;
     struct reservation *made = calloc(1, sizeof *made), **place;
     uint64_t start = find_room(whole, alignment, &place);
@@ -114,6 +101,5 @@ void space_give_back(struct reservation *place) {
 
 void space_close(void) {
     while (reservations) space_give_back(reservations);
-    if (is_open) munmap((void *)SPACE_BASE, SPACE_BYTES);
-    is_open = false;
+    highest = 0;
 }

@@ -7,18 +7,13 @@
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "machine/status.h"
+#include "memory/base.h"
 
 // What devices say: physical memory, and where it is mapped, is in multiples of it.
 #define VIRTUAL_GRANULE (2ull << 20)
 
-// Where it lies: after the arenas of blocks.h, below the numbers of handles.
-#if defined(__SANITIZE_THREAD__)
-#define SPACE_BASE 0x7ee800000000ull
-#define SPACE_BYTES (64ull << 30)
-#else
-#define SPACE_BASE 0x3b9c74200000ull
-#define SPACE_BYTES (3ull << 40)
-#endif
+// Where it lies: after the arenas of blocks.h.
+#define SPACE_BASE (memory_base + SPACE_OFFSET)
 
 struct physical;
 

@@ -30,14 +30,9 @@ static uint32_t kept_of(uint64_t slot_bytes) {
 }
 
 bool arena_open(struct arena *arena, uint64_t base, bool is_late) {
-    void *wanted = (void *)base;
-    void *start = mmap(wanted, ARENA_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *start = mmap((void *)base, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (start == MAP_FAILED) return false;
-    if (start != wanted) {  // a kernel before 4.17 takes the flag for a hint
-        munmap(start, ARENA_BYTES);
-        return false;
-    }
     madvise(start, ARENA_BYTES, MADV_DONTDUMP);
     arena->base = base;
     arena->is_late = is_late;
@@ -46,7 +41,6 @@ bool arena_open(struct arena *arena, uint64_t base, bool is_late) {
 
 void arena_close(struct arena *arena) {
     if (!arena->base) return;
-    munmap((void *)arena->base, ARENA_BYTES);
     for (unsigned i = 0; i < ARENA_CLASSES; i++) free(arena->classes[i].free);
     for (uint32_t i = 0; i < arena->chunks_used; i++)
         if (arena->chunks[i].first == i) free(arena->chunks[i].uses);

@@ -1,6 +1,6 @@
 // Address space by size class: which addresses of one memory are in use, and what lies at an address.
 //
-// An arena reserves address space at a fixed base and hands out slots. Slots of one class share chunks of 64 MiB;
+// An arena has address space at a base and hands out slots. Slots of one class share chunks of 64 MiB;
 // larger ones are runs of chunks. A slot stays where it is for ever, so that an address can be told apart that was
 // used before from one that never was. Capacity is not counted here.
 #pragma once
@@ -50,9 +50,9 @@ struct arena {
     struct arena_chunk chunks[ARENA_CHUNKS];
 };
 
-// Reserves the address space. Returns false and sets errno where something lies there already. With `is_late` a slot is
-// taken again once many others of its class were given back, so that a use of what was freed is seen as such; how many
-// is bounded by what they hold of memory and of addresses, and by the caches of a processor.
+// Takes its part of the addresses that were reserved (base.h). Returns false where the system refuses it. With
+// `is_late` a slot is taken again once many others of its class were given back, so that a use of what was freed is
+// seen as such; how many is bounded by what they hold of memory and of addresses, and by the caches of a processor.
 bool arena_open(struct arena *arena, uint64_t base, bool is_late);
 void arena_close(struct arena *arena);
 

@@ -5,6 +5,7 @@
 struct arena banks[BANKS];
 struct block *blocks;
 static uint32_t capacity;
+static bool is_reserved;
 
 bool blocks_make_room(uint32_t live) {
     if (live < capacity) return true;
@@ -25,6 +26,8 @@ void blocks_tables(void (*add)(const void *start, size_t bytes)) {
 }
 
 bool blocks_open(void) {
+    if (!base_reserve()) return false;
+    is_reserved = true;
     for (unsigned bank = 0; bank < BANKS; bank++) {
         if (bank >= settings.devices && bank < DEVICES_MAX) continue;
         if (!arena_open(&banks[bank], BLOCKS_BASE + bank * ARENA_BYTES, settings.recycle == RECYCLE_LATE)) return false;
@@ -34,6 +37,8 @@ bool blocks_open(void) {
 
 void blocks_close(void) {
     for (unsigned bank = 0; bank < BANKS; bank++) arena_close(&banks[bank]);
+    if (is_reserved) base_give_up();
+    is_reserved = false;
     free(blocks);
     blocks = NULL;
     capacity = 0;

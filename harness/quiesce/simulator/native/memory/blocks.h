@@ -6,18 +6,11 @@
 #include <stdint.h>
 
 #include "memory/arena.h"
+#include "memory/base.h"
 #include "memory/capacity.h"
 
-// Addresses that ASLR and AddressSanitizer's allocator (0x60…) leave alone on x86-64, so that runs are reproducible:
-// below where programs lie (0x55…). One TiB each for eight devices, managed, pinned and
-// constant memory. ThreadSanitizer lets
-// programs use the top of the address space only, and there is less room there. The lower digits are those of no small
-// number, beside which bytecode and tables of an interpreter would look like addresses (reach.h).
-#if defined(__SANITIZE_THREAD__)
-#define BLOCKS_BASE 0x7e9000000000ull
-#else
-#define BLOCKS_BASE 0x305ac6e00000ull
-#endif
+// One TiB each for eight devices, managed, pinned and constant memory.
+#define BLOCKS_BASE (memory_base + MEMORY_PAGE_BYTES)
 
 struct pool;
 

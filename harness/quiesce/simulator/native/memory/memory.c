@@ -1,5 +1,9 @@
 #include "memory/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
 #include "ledger/failure.h"
 #include "ledger/stacks.h"
 #include "machine/lock.h"
@@ -234,6 +238,26 @@ void memory_finish_free(const struct freed *freed) {
 // -- beginning and end -----------------------------------------------------------------------------------------------
 
 bool memory_open(void) { return blocks_open() && shadows_open(); }
+
+void __tsan_init(void) __attribute__((weak));
+
+const char *memory_why_not(void) {
+    if (__tsan_init)
+        return "ThreadSanitizer leaves a program no addresses for simulated devices; build the program without "
+               "-fsanitize=thread";
+    static char why[256];
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY) {
+        snprintf(why, sizeof why,
+                 "simulated devices need terabytes of addresses, which cost no memory, and this process is limited to "
+                 "%" PRIu64 " MiB of them (RLIMIT_AS); run \"ulimit -v unlimited\" before, or leave out the limit that "
+                 "the program sets",
+                 (uint64_t)limit.rlim_cur >> 20);
+        return why;
+    }
+    return "simulated devices need terabytes of addresses, which cost no memory, and the system did not reserve them; "
+           "if /proc/sys/vm/overcommit_memory is 2, set it to 0 or 1";
+}
 
 void memory_close(void) {
     shadows_close();

@@ -17,6 +17,7 @@ struct freed {
 };
 
 bool memory_open(void);
+const char *memory_why_not(void);  // a sentence, after memory_open() failed; static
 void memory_close(void);
 
 #define MEMORY_CONSTANT (1u << 31)  // of the flags: kernels may not write it

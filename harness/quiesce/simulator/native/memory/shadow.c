@@ -15,7 +15,8 @@ unsigned char *shadow_touched;
 static unsigned char *nothing;
 
 _Static_assert(SHADOW_COVERS / 8 < TOUCHED_STRIDE, "a table has a bit for each byte");
-_Static_assert(SHADOW_BASE % TOUCHED_CELL == 0, "a cell begins with a byte of a table");
+_Static_assert(MEMORY_BASE_USUAL % TOUCHED_CELL == 0 && MEMORY_BASE_STEP % TOUCHED_CELL == 0,
+               "a cell begins with a byte of a table");
 
 static struct leaving {
     struct leaving *next;

@@ -12,8 +12,8 @@
 #include "memory/blocks.h"
 
 // The first page of these addresses is nobody's: its bits stand for all addresses beyond.
-#define SHADOW_BASE (BLOCKS_BASE - 4096)
-#define SHADOW_COVERS (SPACE_BASE + SPACE_BYTES - SHADOW_BASE)
+#define SHADOW_BASE memory_base
+#define SHADOW_COVERS MEMORY_BYTES
 
 extern bool shadows_are_kept;
 
