@@ -26,8 +26,6 @@ QUESTIONS: Final = sorted(RECORDED.keys() - {FACTS})
 _GOES_ON: Final = "a kernel that goes wrong is reported, and the program goes on"
 _NO_GRAPHS: Final = "graphs can't be built by hand, as cudaGraphCreate does"
 _UNDEFINED: Final = "what a destroyed handle leads to is undefined: here an error, there a crash"
-_PRIMARY: Final = "the primary context always exists, and its last release gives nothing back"
-_ONE_CONTEXT: Final = "a device has one context, whoever makes it"
 KNOWN: Final[dict[str, tuple[int, str]]] = {
     "allocate": (3, "sizes of 0 and unknown flags of pinned and managed memory"),
     "capture_global": (4, _NO_GRAPHS),
@@ -37,15 +35,11 @@ KNOWN: Final[dict[str, tuple[int, str]]] = {
     "capture_relaxed": (4, _NO_GRAPHS),
     "capture_relaxed_elsewhere": (4, _NO_GRAPHS),
     "captured_event": (4, f"{_NO_GRAPHS}; work is done at once"),
-    "context": (6, _ONE_CONTEXT),
-    "context_broken": (6, f"work is done at once; {_ONE_CONTEXT}"),
-    "context_destroyed_destroy": (1, _ONE_CONTEXT),
-    "context_destroyed_set_current": (1, _ONE_CONTEXT),
-    "context_other_frees": (1, _ONE_CONTEXT),
+    "context_broken": (6, "work is done at once, and an error makes the whole device unusable"),
+    "context_destroyed_set_current": (2, "a context that was destroyed can't be made current"),
     "copies": (2, "a copy whose direction is wrong and whose addresses are right is refused"),
     "devices": (4, "error numbers of unknown limits, peers and handles of other processes"),
     "driver_launch": (1, "'.reqntid' is taken for '.maxntid'"),
-    "driver_uninitialized": (1, "which of two errors comes first"),
     "event_destroyed_destroy": (1, _UNDEFINED),
     "event_destroyed_record": (1, _UNDEFINED),
     "fault_atomic_misaligned": (11, _GOES_ON),
@@ -66,8 +60,6 @@ KNOWN: Final[dict[str, tuple[int, str]]] = {
     "launch_shared_memory": (3, "sizes beyond 32 bits are refused; there they are cut"),
     "modules": (2, "an image that can't be read is believed"),
     "pools": (1, "what a pool has in use is rounded up"),
-    "primary_context": (11, _PRIMARY),
-    "primary_context_runtime": (2, _PRIMARY),
     "register_host": (5, "unknown flags, and error numbers of what was not registered"),
     "stream_destroyed_destroy": (1, _UNDEFINED),
     "stream_destroyed_launch": (1, _UNDEFINED),

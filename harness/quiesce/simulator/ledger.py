@@ -68,6 +68,7 @@ class Thing(enum.IntEnum):
     GENERATOR = 20
     DNN_HANDLE = 21
     COMMUNICATOR = 22
+    CONTEXT = 23
 
     @property
     def is_memory(self) -> bool:
@@ -195,6 +196,11 @@ class LiveThing:
     def is_lost(self) -> bool:
         """Whether nobody could give it back any more."""
         return self.reach <= Reach.INDIRECTLY_LOST
+
+    @property
+    def is_primary_context(self) -> bool:
+        """Whether it is the context that a device has by itself, whose handle is the device's number and one."""
+        return self.thing is Thing.CONTEXT and self.address == self.device + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def judge(
         notes.append("leaks were not judged: the process did not run its exit handlers")
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
-        accused = [thing for thing in left if at_exit is AtExit.ALL or (at_exit is AtExit.LOST and thing.is_lost)]
+        accused = [thing for thing in left if _is_accused(thing, at_exit)]
         causes.add(running.left(accused, moment="the program exits", looked=True))
         kept = {thing.serial for thing in left} - {thing.serial for thing in accused}
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
@@ -211,6 +211,16 @@ def judge(
     exhausted = exhaustion.told(ledger, running.origins)
     not_checked = tuple(filter(None, [functions_missing(running.missing()), kernels]))
     return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more, not_checked)
+
+
+def _is_accused(thing: LiveThing, at_exit: AtExit) -> bool:
+    """Say whether something that lives at the exit is a finding.
+
+    Most clients retain a device's primary context for as long as they live, and whoever asks for it has it.
+    """
+    if at_exit is AtExit.ALL:
+        return not thing.is_primary_context
+    return at_exit is AtExit.LOST and thing.is_lost
 
 
 def _calls_lost(ledger: Ledger) -> str:
@@ -280,7 +290,7 @@ _AT_ONCE: Final = {
         LIVE_HANDLES,
         Kind.DEAD_HANDLE,
         "a live handle",
-        "{function} of {thing} {address:#x}, which was destroyed before",
+        "{function} {of} {thing} {address:#x}, which was destroyed before",
     ),
     Seen.STAGED_AGAIN: _Rule(
         COPIED_DIRECTLY,
@@ -309,6 +319,7 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         "other": record.other,
         "size": bytes_in_words(record.size_bytes),
         "thing": thing_in_words(record.thing),
+        "of": "in" if record.thing is Thing.CONTEXT and not record.function.startswith("cuCtx") else "of",
     }
     yield Finding(
         rule.name,

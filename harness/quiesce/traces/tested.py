@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.simulator.flavours import KNOWN, Simulated
-from quiesce.simulator.ledger import Flag, Ledger, Record, Seen
+from quiesce.simulator.ledger import Flag, Ledger, Record, Seen, Thing
 from quiesce.simulator.loads import Load, Loaded
 from quiesce.simulator.packages import owner_of
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
@@ -55,6 +55,8 @@ class Use:
         """Whether it used memory of the device, or of the host that the device can use."""
         self.work = False
         """Whether it used anything at all: memory, a stream, an event, a kernel."""
+        self.contexts = 0
+        """How many contexts it made, which use nothing by themselves."""
         self.too_large: Record | None = None
         """The largest request for memory that was refused, although nobody asked for that failure."""
         self.vendors = tuple(vendors)
@@ -84,7 +86,9 @@ class Use:
         """Enter one record."""
         is_refused = record.seen is Seen.REFUSED
         self.memory = self.memory or record.seen in _MEMORY or (is_refused and Flag.INJECTED in record.flags)
-        self.work = self.work or record.seen not in _QUESTIONS
+        is_context = record.thing is Thing.CONTEXT
+        self.contexts += is_context and record.seen is Seen.CREATED
+        self.work = self.work or not (is_context or record.seen in _QUESTIONS)
         if is_refused and (self.too_large is None or self.too_large.size_bytes < record.size_bytes):
             self.too_large = record
         if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self._refusals):
@@ -116,7 +120,7 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
         use.see(record)
         if use.memory:
             break
-    use.work = use.work or bool(ledger.launches) or bool(ledger.made)
+    use.work = use.work or bool(ledger.launches) or ledger.made > use.contexts
     use.memory = use.memory or bool(ledger.lost and ledger.made)
     return use
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ledger/stacks.h"
+#include "machine/device.h"
 #include "machine/settings.h"
 
 #define HANDLE_BASE 0x3ed35b680000ull
@@ -31,7 +32,8 @@ static bool grow(void) {
 static bool enter(uint32_t index, unsigned device, bool nonblocking) {
     struct slot *slot = &slots[index];
     uint64_t handle = HANDLE_BASE + index * HANDLE_STEP;
-    struct live entry = {.address = handle, .thing = (uint8_t)slot->thing, .device = (uint16_t)device};
+    struct live entry = {.address = handle, .thing = (uint8_t)slot->thing, .device = (uint16_t)device,
+                         .context = (uint8_t)device_context()};
     slot->live = ledger_add(entry);
     if (!slot->live) return false;
     slot->serial = ledger_live(slot->live)->serial;

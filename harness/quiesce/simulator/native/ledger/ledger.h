@@ -37,6 +37,7 @@ enum thing {
     THING_GENERATOR,
     THING_DNN_HANDLE,
     THING_COMMUNICATOR,
+    THING_CONTEXT,  // created, or a primary one that was retained
     THINGS,
 };
 
@@ -115,7 +116,7 @@ struct live {
     uint64_t serial;  // counts everything ever made, from 1; 0: this entry is free
     uint64_t address; // or the handle
     uint64_t size_bytes;
-    uint64_t stream;
+    uint64_t stream;  // of a context: how often threads have it current
     uint64_t observation; // how many observations there were when it was made
     uint32_t thread;
     uint16_t device;
@@ -123,7 +124,7 @@ struct live {
     uint8_t thing;
     uint8_t reachable; // at exit: whether somebody can still give it back, an enum reach
     uint8_t part;      // of a module or of a handle: it goes with that, and nobody else gives it back
-    uint8_t reserved;
+    uint8_t context;   // its number (order/driver_context.h)
     uint32_t stack;  // of the call that made it, see stacks.h; 0: none was kept
     uint8_t reserved_too[8];
 };
@@ -213,6 +214,7 @@ static inline uint32_t ledger_add(struct live entry) {
                            .observation = ledger->ring_count,
                            .thread = ledger_thread(),
                            .device = entry.device,
+                           .context = entry.context,
                            .function = ledger_function(),
                            .thing = entry.thing};
     __atomic_store_n(&place->serial, ++ledger->made, __ATOMIC_RELEASE);

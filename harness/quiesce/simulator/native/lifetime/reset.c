@@ -15,6 +15,7 @@
 #include "memory/texture.h"
 #include "memory/virtual.h"
 #include "order/capture.h"
+#include "order/driver_context.h"
 #include "order/event.h"
 #include "order/graph.h"
 #include "order/stream_handles.h"
@@ -41,13 +42,20 @@ void context_destroy(uint64_t handle, enum thing thing) {
     }
 }
 
-enum status context_reset(unsigned device) {
+// A client may make memory of one device in the primary context of another one.
+static bool is_of(const struct live *entry, unsigned number) {
+    if (number >= DEVICES_MAX) return entry->context == number;
+    return entry->device == number && entry->context < DEVICES_MAX;
+}
+
+enum status context_reset(unsigned number) {
+    unsigned device = driver_device(number);
     enum status status = capture_forbid_device(device);
     if (!status) status = stream_finish_device(device);
     if (status) return status;
     for (uint32_t live = 1; live < ledger->live_high; live++) {
         const struct live *entry = ledger_live(live);
-        if (!entry->serial || entry->device != device || entry->part) continue;
+        if (!entry->serial || !is_of(entry, number) || entry->part) continue;
         enum thing thing = (enum thing)entry->thing;
         if (thing == THING_REGISTERED) memory_unregister(entry->address);
         if (thing >= THING_REGISTERED) continue;
@@ -56,14 +64,15 @@ enum status context_reset(unsigned device) {
         else
             memory_free(thing, thing, entry->address);
     }
-    symbols_reset(device);
-    virtual_reset(device);
+    bool is_alone = driver_is_alone(number);
+    if (is_alone) symbols_reset(device);
+    if (is_alone) virtual_reset(device);
     enum thing thing;
     for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
         uint32_t live = handle_live_at(handle);
-        if (live && ledger_live(live)->device == device) context_destroy(handle, thing);
+        if (live && is_of(ledger_live(live), number)) context_destroy(handle, thing);
     }
-    device_forget(device);
-    needs_forget(device);
+    if (is_alone) device_forget(device);
+    if (is_alone) needs_forget(device);
     return OK;
 }

@@ -1,4 +1,4 @@
-// What empties a device: all that a client made there is destroyed.
+// What empties a context: all that a client made there is destroyed.
 #pragma once
 
 #include <stdint.h>
@@ -9,5 +9,5 @@
 // Destroys what a handle stands for, whatever it is.
 void context_destroy(uint64_t handle, enum thing thing);
 
-// Destroys everything that a device has: memory, streams, events, pools, modules (cudaDeviceReset).
-enum status context_reset(unsigned device);
+// Destroys everything that a context has: memory, streams, events, pools, modules (cudaDeviceReset).
+enum status context_reset(unsigned number);

@@ -187,7 +187,7 @@ bool runtime_has_machine(void) { return running && !forked; }
 
 // A query that says "not yet" did not fail, and a name that is looked up may not exist.
 static void note_failure(enum status answer) {
-    if (!forked && running && !ledger->made && answer != NOT_READY && answer != NOT_FOUND)
+    if (!forked && running && ledger->made == driver_contexts_made && answer != NOT_READY && answer != NOT_FOUND)
         refusal_note(REFUSAL_FAILED, ledger_entered(), answer, NULL);
 }
 

@@ -8,7 +8,9 @@
 #include "machine/settings.h"
 
 
-static _Thread_local unsigned current;
+static _Thread_local struct {
+    uint16_t device, context;
+} current;
 // Of the stack of a thread, of the buffer of printf, of the heap of kernels: these three have the same numbers in both.
 enum { LIMITS = 3 };
 static const size_t DEFAULT_LIMITS[LIMITS] = {1024, 1 << 20, 8 << 20};
@@ -148,13 +150,20 @@ EXPORT const struct layout *quiesce_layout(unsigned number) { return number < LA
 
 const struct layout *device_layout(enum layouts number) { return &LAYOUTS[number]; }
 
-unsigned device_current(void) { return current < settings.devices ? current : 0; }
+unsigned device_current(void) { return current.device < settings.devices ? current.device : 0; }
+
+unsigned device_context(void) { return current.context; }
+
+void device_select_context(unsigned number, unsigned device) {
+    current.device = (uint16_t)device;
+    current.context = (uint16_t)number;
+}
 
 bool device_exists(int ordinal) { return ordinal >= 0 && (unsigned)ordinal < settings.devices; }
 
 enum status device_select(int ordinal) {
     if (!device_exists(ordinal)) return INVALID_DEVICE;
-    current = (unsigned)ordinal;
+    device_select_context((unsigned)ordinal, (unsigned)ordinal);
     return OK;
 }
 
@@ -291,6 +300,6 @@ void device_forget(unsigned device) {
 }
 
 void devices_open(void) {
-    current = 0;
+    device_select_context(0, 0);
     for (unsigned i = 0; i < DEVICES_MAX; i++) device_forget(i);
 }

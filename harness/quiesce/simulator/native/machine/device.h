@@ -20,6 +20,11 @@ enum { SHARED_MULTIPROCESSOR_BYTES = 164 << 10, SHARED_RESERVED_BYTES = 1 << 10 
 
 unsigned device_current(void);
 enum status device_select(int ordinal);
+
+// The number of the context that is current (order/driver_context.h). device_select() makes the device's primary one
+// current, which has the device's number.
+unsigned device_context(void);
+void device_select_context(unsigned number, unsigned device);
 bool device_exists(int ordinal);
 
 // A structure's size and the fields of it that are filled, a nameless one behind the last.

@@ -72,7 +72,8 @@ enum status space_reserve(uint64_t size_bytes, uint64_t alignment, uint64_t *add
     if (made) made->granules = start ? calloc(granules_of(whole), sizeof *made->granules) : NULL;
     if (made && made->granules)
         made->live = ledger_add((struct live){
-            .address = start, .thing = THING_RESERVATION, .device = (uint16_t)device_current()});
+            .address = start, .thing = THING_RESERVATION, .device = (uint16_t)device_current(),
+            .context = (uint8_t)device_context()});
     if (!made || !made->live) {
         if (made) free(made->granules);
         free(made);

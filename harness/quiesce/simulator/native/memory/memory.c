@@ -6,6 +6,7 @@
 
 #include "ledger/failure.h"
 #include "ledger/stacks.h"
+#include "machine/device.h"
 #include "machine/lock.h"
 #include "machine/settings.h"
 #include "memory/blocks.h"
@@ -53,7 +54,10 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
                                                               struct block block, const uint64_t *stream,
                                                               uint64_t *address) {
     struct arena *bank = &banks[block.flags & MEMORY_CONSTANT ? BANK_CONSTANTS : bank_of(thing, device)];
-    struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)device, .thing = (uint8_t)thing};
+    struct live entry = {.size_bytes = size_bytes,
+                         .device = (uint16_t)device,
+                         .thing = (uint8_t)thing,
+                         .context = (uint8_t)device_context()};
     uint32_t live = ledger_add(entry);
     if (!live) return OUT_OF_MEMORY;
     *address = blocks_make_room(live) ? arena_take(bank, size_bytes + settings.red_zone_bytes, live) : 0;
@@ -185,7 +189,10 @@ enum status memory_allocate_again(struct pool *pool, uint64_t address, uint64_t 
                                   const uint64_t *stream) {
     uint64_t footprint = rounded(size_bytes);
     bool fits = pool_take(pool, footprint);
-    struct live entry = {.size_bytes = size_bytes, .device = (uint16_t)pool->device, .thing = THING_DEVICE};
+    struct live entry = {.size_bytes = size_bytes,
+                         .device = (uint16_t)pool->device,
+                         .thing = THING_DEVICE,
+                         .context = (uint8_t)device_context()};
     uint32_t live = fits ? ledger_add(entry) : 0;
     if (live && blocks_make_room(live)) {
         *block_slot(address).use = live;

@@ -6,6 +6,7 @@
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
+#include "machine/device.h"
 #include "memory/address_space.h"
 #include "memory/blocks.h"
 #include "memory/ordering.h"
@@ -55,7 +56,8 @@ enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flag
         registered = grown;
         registered_capacity = capacity;
     }
-    uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED});
+    uint32_t live = ledger_add((struct live){.address = address, .size_bytes = size_bytes, .thing = THING_REGISTERED,
+                                          .context = (uint8_t)device_context()});
     if (!live) return OUT_OF_MEMORY;
     ledger_live(live)->stack = stack_of_call();
     memmove(&registered[place + 1], &registered[place], (registered_count - place) * sizeof *registered);

@@ -7,6 +7,7 @@
 #include "ledger/ledger.h"
 #include "machine/hidden.h"
 #include "order/capture.h"
+#include "order/driver_context.h"
 #include "order/pieces.h"
 #include "order/stream.h"
 
@@ -57,8 +58,10 @@ static void see(enum seen seen, const struct event *event, const struct stream *
 }
 
 enum status event_record(struct event *event, struct stream *stream) {
-    // Both "must be on the same CUDA context" (cudaEventRecord), here: device.
+    // Both "must be on the same CUDA context" (cudaEventRecord).
+    unsigned context = driver_context_of(HIDDEN(event->hidden_handle), event->device);
     if (event->device != stream->device) return INVALID_HANDLE;
+    if (context != driver_context_of(HIDDEN(stream->hidden_handle), stream->device)) return INVALID_HANDLE;
     struct point *point = NULL;
     struct progress *progress = NULL;
     enum status status = OK;

@@ -223,11 +223,16 @@ void reach_forget(void) {
     for (uint32_t live = 1; live < ledger->live_high; live++) ledger_live(live)->reachable = REACH_LOST;
 }
 
+// Whoever has it current can ask for it (cuCtxGetCurrent).
+static bool is_current_context(const struct live *entry) { return entry->thing == THING_CONTEXT && entry->stream; }
+static void hold(uint32_t live) { ledger_live(live)->reachable = REACH_HELD; }
+
 static bool is_not_held(const struct live *entry) { return entry->reachable != REACH_HELD; }
 static unsigned not_held;
 static void count(uint32_t live) { not_held += live != 0; }
 
 void reach_mark(void) {
+    each_entry(is_current_context, hold);
     not_held = 0;
     each_entry(is_not_held, count);
     if (!not_held) return;

@@ -84,7 +84,9 @@ static inline int leave_driver(enum status answer) {
 #define CALL(function)      \
     CALL_OUTSIDE(function); \
     NEED(driver_initialized, NOT_INITIALIZED)
-#define NEED_CONTEXT NEED(driver_has_context(), INVALID_CONTEXT)
+#define NEED_CONTEXT                   \
+    status = driver_context_needed(); \
+    NEED(!status, status)
 #define NEED_STREAM(found, handle)                      \
     struct stream *found;                               \
     status = driver_stream((uint64_t)(handle), &found); \

@@ -1,13 +1,9 @@
 // The front end that answers as libcuda: the basics of the driver interface that runtime clients call at start.
-//
-// A context stands for its device: the handle of device d's primary context is d + 1.
 
 #include <string.h>
 
 #define LIBCUDA
 #include "surfaces/calls.h"
-
-static void *context_of(unsigned device) { return (void *)(uint64_t)(device + 1); }
 
 EXPORT int cuInit(unsigned flags) {
     CALL_OUTSIDE("cuInit");
@@ -59,28 +55,6 @@ EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     NEED(device_exists(device), INVALID_DEVICE);
     *bytes = settings.capacity_bytes;
     ANSWER(OK);
-}
-
-EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
-    CALL("cuDevicePrimaryCtxGetState");
-    NEED(flags && active, INVALID_VALUE);
-    NEED(device_exists(device), INVALID_DEVICE);
-    *flags = 0;
-    *active = 1;
-    ANSWER(OK);
-}
-
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
-    CALL("cuDevicePrimaryCtxRetain");
-    NEED(context, INVALID_VALUE);
-    NEED(device_exists(device), INVALID_DEVICE);
-    *context = context_of((unsigned)device);
-    ANSWER(OK);
-}
-
-EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
-    CALL("cuDevicePrimaryCtxRelease_v2");
-    ANSWER(device_exists(device) ? OK : INVALID_DEVICE);
 }
 
 EXPORT int cuCtxGetDevice(int *device) {

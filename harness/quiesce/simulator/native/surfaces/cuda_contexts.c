@@ -1,62 +1,121 @@
 // The front end that answers as libcuda: contexts, and what is asked about devices beside cuda.c.
-//
-// A device has one context here, which the runtime uses too: one that is created is that, and takes what the device has
-// along when it is destroyed.
 
 #include <string.h>
 
 #define LIBCUDA
 #include "surfaces/calls.h"
 
-static void *context_of(unsigned device) { return (void *)(uint64_t)(device + 1); }
+// -- primary contexts ------------------------------------------------------------------------------------------------
+
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    CALL("cuDevicePrimaryCtxGetState");
+    NEED(flags && active, INVALID_VALUE);
+    NEED(device_exists(device), INVALID_DEVICE);
+    *flags = 0;
+    *active = driver_is_alive((unsigned)device);
+    ANSWER(OK);
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
+    CALL("cuDevicePrimaryCtxRetain");
+    NEED(context, INVALID_VALUE);
+    NEED(device_exists(device), INVALID_DEVICE);
+    driver_retain((unsigned)device);
+    *context = driver_handle((unsigned)device);
+    ANSWER(OK);
+}
+
+// A context that nobody uses any more is destroyed, with all that it has.
+static enum status release(unsigned number) {
+    bool is_last;
+    enum status status = driver_release(number, &is_last);
+    if (status || !is_last) return status;
+    status = context_reset(number);
+    if (status)
+        driver_retain(number);
+    else
+        driver_end(number);
+    return status;
+}
+
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
+    CALL("cuDevicePrimaryCtxRelease_v2");
+    NEED(device_exists(device), INVALID_DEVICE);
+    ANSWER(release((unsigned)device));
+}
+
+EXPORT int cuDevicePrimaryCtxReset_v2(int device) {
+    CALL("cuDevicePrimaryCtxReset_v2");
+    NEED(device_exists(device), INVALID_DEVICE);
+    status = context_reset((unsigned)device);
+    if (!status) driver_end((unsigned)device);
+    ANSWER(status);
+}
+
+EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
+    CALL("cuDevicePrimaryCtxSetFlags_v2");
+    (void)flags;  // how the host waits
+    ANSWER(device_exists(device) ? OK : INVALID_DEVICE);
+}
 
 // -- making and ending -----------------------------------------------------------------------------------------------
 
-static int create(void **context, int device, const char *function) {
+static int create(void **context, unsigned flags, int device, const char *function) {
+    enum { KNOWN_FLAGS = 0xff };  // how the host waits, and what is dumped
     CALL(function);
-    NEED(context, INVALID_VALUE);
+    NEED(context && !(flags & ~(unsigned)KNOWN_FLAGS), INVALID_VALUE);
     NEED(device_exists(device), INVALID_DEVICE);
-    status = driver_push(device);
-    if (!status) driver_usages[device]++;
-    if (!status) *context = context_of((unsigned)device);
+    NEED(context_stack.depth < CONTEXT_DEPTH_MAX, OUT_OF_MEMORY);
+    unsigned number;
+    status = driver_create((unsigned)device, &number);
+    if (!status) status = driver_push(number);
+    if (!status) *context = driver_handle(number);
     ANSWER(status);
 }
 
 EXPORT int cuCtxCreate_v2(void **context, unsigned flags, int device) {
-    (void)flags;  // how the host waits
-    return create(context, device, "cuCtxCreate_v2");
+    return create(context, flags, device, "cuCtxCreate_v2");
 }
 EXPORT int cuCtxCreate_v3(void **context, void *parameters, int count, unsigned flags, int device) {
-    (void)parameters, (void)count, (void)flags;
-    return create(context, device, "cuCtxCreate_v3");
+    (void)parameters, (void)count;
+    return create(context, flags, device, "cuCtxCreate_v3");
 }
 EXPORT int cuCtxCreate_v4(void **context, void *parameters, unsigned flags, int device) {
-    (void)parameters, (void)flags;
-    return create(context, device, "cuCtxCreate_v4");
+    (void)parameters;
+    return create(context, flags, device, "cuCtxCreate_v4");
 }
 
-static bool is_current(int device) { return driver_has_context() && device_current() == (unsigned)device; }
+static bool is_current(unsigned number) { return driver_has_context() && device_context() == number; }
 
-static enum status destroy(int device) {
-    enum status status = context_reset((unsigned)device);
+// "It is the responsibility of the calling function to ensure that no API call issues using ctx while cuCtxDestroy() is
+// executing": on other threads' stacks it stays, and can't be used.
+static enum status destroy(unsigned number) {
+    enum status status = context_reset(number);
     if (status) return status;
-    driver_usages[device] = 0;
-    return is_current(device) ? driver_pop() : OK;
+    driver_end(number);
+    if (is_current(number)) driver_pop();
+    return OK;
 }
+
+#define NEED_NAMED(number, context)                 \
+    unsigned number;                                \
+    NEED(context, INVALID_VALUE);                   \
+    status = driver_find(context, &number);         \
+    NEED(!status, status)
 
 EXPORT int cuCtxDestroy_v2(void *context) {
     CALL("cuCtxDestroy_v2");
-    int device = (int)(uint64_t)context - 1;
-    NEED(device_exists(device), INVALID_CONTEXT);
-    ANSWER(destroy(device));
+    NEED_NAMED(number, context);
+    NEED(number >= DEVICES_MAX, INVALID_CONTEXT);  // a primary one is released
+    ANSWER(destroy(number));
 }
 
 EXPORT int cuCtxAttach(void **context, unsigned flags) {
     CALL("cuCtxAttach");
     NEED_CONTEXT;
     NEED(context && !flags, INVALID_VALUE);
-    driver_usages[device_current()]++;
-    *context = context_of(device_current());
+    driver_retain(device_context());
+    *context = driver_handle(device_context());
     ANSWER(OK);
 }
 
@@ -64,11 +123,12 @@ EXPORT int cuCtxAttach(void **context, unsigned flags) {
 // must be a handle that was passed back by cuCtxCreate() or cuCtxAttach(), and must be current to the calling thread."
 EXPORT int cuCtxDetach(void *context) {
     CALL("cuCtxDetach");
-    int device = (int)(uint64_t)context - 1;
-    NEED(device_exists(device) && is_current(device) && driver_usages[device], INVALID_CONTEXT);
-    if (driver_usages[device] == 1) ANSWER(destroy(device));
-    driver_usages[device]--;
-    ANSWER(OK);
+    NEED(driver_has_context(), INVALID_CONTEXT);
+    NEED_NAMED(number, context);
+    NEED(is_current(number), INVALID_CONTEXT);
+    status = release(number);
+    if (!status && !driver_is_alive(number) && is_current(number)) driver_pop();
+    ANSWER(status);
 }
 
 // -- what is current -------------------------------------------------------------------------------------------------
@@ -76,10 +136,16 @@ EXPORT int cuCtxDetach(void *context) {
 // "If CUcontext is NULL then … an unbound … thread": what lies below becomes current. Else the top is replaced.
 EXPORT int cuCtxSetCurrent(void *context) {
     CALL("cuCtxSetCurrent");
-    int device = (int)(uint64_t)context - 1;
-    if (!context) ANSWER(driver_has_context() ? driver_pop() : OK);
-    NEED(device_exists(device), INVALID_CONTEXT);
-    ANSWER(driver_has_context() ? device_select(device) : driver_push(device));
+    if (!context) {
+        if (driver_has_context()) driver_pop();
+        ANSWER(OK);
+    }
+    NEED_NAMED(number, context);
+    if (driver_has_context())
+        driver_set(number);
+    else
+        status = driver_push(number);
+    ANSWER(status);
 }
 
 EXPORT int cuCtxSynchronize(void) {
@@ -91,34 +157,22 @@ EXPORT int cuCtxSynchronize(void) {
 EXPORT int cuCtxGetCurrent(void **context) {
     CALL("cuCtxGetCurrent");
     NEED(context, INVALID_VALUE);
-    *context = driver_has_context() ? context_of(device_current()) : NULL;
+    *context = driver_has_context() ? driver_handle(device_context()) : NULL;
     ANSWER(OK);
-}
-
-EXPORT int cuDevicePrimaryCtxReset_v2(int device) {
-    CALL("cuDevicePrimaryCtxReset_v2");
-    NEED(device_exists(device), INVALID_DEVICE);
-    ANSWER(context_reset((unsigned)device));
-}
-
-EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
-    CALL("cuDevicePrimaryCtxSetFlags_v2");
-    (void)flags;  // how the host waits
-    ANSWER(device_exists(device) ? OK : INVALID_DEVICE);
 }
 
 EXPORT int cuCtxPushCurrent_v2(void *context) {
     CALL("cuCtxPushCurrent_v2");
-    int device = (int)(uint64_t)context - 1;
-    NEED(device_exists(device), INVALID_CONTEXT);
-    ANSWER(driver_push(device));
+    NEED_NAMED(number, context);
+    ANSWER(driver_push(number));
 }
 
 EXPORT int cuCtxPopCurrent_v2(void **context) {
     CALL("cuCtxPopCurrent_v2");
-    NEED_CONTEXT;
-    if (context) *context = context_of(device_current());
-    ANSWER(driver_pop());
+    NEED(driver_has_context(), INVALID_CONTEXT);
+    if (context) *context = driver_handle(device_context());
+    driver_pop();
+    ANSWER(OK);
 }
 
 EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
@@ -140,18 +194,18 @@ EXPORT int cuDeviceCanAccessPeer(int *can, int device, int peer) {
 EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags) {
     CALL("cuCtxEnablePeerAccess");
     NEED_CONTEXT;
-    int peer = (int)(uint64_t)context - 1;
+    unsigned number;
     NEED(!flags, INVALID_VALUE);
-    NEED(device_exists(peer), INVALID_CONTEXT);
-    ANSWER(device_enable_peer((unsigned)peer));
+    status = driver_find(context, &number);
+    ANSWER(status ? status : device_enable_peer(driver_device(number)));
 }
 
 EXPORT int cuCtxDisablePeerAccess(void *context) {
     CALL("cuCtxDisablePeerAccess");
     NEED_CONTEXT;
-    int peer = (int)(uint64_t)context - 1;
-    NEED(device_exists(peer), INVALID_CONTEXT);
-    ANSWER(device_disable_peer((unsigned)peer));
+    unsigned number;
+    status = driver_find(context, &number);
+    ANSWER(status ? status : device_disable_peer(driver_device(number)));
 }
 
 static int identify(void *bytes, int device, const char *function) {
@@ -187,7 +241,6 @@ UNSIMULATED(cuMulticastBindMem)
 EXPORT int cuCtxDestroy(void *context) { return cuCtxDestroy_v2(context); }
 EXPORT int cuCtxPushCurrent(void *context) { return cuCtxPushCurrent_v2(context); }
 EXPORT int cuCtxPopCurrent(void **context) { return cuCtxPopCurrent_v2(context); }
-int cuDevicePrimaryCtxRelease_v2(int device);  // in cuda.c
 EXPORT int cuDevicePrimaryCtxRelease(int device) { return cuDevicePrimaryCtxRelease_v2(device); }
 EXPORT int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxReset_v2(device); }
 EXPORT int cuDevicePrimaryCtxSetFlags(int device, unsigned flags) {

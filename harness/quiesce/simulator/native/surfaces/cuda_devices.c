@@ -30,45 +30,43 @@ EXPORT int cuDeviceGetP2PAttribute(int *value, int attribute, int device, int pe
 
 // -- contexts --------------------------------------------------------------------------------------------------------
 
-static enum status device_of(void *context, unsigned *device) {
-    if (!context && !driver_has_context()) return INVALID_CONTEXT;
-    int named = context ? (int)(uint64_t)context - 1 : (int)device_current();
-    if (!device_exists(named)) return INVALID_CONTEXT;
-    *device = (unsigned)named;
-    return OK;
+static enum status find(void *context, unsigned *number) {
+    if (context) return driver_find(context, number);
+    *number = device_context();
+    return driver_context_needed();
 }
 
 EXPORT int cuCtxGetDevice_v2(int *device, void *context) {
     CALL("cuCtxGetDevice_v2");
-    unsigned found;
-    status = device_of(context, &found);
+    unsigned number;
+    status = find(context, &number);
     NEED(!status, status);
     NEED(device, INVALID_VALUE);
-    *device = (int)found;
+    *device = (int)driver_device(number);
     ANSWER(status);
 }
 
 EXPORT int cuCtxSynchronize_v2(void *context) {
     CALL("cuCtxSynchronize_v2");
-    unsigned device;
-    status = device_of(context, &device);
-    ANSWER(status ? status : stream_synchronize_device(device));
+    unsigned number;
+    status = find(context, &number);
+    ANSWER(status ? status : stream_synchronize_device(driver_device(number)));
 }
 
 EXPORT int cuCtxGetId(void *context, unsigned long long *identifier) {
     CALL("cuCtxGetId");
-    unsigned device;
-    status = device_of(context, &device);
+    unsigned number;
+    status = find(context, &number);
     NEED(!status, status);
     NEED(identifier, INVALID_VALUE);
-    *identifier = device + 1;  // there is one context for each device
+    *identifier = number + 1;
     ANSWER(status);
 }
 
 EXPORT int cuCtxGetApiVersion(void *context, unsigned *version) {
     CALL("cuCtxGetApiVersion");
-    unsigned device;
-    status = device_of(context, &device);
+    unsigned number;
+    status = find(context, &number);
     NEED(!status, status);
     NEED(version, INVALID_VALUE);
     *version = (unsigned)device_release();

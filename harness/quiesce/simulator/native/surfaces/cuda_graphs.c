@@ -84,8 +84,8 @@ EXPORT int cuStreamGetCtx_v2(void *handle, void **context, void **part) {
     CALL("cuStreamGetCtx_v2");
     NEED_STREAM(stream, handle);
     NEED(context, INVALID_VALUE);
-    *context = (void *)(uint64_t)(stream->device + 1);  // as cuda.c has it
-    if (part) *part = NULL;                             // no stream is of a part of a device
+    *context = driver_handle(driver_context_of((uint64_t)handle, stream->device));
+    if (part) *part = NULL;  // no stream is of a part of a device
     ANSWER(OK);
 }
 

@@ -70,6 +70,7 @@ EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
 
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t size_bytes) {
     CALL("cuMemAlloc_v2");
+    if (address) *address = 0;  // also where the call fails
     NEED_CONTEXT;
     NEED(address && size_bytes, INVALID_VALUE);  // "If bytesize is 0, cuMemAlloc() returns CUDA_ERROR_INVALID_VALUE"
     ANSWER(memory_allocate(THING_DEVICE, device_current(), size_bytes, 0, address));
@@ -77,7 +78,7 @@ EXPORT int cuMemAlloc_v2(uint64_t *address, size_t size_bytes) {
 
 EXPORT int cuMemFree_v2(uint64_t address) {
     CALL("cuMemFree_v2");
-    NEED_CONTEXT;
+    NEED(!driver_has_context() || !(status = driver_context_needed()), status);  // addresses have contexts
     ANSWER(memory_free(THING_DEVICE, THING_MANAGED, address));
 }
 
@@ -195,6 +196,12 @@ FILLS(32, unsigned)
 
 // -- what lies at an address -----------------------------------------------------------------------------------------
 
+static void *context_of(uint64_t address, unsigned device) {
+    uint32_t live = memory_live_at(address);
+    unsigned number = live ? ledger_live(live)->context : device;
+    return driver_handle(number < DEVICES_MAX ? device : number);
+}
+
 // Writes an attribute of the kind that CUpointer_attribute numbers.
 static enum status describe(int attribute, uint64_t address, const struct span *span, void *target) {
     enum { CONTEXT = 1, TYPE, DEVICE_ADDRESS, HOST_ADDRESS, IS_MANAGED = 8, ORDINAL, START = 11, SIZE, MAPPED, EXPORTS,
@@ -202,7 +209,7 @@ static enum status describe(int attribute, uint64_t address, const struct span *
     enum { TYPE_HOST = 1, TYPE_DEVICE };
     bool on_device = span->thing == THING_DEVICE || span->thing == THING_MANAGED;
     switch (attribute) {
-        case CONTEXT: *(uint64_t *)target = span->device + 1; return OK;  // as cuda.c has it
+        case CONTEXT: *(void **)target = context_of(address, span->device); return OK;
         case TYPE: *(int *)target = on_device ? TYPE_DEVICE : TYPE_HOST; return OK;
         case DEVICE_ADDRESS: *(uint64_t *)target = address; return OK;
         case HOST_ADDRESS: *(uint64_t *)target = address; return span->thing == THING_DEVICE ? INVALID_VALUE : OK;

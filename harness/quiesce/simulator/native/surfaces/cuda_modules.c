@@ -174,6 +174,6 @@ EXPORT int cuStreamGetCtx(void *handle, void **context) {
     CALL("cuStreamGetCtx");
     NEED_STREAM(stream, handle);
     NEED(context, INVALID_VALUE);
-    *context = (void *)(uint64_t)(stream->device + 1);  // as cuda.c has it
+    *context = driver_handle(driver_context_of((uint64_t)handle, stream->device));
     ANSWER(OK);
 }

@@ -173,12 +173,6 @@ EXPORT int _Z22hipCreateSurfaceObjectPyPK15hipResourceDesc(uint64_t *object, con
 }
 EXPORT int _Z23hipDestroySurfaceObjecty(uint64_t object) { return hipDestroySurfaceObject(object); }
 
-// The primary context is never released while a client runs.
-EXPORT int hipDevicePrimaryCtxRelease(int device) {
-    CALL("hipDevicePrimaryCtxRelease");
-    ANSWER(device_exists(device) ? OK : INVALID_DEVICE);
-}
-
 // Profilers are told where to look; none looks.
 EXPORT int hipProfilerStart(void) {
     CALL("hipProfilerStart");
