@@ -251,3 +251,88 @@ def test_a_kernel_of_a_graph_that_is_wrong_is_found(
     steps: tuple[str, ...], rule: str, checked: Callable[..., Checked]
 ) -> None:
     assert set(launch_captured(checked, *steps)) == {rule}
+
+
+def play(device: Checked, graphs: dict[str, tuple[str, ...]], order: str) -> list[str]:
+    """Capture graphs by name, then launch them and do other steps in that order; return the rules that were broken."""
+    client, stream, address, made = device.client, device.client.make("StreamCreate"), 0, ctypes.c_void_p()
+    executables: dict[str, int] = {}
+
+    def step(name: str) -> None:
+        nonlocal address
+        if name == "allocate":
+            address = client.make("MallocAsync", 4096, stream)
+        elif name == "free":
+            client.ok("FreeAsync", address, stream)
+        elif name == "fill":
+            client.ok("MemsetAsync", address, 0, 4096, stream)
+        elif name == "wait":
+            client.ok("StreamSynchronize", stream)
+        else:
+            device.work(BODIES[name], address, stream=stream)
+
+    for word in order.split():
+        name = word.rstrip("~!")
+        if name not in graphs:
+            step(name)
+            continue
+        if name not in executables:
+            client.ok("StreamBeginCapture", stream, 2)
+            for each in graphs[name]:
+                step(each)
+            client.ok("StreamEndCapture", stream, ctypes.byref(made))
+            executables[name] = client.make("GraphInstantiateWithFlags", made.value, ctypes.c_uint64(0))
+            client.ok("GraphDestroy", made.value)
+        if word.endswith("~"):
+            client.ok("GraphExecDestroy", executables[name])
+        elif word.endswith("!"):
+            assert client.call("GraphLaunch", executables[name], stream) == 1
+        else:
+            client.ok("GraphLaunch", executables[name], stream)
+    client.ok("StreamSynchronize", stream)
+    return device.rules()
+
+
+MAKES: Final = {"make": ("allocate", "write"), "end": ("free",), "use": ("write",), "use-end": ("write", "free")}
+
+
+@computing
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        "make write fill read end make fill write end",
+        "make use-end make write use-end",
+        "make use use end make use end",
+        "make write wait end make wait write end",
+        "make make~ write end end~",
+        "make write free make end",
+    ],
+)
+def test_memory_that_another_graph_frees_is_the_clients_in_between(
+    order: str, schedule: str, checked: Callable[..., Checked]
+) -> None:
+    device = checked(schedule=schedule)
+    assert play(device, MAKES, order) == []
+    assert device.client.machine.ledger.counted(Thing.DEVICE) == (0, 0)
+
+
+@computing
+@pytest.mark.parametrize(
+    ("order", "rule"),
+    [
+        ("make end write", "kernels_use_live_memory"),
+        ("make use end use", "kernels_use_live_memory"),
+        ("make end end!", "memory_is_freed_once"),
+        ("make free end!", "memory_is_freed_once"),
+    ],
+)
+def test_memory_that_another_graph_has_freed_is_nobodys(order: str, rule: str, checked: Callable[..., Checked]) -> None:
+    assert play(checked(), MAKES, order) == [rule]
+
+
+@computing
+def test_memory_that_another_graph_did_not_free_is_left(checked: Callable[..., Checked]) -> None:
+    device = checked()
+    assert play(device, MAKES, "make end make make! end~ make~") == []
+    assert device.client.machine.ledger.counted(Thing.DEVICE) == (1, 4096)

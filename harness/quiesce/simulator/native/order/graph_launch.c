@@ -25,6 +25,11 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     for (const struct work *node = graph->nodes.head; node && !status; node = node->next) {
         struct work work = *node;
         if (work.kind == WORK_LAUNCH) work.launch.number = ledger->ring_count;
+        if (work.kind == WORK_END && !work.memory->freed_inside && !stream->capture) {
+            work.kind = WORK_FREE;
+            status = graph_memory_begin_free(node->memory, stream->serial, &work.freed);
+            if (status) break;
+        }
         if (!stream->capture) {
             transfer_observe(stream, &work, false);
             // What it was captured with may have been freed since. That is seen; the launch itself does not look.

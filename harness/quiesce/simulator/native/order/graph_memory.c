@@ -21,7 +21,20 @@ static struct pool *pool_of(unsigned device) {
 // Addresses of graphs are given to nobody else.
 static bool is_live(const struct graph_memory *memory) { return memory_live_at(memory->address); }
 
-enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph_memory **made) {
+// Memory that a graph leaves outlives it.
+static void forget_ended(void) {
+    for (struct graph_memory **place = &all; *place;) {
+        struct graph_memory *memory = *place;
+        if (memory->references || (is_live(memory) && !memory->freed_inside)) {
+            place = &memory->next;
+            continue;
+        }
+        *place = memory->next;
+        forget(memory, sizeof *memory);
+    }
+}
+
+enum status graph_memory_make(uint64_t size_bytes, unsigned device, uint64_t capture, struct graph_memory **made) {
     struct pool *pool = pool_of(device);
     struct graph_memory *memory = pool ? calloc(1, sizeof *memory) : NULL;
     if (!memory) return OUT_OF_MEMORY;
@@ -35,22 +48,29 @@ enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph
     memory->references = 1;
     memory->size_bytes = size_bytes;
     memory->device = device;
+    memory->capture = capture;
     *made = memory;
     return OK;
 }
 
-enum status graph_memory_end(uint64_t address, struct graph_memory **ended) {
+enum status graph_memory_end(uint64_t address, uint64_t capture, struct graph_memory **ended) {
+    forget_ended();
     struct graph_memory *memory = all;
     while (memory && (memory->address != address || memory->freed_inside)) memory = memory->next;
     if (!memory) return INVALID_VALUE;
-    enum status status = memory_end(address);  // of what was freed outside it observes that
-    if (status) return status;
-    memory->freed_inside = true;
     *ended = memory;
-    return OK;
+    if (memory->capture != capture) return OK;
+    enum status status = memory_end(address);  // of what was freed outside it observes that
+    memory->freed_inside = !status;
+    return status;
+}
+
+enum status graph_memory_begin_free(const struct graph_memory *memory, uint64_t stream, struct freed *freed) {
+    return memory_begin_free(memory->address, stream, freed);
 }
 
 bool graph_memory_covers(uint64_t address) {
+    forget_ended();
     const struct graph_memory *memory = all;
     while (memory && address - memory->address >= memory->size_bytes) memory = memory->next;
     return memory;
@@ -60,11 +80,10 @@ void graph_memory_keep(struct graph_memory *memory) { memory->references++; }
 
 void graph_memory_drop(struct graph_memory *memory) {
     if (--memory->references) return;
-    struct graph_memory **place = &all;
-    while (*place != memory) place = &(*place)->next;
-    *place = memory->next;
     if (!memory->launched && !memory->freed_inside && is_live(memory)) memory_end(memory->address);
-    forget(memory, sizeof *memory);
+    // A launch that failed half way has begun a run, and does not end it.
+    if (shadows_are_kept && memory->freed_inside) shadow_forget(memory->address, memory->size_bytes);
+    forget_ended();
 }
 
 enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const uint64_t *stream) {

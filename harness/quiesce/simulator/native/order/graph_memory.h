@@ -10,19 +10,27 @@
 
 #include "machine/status.h"
 
+struct freed;
+
 struct graph_memory {
     struct graph_memory *next;
     unsigned references;  // the nodes that allocate or free it, of a graph and of those that were instantiated from it
     uint64_t address, size_bytes;
+    uint64_t capture;  // the identifier of the one that allocates it
     unsigned device;
     bool launched, freed_inside, allocated_again;
 };
 
-// Makes memory with one reference, the caller's.
-enum status graph_memory_make(uint64_t size_bytes, unsigned device, struct graph_memory **made);
+// Makes memory with one reference, the caller's, that a capture allocates.
+enum status graph_memory_make(uint64_t size_bytes, unsigned device, uint64_t capture, struct graph_memory **made);
 
-// Ends it inside a graph. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE).
-enum status graph_memory_end(uint64_t address, struct graph_memory **ended);
+// Frees it in a capture. Only what a graph allocated can be freed in one (cudaGraphAddMemFreeNode: INVALID_VALUE). In
+// the capture that allocates it, it ends at once. In another one it is freed by each launch of that graph, in between
+// it is the client's, as memory that a graph leaves.
+enum status graph_memory_end(uint64_t address, uint64_t capture, struct graph_memory **ended);
+
+// Begins the free of memory by a launch of another graph than the one that allocates it, on the stream with a serial.
+enum status graph_memory_begin_free(const struct graph_memory *memory, uint64_t stream, struct freed *freed);
 
 void graph_memory_keep(struct graph_memory *memory);
 void graph_memory_drop(struct graph_memory *memory);

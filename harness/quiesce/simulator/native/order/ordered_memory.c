@@ -5,9 +5,15 @@
 #include "order/graph_memory.h"
 #include "order/stream.h"
 
+static uint64_t capture_of(const struct stream *stream) {
+    uint64_t identifier;
+    capture_state(stream, &identifier);
+    return identifier;
+}
+
 static enum status capture_allocation(uint64_t size_bytes, struct stream *stream, uint64_t *address) {
     struct graph_memory *memory;
-    enum status status = graph_memory_make(size_bytes, stream->device, &memory);
+    enum status status = graph_memory_make(size_bytes, stream->device, capture_of(stream), &memory);
     if (status) return status;
     *address = memory->address;
     status = stream_enqueue(stream, &(struct work){.kind = WORK_ALLOCATE, .memory = memory});
@@ -17,7 +23,7 @@ static enum status capture_allocation(uint64_t size_bytes, struct stream *stream
 
 static enum status capture_free(uint64_t address, struct stream *stream) {
     struct graph_memory *memory;
-    enum status status = graph_memory_end(address, &memory);
+    enum status status = graph_memory_end(address, capture_of(stream), &memory);
     return status ? status : stream_enqueue(stream, &(struct work){.kind = WORK_END, .memory = memory});
 }
 
