@@ -28,6 +28,7 @@ class Judged:
         functions = {
             "quiesce_kernel_ranges": ctypes.CFUNCTYPE(word, place, place, word)(lambda *_: 0),
             "quiesce_kernel_check": ctypes.CFUNCTYPE(place, place, wide, word, word, word, place)(self._ask),
+            "quiesce_kernel_check_any": ctypes.CFUNCTYPE(place, place, wide, word, word, word, place)(self._ask),
             "quiesce_kernel_shared": ctypes.CFUNCTYPE(None, place, wide, word, word, word)(self._tell),
             "quiesce_kernel_outside_local": ctypes.CFUNCTYPE(place, place, wide, word, word, word, wide, wide)(
                 self._ask_for_local

@@ -137,7 +137,10 @@ EDGE: Final = "@!%p1 bra inside;\nst.shared.u32 [%r4+64], %r6;\ninside:\n"
         (17, OWN_CELL + "ld.shared.u32 %r7, [%r4];\n", False),
         (18, OWN_CELL + EDGE, False),
         (17, OWN_CELL + EDGE, True),
-        (17, OWN_CELL + "atom.shared.add.u32 %r7, [numbers], 1;\n", False),
+        (17, OWN_CELL + "atom.shared.add.u32 %r7, [numbers+2048], 1;\n", False),
+        (17, OWN_CELL + BARRIER + "atom.shared.add.u32 %r7, [numbers], 1;\n", False),
+        (17, OWN_CELL + "atom.shared.add.u32 %r7, [numbers], 1;\n", True),
+        (17, "atom.shared.add.u32 %r7, [numbers], 1;\n" + OWN_CELL, True),
     ],
 )
 def test_tiles(

@@ -26,7 +26,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the check of an access depends on; ``kinds``: those of its use; ``may_race``: with a thread of its block."""
+    """What the check of an access depends on.
+
+    ``kinds``: those of its use; ``may_race``: with a thread of its block, where it uses shared memory.
+    """
 
     access: Access
     kinds: int

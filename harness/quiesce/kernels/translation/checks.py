@@ -30,6 +30,9 @@ CONSTANTS_OFFSET: Final = 0xA0000001000
 CONSTANTS_BYTES: Final = 1 << 40
 """Which of them are constant memory. A write there is never right, whatever its bits say."""
 _BYTES: Final = (1, 2, 4, 8, 16, 32)
+_ASK: Final = "quiesce_kernel_check"
+_PAIRS: Final = frozenset(["acquire", "release", "acq_rel"])
+"""Words of accesses by which one thread tells another one that what it did before is done."""
 _LOCAL_VARIABLES_MAX: Final = 8
 _INLINED_MAX: Final = 256
 """So many checks are written where the access is. The others are calls: LLVM takes four times longer for twice as many
@@ -49,7 +52,7 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
     judged = Judged(
         access,
         kinds_of_use(e.function, i, access.kind),
-        access.space == "shared" and e.program.judges_shared and not is_ordered(i),
+        access.space in ("shared", "generic") and e.program.judges_shared and not is_ordered(i),
     )
     site = e.program.add_site(i)
     if access.space != "local" and site >= _INLINED_MAX:
@@ -136,7 +139,8 @@ def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], 
         wrong = e.define(f"or i1 {wrong}, {_is_constant(e, address)}")
     is_first = note_use(e, within, address, access.bytes, judged.kinds)
     wrong = e.define(f"or i1 {wrong}, {is_first}")
-    return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(judged.kinds), site))
+    ask = "quiesce_kernel_check_any" if judged.may_race else _ASK
+    return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(judged.kinds), site, ask))
 
 
 def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
@@ -150,6 +154,8 @@ def orders_by_other_means(function: Function) -> bool:
     """Say whether threads wait for each other by other means than barriers of the whole block and their warp."""
     for each in function.instructions():
         if each.opcode in ("mbarrier", "fence", "membar") or (each.opcode == "cp" and not is_copy_by_groups(each)):
+            return True
+        if not _PAIRS.isdisjoint(each.modifiers) and "global" not in each.modifiers:
             return True
         if each.opcode in ("bar", "barrier") and "warp" not in each.modifiers and _is_partial(each):
             return True
@@ -274,8 +280,8 @@ def _frame(e: Emitter) -> str:
     return "%thread" if isinstance(e.shape, StateShape) else "null"
 
 
-def _ask(e: Emitter, address: str, access: int, site: str) -> str:
-    return e.call("ptr", "quiesce_kernel_check", *_question(e, address, access, site), attributes="cold nounwind")
+def _ask(e: Emitter, address: str, access: int, site: str, function: str = _ASK) -> str:
+    return e.call("ptr", function, *_question(e, address, access, site), attributes="cold nounwind")
 
 
 def _question(e: Emitter, address: str, access: int, site: str) -> list[str]:

@@ -82,6 +82,17 @@ static bool lies_in(const struct access *access, uint64_t start, uint64_t bytes)
     return before < bytes && access->bytes <= bytes - before;
 }
 
+// Where the local memory of a thread that waits is; 0: nowhere. A function that is called is not told: the threads of a
+// block have theirs one after another, before the arrays of their registers.
+static uint64_t frame_of(const struct access *access) {
+    const struct kernel_context *context = access->context;
+    const uint32_t *block = context->block;
+    if (access->frame) return (uint64_t)access->frame;
+    if (!running.frame_bytes || !context->frames) return 0;
+    uint64_t each = kernel_thread_bytes(running.frame_bytes), all = each * block[0] * block[1] * block[2];
+    return (uint64_t)context->frames - all + each * access->thread;
+}
+
 // Memory of a block and of its threads, named by generic addresses.
 static bool is_of_threads(const struct access *access) {
     const struct kernel_context *context = access->context;
@@ -90,17 +101,18 @@ static bool is_of_threads(const struct access *access) {
     if (context->grid_workspace && lies_in(access, context->grid_workspace, GRID_WORKSPACE_BYTES)) return true;
     if (lies_in(access, context->parameters, running.parameter_bytes)) return true;
     uint64_t frame_bytes = sizeof(struct kernel_thread) + running.frame_bytes;
-    if (access->frame && lies_in(access, (uint64_t)access->frame, frame_bytes)) return true;
+    uint64_t frame = frame_of(access);
+    if (frame && lies_in(access, frame, frame_bytes)) return true;
     return (access->address > here && access->address < stack_end) ||
            device_heap_covers(access->address, access->bytes);
 }
 
 // Whose local memory an address lies in: threads that wait have theirs one after another. False: in nobody's.
 static bool find_owner(const struct access *access, uint32_t *owner) {
-    if (!access->frame) return false;
     const uint32_t *block = access->context->block;
-    uint64_t each = kernel_thread_bytes(running.frame_bytes), all = each * block[0] * block[1] * block[2];
-    uint64_t within = access->address - ((uint64_t)access->frame - each * access->thread);
+    uint64_t frame = frame_of(access), each = kernel_thread_bytes(running.frame_bytes);
+    if (!frame) return false;
+    uint64_t within = access->address - (frame - each * access->thread), all = each * block[0] * block[1] * block[2];
     *owner = (uint32_t)(within / each);
     return within < all && *owner != access->thread;
 }

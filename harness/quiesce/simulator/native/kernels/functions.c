@@ -19,7 +19,7 @@ static const struct {
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
-    FUNCTION(quiesce_kernel_outside_local)
+    FUNCTION(quiesce_kernel_check_any) FUNCTION(quiesce_kernel_outside_local)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
     FUNCTION(quiesce_kernel_fence)
     FUNCTION(quiesce_kernel_copies_commit) FUNCTION(quiesce_kernel_copies_wait)

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "kernels/block_order.h"
+#include "kernels/guesses.h"
 #include "kernels/memory_words.h"
 #include "kernels/touched.h"
 #include "kernels/watch.h"
 #include "memory/places.h"
 
-enum { ACCESS_BYTES_MAX = 32, GUESSES_MAX = 64, VERIFIED_MAX = 1 << 16 };
+enum { ACCESS_BYTES_MAX = 32 };
 
 // What a thread does to memory.
 struct doing {
@@ -41,10 +42,7 @@ static struct {
     uint32_t thread;
 } accused;
 
-// Reads that meet atomic operations, and the reads that atomic operations of the same thread verified.
-static struct wrong_access guesses[GUESSES_MAX];
-static uint32_t guess_sites[GUESSES_MAX], guess_count;
-static unsigned char verified[VERIFIED_MAX / 8];
+static struct guesses guesses;
 
 static void stop_looking(const char *why) {
     static bool was_told;
@@ -58,8 +56,7 @@ bool memory_races_are_looked_for(void) { return is_looking; }
 bool memory_races_begin(const char *name, uint64_t count) {
     kernel = name;
     is_looking = latest.waits = false;
-    guess_count = 0;
-    memset(verified, 0, sizeof verified);
+    guesses_begin(&guesses);
     block.turn = 0;
     accused.word = 0;
     if (count > GRID_BLOCKS_MAX)
@@ -110,20 +107,10 @@ static struct wrong_access describe(const struct doing *doing, const struct word
     return wrong;
 }
 
-// A guess counts if no read of its instruction is verified later.
-static void keep_guess(const struct wrong_access *wrong, uint32_t read_site) {
-    for (uint32_t i = 0; i < guess_count; i++)
-        if (guess_sites[i] == read_site) return;
-    if (guess_count == GUESSES_MAX) return;
-    guess_sites[guess_count] = read_site;
-    guesses[guess_count++] = *wrong;
-}
-
 static void verify(const struct word_uses *uses, const struct doing *by) {
     for (unsigned which = USE_READ; which <= USE_READ_TOO; which++) {
         const struct word_use *use = &uses->all[which];
-        if (use->moment < block_order_begun() || use->thread != by->thread || use->site >= VERIFIED_MAX) continue;
-        verified[use->site / 8] |= (unsigned char)(1 << use->site % 8);
+        if (use->moment >= block_order_begun() && use->thread == by->thread) guesses_verify(&guesses, use->site);
     }
 }
 
@@ -132,14 +119,6 @@ static void accuse(const struct wrong_access *wrong, uint32_t thread) {
     if (word != accused.word || thread != accused.thread) checks_see(wrong);
     accused.word = word;
     accused.thread = thread;
-}
-
-static bool is_verified(uint32_t site) { return site >= VERIFIED_MAX || verified[site / 8] >> site % 8 & 1; }
-
-static void see_guesses(void) {
-    for (uint32_t i = 0; i < guess_count; i++)
-        if (!is_verified(guess_sites[i])) checks_see(&guesses[i]);
-    guess_count = 0;
 }
 
 // -- words -----------------------------------------------------------------------------------------------------------
@@ -172,7 +151,7 @@ static void look(const struct doing *doing, const struct word_uses *uses, unsign
             accuse(&wrong, doing->thread);
             return;
         }
-        keep_guess(&wrong, other_read ? use->site : doing->site);
+        guesses_keep(&guesses, &wrong, other_read ? use->site : doing->site);
     }
 }
 
@@ -281,7 +260,7 @@ void quiesce_kernel_fence(struct kernel_context *context, uint32_t is_for_all_bl
 
 void memory_races_end(void) {
     if (is_looking) settle();
-    if (is_looking) see_guesses();
+    if (is_looking) guesses_see(&guesses);
     is_looking = false;
     block_order_end();
 }

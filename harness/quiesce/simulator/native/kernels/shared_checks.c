@@ -4,13 +4,17 @@
 #include <string.h>
 
 #include "kernels/checks.h"
+#include "kernels/guesses.h"
 #include "kernels/lane_order.h"
 #include "kernels/memory_races.h"
 #include "kernels/pending_copies.h"
+#include "kernels/shared_atomics.h"
 #include "kernels/shared_ranges.h"
 #include "kernels/shared_words.h"
 
 enum { ACCESS_BYTES_MAX = 32 };
+
+enum use { READS, WRITES, CHANGES };  // changes: by an atomic operation
 
 struct accessor {
     uint32_t thread, site;
@@ -23,6 +27,8 @@ static struct cell bytes[SHARED_BYTES_MAX];
 static bool is_split[SHARED_BYTES_MAX / WORD_BYTES], any_split;
 
 static uint32_t moment_of_bytes;  // the last one in which cells were touched
+
+static struct guesses guesses;
 static struct shared_ranges ranges;
 static bool is_new;
 
@@ -35,7 +41,7 @@ static struct {
 struct race {
     uint32_t offset, size;
     struct accessor by, other;
-    bool writes, other_writes;
+    enum use use, other_use;
 };
 
 // A write to a byte that another thread has written: a race, unless both wrote the same, as many kernels do often.
@@ -48,6 +54,7 @@ static struct {
 
 void shared_checks_begin(void) {
     second_write.waits = false;
+    guesses_begin(&guesses);
     is_new = true;
     shared_words.turn = NO_TURN;
     lanes_forget();
@@ -73,25 +80,41 @@ void quiesce_kernel_barrier(struct kernel_context *context) {
 static struct wrong_access describe(const struct race *race) {
     struct wrong_access wrong = {.address = race->offset,
                                  .bytes = race->size,
-                                 .writes = race->writes,
+                                 .writes = race->use != READS,
                                  .site = race->by.site,
                                  .thread = race->by.thread,
                                  .shared_bytes = block.shared_bytes};
     memcpy(wrong.block, block.index, sizeof wrong.block);
     memcpy(wrong.threads, block.size, sizeof wrong.threads);
     wrong.other = (struct other_access){
-        .is_there = true, .writes = race->other_writes, .site = race->other.site, .code = running_code};
+        .is_there = true, .writes = race->other_use != READS, .site = race->other.site, .code = running_code};
     thread_index(race->other.thread, wrong.threads, wrong.other.thread);
     return wrong;
 }
 
-static bool are_of_one_warp(uint32_t thread, uint32_t other) { return thread / WARP_THREADS == other / WARP_THREADS; }
-
-static void see_race(const struct race *race) {
-    struct wrong_access wrong = describe(race);
+// Of an atomic operation and a plain access the plain one is what is wrong, whichever came first here.
+static struct wrong_access describe_race(const struct race *race) {
+    struct race told = *race;
+    if (race->use == CHANGES) {
+        told.by = race->other;
+        told.other = race->by;
+        told.use = race->other_use;
+        told.other_use = race->use;
+    }
+    struct wrong_access wrong = describe(&told);
     bool is_in_warp = are_of_one_warp(race->by.thread, race->other.thread);
     wrong.seen = is_in_warp ? SEEN_KERNEL_RACE_IN_WARP : SEEN_KERNEL_RACE_IN_SHARED;
+    return wrong;
+}
+
+static void see_race(const struct race *race) {
+    struct wrong_access wrong = describe_race(race);
     checks_see(&wrong);
+}
+
+static void keep_guess(const struct race *race) {
+    struct wrong_access wrong = describe_race(race);
+    guesses_keep(&guesses, &wrong, race->use == READS ? race->by.site : race->other.site);
 }
 
 static void settle(void) {
@@ -100,7 +123,10 @@ static void settle(void) {
     if (memcmp(second_write.at, second_write.before, second_write.race.size)) see_race(&second_write.race);
 }
 
-void shared_checks_end(void) { settle(); }
+void shared_checks_end(void) {
+    settle();
+    guesses_see(&guesses);
+}
 
 static void follow_blocks(const struct kernel_context *context) {
     if (!is_new && block.turn == context->block_turn) return;
@@ -115,39 +141,13 @@ static void follow_blocks(const struct kernel_context *context) {
 }
 
 static enum lane_clock clock_of(unsigned which) { return which == WRITTEN ? CLOCK_OF_WRITES : CLOCK_OF_READS; }
-static uint32_t thread_of(stamp when) {
-    return (uint32_t)(when >> 27 & (WARPS_MAX - 1)) * WARP_THREADS + (uint32_t)(when & (WARP_THREADS - 1));
-}
-
-static stamp stamp_of(enum lane_clock clock, uint32_t thread) {
-    uint32_t warp = thread / WARP_THREADS, lane = thread % WARP_THREADS;
-    uint32_t low = warp << 27 | shared_words.lanes_moments[clock][warp] << 5 | lane;
-    return (stamp)shared_words.moment << 32 | low;
-}
-
-// Since the last barrier of the block. Most touches are older than that, or of the same thread.
-static inline bool is_by_other_now(stamp when, uint32_t thread) {
-    return when >> 32 == shared_words.moment && thread_of(when) != thread;
-}
-
-static bool is_unordered_in_warp(const struct cell *cell, unsigned which, uint32_t thread) {
-    enum lane_clock clock = clock_of(which);
-    stamp then = cell->touched[which].when, now = stamp_of(clock, thread);
-    return !((then ^ now) >> 5) &&
-           !lane_knows(clock, thread, thread_of(then), (uint16_t)cell->touched[which].own);
-}
 
 static inline bool is_unordered(const struct cell *cell, unsigned which, uint32_t thread) {
-    stamp when = cell->touched[which].when;
-    if (!is_by_other_now(when, thread)) return false;
-    return !are_of_one_warp(thread, thread_of(when)) || is_unordered_in_warp(cell, which, thread);
+    return is_unordered_touch(&cell->touched[which], clock_of(which), thread);
 }
 
 static inline void note_touch(struct cell *cell, unsigned which, const struct accessor *by) {
-    enum lane_clock clock = clock_of(which);
-    cell->touched[which].when = stamp_of(clock, by->thread);
-    cell->touched[which].site = by->site;
-    cell->touched[which].own = lane_count(clock, by->thread);
+    cell->touched[which] = touch_of(clock_of(which), by->thread, by->site);
 }
 
 static inline void note_in_cell(struct cell *cell, bool writes, const struct accessor *by) {
@@ -158,7 +158,7 @@ static inline void note_in_cell(struct cell *cell, bool writes, const struct acc
 }
 
 // Which touches an access may race with: any access with writes, and a write with reads.
-static inline unsigned touches_to_compare(bool writes) { return writes ? TOUCHES_OF_WORD : WRITTEN + 1; }
+static inline unsigned touches_to_compare(enum use use) { return use != READS ? TOUCHES_OF_WORD : WRITTEN + 1; }
 
 static void split(uint64_t first, uint64_t end) {
     for (uint64_t word = first / WORD_BYTES; word <= (end - 1) / WORD_BYTES; word++) {
@@ -168,7 +168,7 @@ static void split(uint64_t first, uint64_t end) {
     }
 }
 
-enum meeting { MEETS_NOBODY, RACES, OVERWRITES };
+enum meeting { MEETS_NOBODY, OVERWRITES, GUESSES, RACES };
 
 static bool is_whole_word(uint64_t at) { return !(at % WORD_BYTES) && !is_split[at / WORD_BYTES]; }
 
@@ -177,26 +177,55 @@ static struct cell *cell_at(uint64_t at) {
     return is_split[word] ? &bytes[at] : &shared_words.all[word];
 }
 
+static enum meeting kind_of_meeting(enum use use, enum use other) {
+    if (use == WRITES && other == WRITES) return OVERWRITES;
+    return (use == READS && other == CHANGES) || (use == CHANGES && other == READS) ? GUESSES : RACES;
+}
+
+// What is found first of the worst kind.
+static void meet(struct race *race, enum meeting *met, const struct last_touch *touch, enum use other) {
+    enum meeting kind = kind_of_meeting(race->use, other);
+    if (kind <= *met) return;
+    *met = kind;
+    race->other = (struct accessor){thread_of(touch->when), touch->site};
+    race->other_use = other;
+}
+
 // Whether an access meets that of another thread, and which.
 static enum meeting look(struct race *race) {
     enum meeting met = MEETS_NOBODY;
     for (uint64_t at = race->offset; at < race->offset + race->size; at += is_whole_word(at) ? WORD_BYTES : 1) {
         const struct cell *cell = cell_at(at);
-        for (unsigned which = 0; met != RACES && which < touches_to_compare(race->writes); which++) {
-            if (!is_unordered(cell, which, race->by.thread)) continue;
-            met = which == WRITTEN && race->writes ? OVERWRITES : RACES;
-            race->other = (struct accessor){thread_of(cell->touched[which].when), cell->touched[which].site};
-            race->other_writes = which == WRITTEN;
-        }
+        for (unsigned which = 0; met != RACES && which < touches_to_compare(race->use); which++)
+            if (is_unordered(cell, which, race->by.thread))
+                meet(race, &met, &cell->touched[which], which == WRITTEN ? WRITES : READS);
     }
+    if (race->use == CHANGES) return met;
+    const struct last_touch *change = shared_atomics_meet(race->offset, race->size, race->by.thread);
+    if (change) meet(race, &met, change, CHANGES);
     return met;
 }
 
-static void note(uint64_t offset, unsigned size, bool writes, const struct accessor *by) {
+// A guess that the thread's own atomic operation looks at is no race.
+static void verify(uint64_t offset, uint64_t end, uint32_t thread) {
+    for (uint64_t at = offset; at < end; at += is_whole_word(at) ? WORD_BYTES : 1)
+        for (unsigned which = READ; which <= READ_TOO; which++) {
+            const struct last_touch *read = &cell_at(at)->touched[which];
+            bool is_of_now = read->when >> 32 == shared_words.moment;
+            if (is_of_now && thread_of(read->when) == thread) guesses_verify(&guesses, read->site);
+        }
+}
+
+static void note(uint64_t offset, unsigned size, enum use use, const struct accessor *by) {
     moment_of_bytes = shared_words.moment;
+    if (use == CHANGES) {
+        shared_atomics_note(offset, size, by->thread, by->site);
+        verify(offset, offset + size, by->thread);
+        return;
+    }
     if (offset % WORD_BYTES || size % WORD_BYTES) split(offset, offset + size);
     for (uint64_t at = offset; at < offset + size; at += is_whole_word(at) ? WORD_BYTES : 1)
-        note_in_cell(cell_at(at), writes, by);
+        note_in_cell(cell_at(at), use == WRITES, by);
 }
 
 static uint64_t offset_in(const struct shared_range *range, const uint32_t at[3]) {
@@ -220,12 +249,13 @@ static bool each_thread(const struct shared_range *range, visit *visit) {
 }
 
 static bool note_in_range(const struct shared_range *range, uint64_t offset, const struct accessor *by) {
-    note(offset, range->size, range->writes, by);
+    note(offset, range->size, range->writes ? WRITES : READS, by);
     return false;
 }
 
 static bool meets_in_range(const struct shared_range *range, uint64_t offset, const struct accessor *by) {
-    struct race race = {.offset = (uint32_t)offset, .size = range->size, .by = *by, .writes = range->writes};
+    enum use use = range->writes ? WRITES : READS;
+    struct race race = {.offset = (uint32_t)offset, .size = range->size, .by = *by, .use = use};
     return look(&race) != MEETS_NOBODY;
 }
 
@@ -247,16 +277,17 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
 }
 
 // Of an access to whole words, where nobody meets another one.
-static inline bool note_at_once(uint64_t offset, unsigned size, bool writes, const struct accessor *by) {
-    if (offset % WORD_BYTES || size % WORD_BYTES) return false;
+static inline bool note_at_once(uint64_t offset, unsigned size, enum use use, const struct accessor *by) {
+    if (offset % WORD_BYTES || size % WORD_BYTES || use == CHANGES) return false;
+    if (shared_atomics_are_known()) return false;
     uint64_t first = offset / WORD_BYTES, end = first + size / WORD_BYTES;
     for (uint64_t word = first; word < end; word++) {
         if (is_split[word]) return false;
-        for (unsigned which = 0; which < touches_to_compare(writes); which++)
+        for (unsigned which = 0; which < touches_to_compare(use); which++)
             if (is_unordered(&shared_words.all[word], which, by->thread)) return false;
     }
     moment_of_bytes = shared_words.moment;
-    for (uint64_t word = first; word < end; word++) note_in_cell(&shared_words.all[word], writes, by);
+    for (uint64_t word = first; word < end; word++) note_in_cell(&shared_words.all[word], use == WRITES, by);
     return true;
 }
 
@@ -276,29 +307,31 @@ static void see_early(const struct race *race) {
 static void see_access(struct kernel_context *context, uint64_t address, uint32_t access, struct accessor by) {
     uint64_t offset = address - context->shared_base;
     unsigned size = access & 0xff, kind = access >> 8 & 0xf;
-    bool writes = kind != LOADS, begins_copy = kind == BEGINS_COPY;
-    if (kind == IS_ATOMIC || offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
+    enum use use = kind == LOADS ? READS : kind == IS_ATOMIC ? CHANGES : WRITES;
+    bool begins_copy = kind == BEGINS_COPY;
+    if (offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
     if (offset + size > SHARED_BYTES_MAX) return;
     if (ranges.kept) spell_out();
     const struct pending_copy *early = begins_copy ? NULL : pending_copies_find(offset, size);
-    if (!early && !begins_copy && note_at_once(offset, size, writes, &by)) return;
-    struct race race = {.offset = (uint32_t)offset, .size = size, .by = by, .writes = writes};
+    if (!early && !begins_copy && note_at_once(offset, size, use, &by)) return;
+    struct race race = {.offset = (uint32_t)offset, .size = size, .by = by, .use = use};
     enum meeting met = early ? MEETS_NOBODY : look(&race);
     if (early) {
         race.other = (struct accessor){early->thread, early->site};
-        race.other_writes = true;
+        race.other_use = WRITES;
         see_early(&race);
     }
     struct pending_copy copy = {by.thread, by.site, (uint32_t)offset, size};
-    if (!begins_copy || !pending_copies_add(&copy)) note(offset, size, writes, &by);
+    if (!begins_copy || !pending_copies_add(&copy)) note(offset, size, use, &by);
     if (met == RACES) see_race(&race);
+    if (met == GUESSES) keep_guess(&race);
     if (met == OVERWRITES) see_second_write(&race, (const char *)address);
 }
 
 // Whether all that is known is in the cells of words: then the kernel may go on noting there by itself.
 static bool is_all_in_words(void) {
-    return moment_of_bytes == shared_words.moment && !second_write.waits && !ranges.kept && !any_split &&
-           !split_clocks && !pending_copies_wait();
+    return moment_of_bytes == shared_words.moment && !shared_atomics_are_known() && !second_write.waits &&
+           !ranges.kept && !any_split && !split_clocks && !pending_copies_wait();
 }
 
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
@@ -308,6 +341,13 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
     if (second_write.waits) settle();
     see_access(context, address, access, (struct accessor){thread, site});
     if (is_all_in_words()) shared_words.turn = block.turn;
+}
+
+void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                               uint32_t thread, const void *frame) {
+    if (address - context->shared_base < context->shared_bytes)
+        quiesce_kernel_shared(context, address, access, site, thread);
+    return quiesce_kernel_check(context, address, access, site, thread, frame);
 }
 
 // -- asynchronous copies ---------------------------------------------------------------------------------------------
@@ -322,7 +362,7 @@ void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_
     follow_blocks(context);
     while (pending_copies_take(thread, groups_left, &copy)) {
         struct accessor by = {thread, copy.site};
-        note(copy.offset, copy.bytes, true, &by);
+        note(copy.offset, copy.bytes, WRITES, &by);
     }
 }
 
@@ -335,35 +375,10 @@ void shared_checks_begin_ranges(const struct kernel_context *context) {
     shared_ranges_begin(&ranges, shared_words.moment);
 }
 
-// Lays an instruction's accesses out in shared memory. False: one of them is outside, or misaligned.
-static bool lay_out(const struct kernel_context *context, const struct kernel_range *range, struct shared_range *made) {
-    int64_t size = range->access & 0xff, low = (int64_t)(range->address - context->shared_base), high = low;
-    int64_t limit = context->shared_bytes < SHARED_BYTES_MAX ? context->shared_bytes : SHARED_BYTES_MAX, odd = low;
-    *made = (struct shared_range){
-        .offset = (uint32_t)low,
-        .size = (uint32_t)size,
-        .writes = (range->access >> 8 & 0xf) != LOADS,
-        .site = range->site,
-    };
-    if (low < 0 || low >= limit) return false;
-    for (unsigned axis = 0; axis < 3; axis++) {
-        int64_t step = range->counts[axis] > 1 ? range->steps[axis] : 0;
-        if (step >= limit || step <= -limit) return false;
-        made->steps[axis] = (int32_t)step;
-        made->first[axis] = range->first[axis];
-        made->counts[axis] = range->counts[axis];
-        odd |= step;
-        *(step < 0 ? &low : &high) += step * (int64_t)(range->counts[axis] - 1);
-    }
-    made->low = (uint32_t)low;
-    made->high = (uint32_t)(high + size);
-    return low >= 0 && high + size <= limit && !(odd & (size - 1));
-}
-
 bool shared_checks_add_range(const struct kernel_context *context, const struct kernel_range *range) {
     struct shared_range *added = shared_ranges_next(&ranges);
     if (!range->counts[0] || !range->counts[1] || !range->counts[2]) return true;
-    if (!added || !lay_out(context, range, added)) return false;
+    if (!added || !shared_range_lay_out(context, range, added)) return false;
     if (moment_of_bytes == shared_words.moment && each_thread(added, meets_in_range)) return false;
     return shared_ranges_add(&ranges);
 }

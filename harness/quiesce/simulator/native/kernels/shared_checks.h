@@ -24,6 +24,9 @@ void shared_checks_keep_ranges(void);
 // Called by kernels, before an access to shared memory: its size, kind and state space, its instruction, its thread.
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread);
+// In place of quiesce_kernel_check, of an access by a generic address, which may be one of shared memory.
+void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
+                               uint32_t thread, const void *frame);
 // A thread ends a group of asynchronous copies, and waits for all but the last ones of its groups.
 void quiesce_kernel_copies_commit(struct kernel_context *context, uint32_t thread);
 void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_left, uint32_t thread);

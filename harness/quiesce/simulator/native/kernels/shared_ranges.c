@@ -4,6 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/checks.h"
+
+bool shared_range_lay_out(const struct kernel_context *context, const struct kernel_range *range,
+                          struct shared_range *made) {
+    int64_t size = range->access & 0xff, low = (int64_t)(range->address - context->shared_base), high = low;
+    int64_t limit = context->shared_bytes < SHARED_BYTES_MAX ? context->shared_bytes : SHARED_BYTES_MAX, odd = low;
+    *made = (struct shared_range){
+        .offset = (uint32_t)low,
+        .size = (uint32_t)size,
+        .writes = (range->access >> 8 & 0xf) != LOADS,
+        .site = range->site,
+    };
+    if (low < 0 || low >= limit) return false;
+    for (unsigned axis = 0; axis < 3; axis++) {
+        int64_t step = range->counts[axis] > 1 ? range->steps[axis] : 0;
+        if (step >= limit || step <= -limit) return false;
+        made->steps[axis] = (int32_t)step;
+        made->first[axis] = range->first[axis];
+        made->counts[axis] = range->counts[axis];
+        odd |= step;
+        *(step < 0 ? &low : &high) += step * (int64_t)(range->counts[axis] - 1);
+    }
+    made->low = (uint32_t)low;
+    made->high = (uint32_t)(high + size);
+    return low >= 0 && high + size <= limit && !(odd & (size - 1));
+}
+
 // Threads, or places between those that threads use: from one on, on each axis.
 struct box {
     int64_t first[3], end[3];

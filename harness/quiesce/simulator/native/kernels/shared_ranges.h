@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/abi.h"
+
 // Threads of a box, each of which uses bytes at an even distance from those of the next one on each axis.
 struct shared_range {
     uint32_t offset, size;  // of the first access
@@ -14,6 +16,10 @@ struct shared_range {
     bool writes;
     uint32_t site;
 };
+
+// Lays an instruction's accesses out in shared memory. False: one of them is outside, or misaligned.
+bool shared_range_lay_out(const struct kernel_context *context, const struct kernel_range *range,
+                          struct shared_range *made);
 
 enum { SHARED_RANGES_MAX = 192 };
 

@@ -3,6 +3,7 @@
 // (quiesce.kernels.translation.shared_words has the same layout).
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/lane_order.h"
@@ -14,11 +15,13 @@ enum { WRITTEN, READ, READ_TOO, TOUCHES_OF_WORD };
 // (5). 0: never.
 typedef uint64_t stamp;
 
+struct last_touch {
+    stamp when;
+    uint32_t site, own;  // see lane_order.h
+};
+
 struct cell {
-    struct {
-        stamp when;
-        uint32_t site, own;  // see lane_order.h
-    } touched[TOUCHES_OF_WORD];
+    struct last_touch touched[TOUCHES_OF_WORD];
 };
 
 enum { WORD_BYTES = 4 };
@@ -36,3 +39,36 @@ _Static_assert(sizeof(struct cell) == 48, "a cell as compiled code knows it");
 _Static_assert(offsetof(struct shared_words, all) == 272, "the words as compiled code knows them");
 
 extern struct shared_words shared_words;
+
+static inline uint32_t thread_of(stamp when) {
+    return (uint32_t)(when >> 27 & (WARPS_MAX - 1)) * WARP_THREADS + (uint32_t)(when & (WARP_THREADS - 1));
+}
+
+static inline bool are_of_one_warp(uint32_t thread, uint32_t other) {
+    return thread / WARP_THREADS == other / WARP_THREADS;
+}
+
+static inline stamp stamp_of(enum lane_clock clock, uint32_t thread) {
+    uint32_t warp = thread / WARP_THREADS, lane = thread % WARP_THREADS;
+    uint32_t low = warp << 27 | shared_words.lanes_moments[clock][warp] << 5 | lane;
+    return (stamp)shared_words.moment << 32 | low;
+}
+
+static inline struct last_touch touch_of(enum lane_clock clock, uint32_t thread, uint32_t site) {
+    return (struct last_touch){stamp_of(clock, thread), site, lane_count(clock, thread)};
+}
+
+// Since the last barrier of the block. Most touches are older than that, or of the same thread.
+static inline bool is_by_other_now(stamp when, uint32_t thread) {
+    return when >> 32 == shared_words.moment && thread_of(when) != thread;
+}
+
+static inline bool is_unordered_in_warp(const struct last_touch *touch, enum lane_clock clock, uint32_t thread) {
+    stamp then = touch->when, now = stamp_of(clock, thread);
+    return !((then ^ now) >> 5) && !lane_knows(clock, thread, thread_of(then), (uint16_t)touch->own);
+}
+
+static inline bool is_unordered_touch(const struct last_touch *touch, enum lane_clock clock, uint32_t thread) {
+    if (!is_by_other_now(touch->when, thread)) return false;
+    return !are_of_one_warp(thread, thread_of(touch->when)) || is_unordered_in_warp(touch, clock, thread);
+}
