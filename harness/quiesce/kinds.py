@@ -41,6 +41,7 @@ class Kind(enum.StrEnum):
     WRONG_MEMORY = "access to memory of another device or of the host"
     READ_ONLY = "write to read-only memory"
     DIVERGENT_BARRIER = "divergent barrier"
+    ABSENT_LANE = "value of a lane that takes no part"
     DEADLOCK = "deadlock of the threads of a block"
     ORDER = "result that depends on the order of threads"
     UNMET_EXPECTATION = "unmet expectation"
@@ -90,6 +91,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
     Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
     Kind.DIVERGENT_BARRIER: "Threads of one warp wait at different barriers.",
+    Kind.ABSENT_LANE: "A shuffle takes a value from a lane of the warp that does not take part in it.",
     Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
     Kind.UNMET_EXPECTATION: "A gauge reads another amount than the case expects.",
     Kind.GROWING_COST: "The same request costs more each time it is repeated.",

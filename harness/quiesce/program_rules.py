@@ -28,6 +28,7 @@ BLOCKS_ORDERED: Final = "blocks_of_a_launch_are_ordered"
 COPIES_AWAITED: Final = "asynchronous_copies_are_awaited"
 BARRIERS_END: Final = "barriers_are_reached"
 BARRIERS_SAME: Final = "warps_wait_at_one_barrier"
+LANES_TAKE_PART: Final = "shuffles_use_lanes_that_take_part"
 KERNELS_ANY_ORDER: Final = "results_do_not_depend_on_order"
 
 RULES: Final[Mapping[str, str]] = {
@@ -54,6 +55,7 @@ RULES: Final[Mapping[str, str]] = {
     COPIES_AWAITED: "Shared memory that `cp.async` writes is used only after a wait for the copy.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
     BARRIERS_SAME: "Threads of a warp wait for their block at the same `__syncthreads()`.",
+    LANES_TAKE_PART: "A thread does not use the value of a lane that takes no part in its shuffle.",
     KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",
 }
 """Every such rule. What is lost at exit breaks the oracle's rule about quiescence."""

@@ -51,7 +51,7 @@ CONTEXT: Final = np.dtype(
 )
 READY, WAITING, DONE = range(3)
 _SOURCES: Final = ("arithmetic", "formats", "matrix", "texel", "sampling")
-ARRIVE, YIELD, MATRICES = 5, 70, 80
+ARRIVE, ACTIVE_MASK, YIELD, MATRICES = 5, 61, 70, 80
 
 
 tuned = [False]
@@ -342,6 +342,8 @@ def _resolve_warp(warp: np.ndarray[Any, Any]) -> bool:
     for thread in warp[(warp["status"] == WAITING) & (warp["operation"] >= 10)]:
         lanes = [lane for lane in range(len(warp)) if int(thread["mask"]) >> lane & 1 and warp["status"][lane] != DONE]
         same = (warp["operation"] == thread["operation"]) & (warp["mask"] == thread["mask"])
+        if thread["operation"] == ACTIVE_MASK:
+            lanes = np.flatnonzero(same & (warp["status"] == WAITING)).tolist()
         if all(same[lane] and warp["status"][lane] == WAITING for lane in lanes):
             here = np.zeros(len(warp), bool)
             here[lanes] = True
@@ -351,6 +353,10 @@ def _resolve_warp(warp: np.ndarray[Any, Any]) -> bool:
                 pointers = (ctypes.c_void_p * 32)(*(warp.ctypes.data + lane * warp.strides[0] for lane in lanes))
                 _arithmetic().matrix_run(pointers)
                 _finish(warp, here, 0)
+                return True
+            if thread["operation"] == ACTIVE_MASK:
+                here &= warp["state"] == thread["state"]
+                _finish(warp, here, sum(1 << lane for lane in np.flatnonzero(here).tolist()))
                 return True
             results = [_warp_result(warp, lane, lanes) for lane in lanes]
             warp["predicate"][here] = [predicate for _, predicate in results]

@@ -130,7 +130,17 @@ def test_one_lane_leads() -> None:
     lines = "elect.sync %x|%p1, 0xFFFFFFF0;\nselp.u32 %y, 1, 0, %p1;\nactivemask.b32 %z;\nnanosleep.u32 100;"
     leader, leads, active = evaluate_all(lines, [LANES], ["u32"] * 3)
     assert (leader, leads) == ([4] * 32, [0] * 4 + [1] + [0] * 27)
-    assert active == [1 << lane for lane in range(32)]
+    assert active == [0xFFFFFFFF] * 32
+
+
+def test_lanes_that_are_active_are_those_of_one_branch() -> None:
+    lines = (
+        "setp.lt.u32 %p1, %a, 5;\n@%p1 bra first;\nactivemask.b32 %x;\nbra end;\nfirst:\nactivemask.b32 %x;\nend:\n"
+        "activemask.b32 %y;"
+    )
+    branch, again = evaluate_all(lines, [LANES], ["u32"] * 2)
+    assert branch == [0x1F] * 5 + [0xFFFFFFE0] * 27
+    assert all(again[lane] >> lane & 1 for lane in range(32))
 
 
 EXCHANGED = """

@@ -143,6 +143,7 @@ class Seen(enum.IntEnum):
     KERNEL_RACE_OF_BLOCKS = 49
     KERNEL_MEMORY_RACE_IN_BLOCK = 50
     KERNEL_MEMORY_RACE_IN_WARP = 51
+    KERNEL_SHUFFLES_ABSENT = 52
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)

@@ -25,6 +25,7 @@ from quiesce.program_rules import (
     KERNELS_OWN_DEVICE,
     KERNELS_READ_WRITTEN,
     KERNELS_TEXTURES,
+    LANES_TAKE_PART,
     THREADS_ORDERED,
 )
 from quiesce.shown_paths import shown_path
@@ -53,6 +54,13 @@ _RACES_IN_MEMORY: Final = (
     Seen.KERNEL_MEMORY_RACE_IN_WARP,
 )
 _RACES: Final = (*_RACES_IN_SHARED, *_RACES_IN_MEMORY)
+_ABSENT: Final = "which takes no part in the shuffle"
+_ABSENCES: Final = {
+    0: "which the mask of the shuffle leaves out",
+    1: "which is in the mask of the shuffle, but ended without coming to it",
+    2: "which is in the mask of the shuffle, but is no thread of the block",
+}
+"""Why a lane takes no part in a shuffle (``native/kernels/wrong_access.h`` has the numbers)."""
 _IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES_IN_SHARED)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
@@ -97,6 +105,9 @@ _RULES: Final = {
     Seen.KERNEL_DEPENDS_ON_ORDER: _Rule(
         KERNELS_ANY_ORDER, Kind.ORDER, "the same bytes in whatever order the blocks and threads run"
     ),
+    Seen.KERNEL_SHUFFLES_ABSENT: _Rule(
+        LANES_TAKE_PART, Kind.ABSENT_LANE, "a source lane that is in the mask of the shuffle and comes to it"
+    ),
     Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
 }
 
@@ -121,6 +132,10 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
     elif record.seen is Seen.KERNEL_BARRIERS_DIFFER:
         observed = f"{who} waits at a barrier"
+    elif record.seen is Seen.KERNEL_SHUFFLES_ABSENT:
+        observed = (
+            f"{who} uses the value of lane {record.address} of the warp, {_ABSENCES.get(record.size_bytes, _ABSENT)}"
+        )
     else:
         observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function

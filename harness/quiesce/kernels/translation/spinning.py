@@ -13,7 +13,7 @@ from quiesce.kernels.translation.roles import effects_of
 
 STEP: Final = "(step)"
 """What ``in_step`` puts between instructions; no text has such an opcode."""
-SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "nanosleep", STEP})
+SUSPENDING: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "activemask", "nanosleep", STEP})
 _MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma"})
 """Opcodes at which a thread waits for others."""
 _RETURNING: Final = frozenset({"ret", "exit"})

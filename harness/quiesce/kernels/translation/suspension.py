@@ -6,11 +6,15 @@ of a block in turn, and gives each the result of its operation when all that tak
 
 from __future__ import annotations
 
+from typing import Final
+
 from quiesce.kernels.ptx.declarations import Variable
 from quiesce.kernels.ptx.function import Instruction
 from quiesce.kernels.ptx.operands import Operand, Register, registers_in
 from quiesce.kernels.ptx.types import PREDICATE
+from quiesce.kernels.translation.certain_uses import is_certainly_used
 from quiesce.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.kernels.translation.flow import Flow
 from quiesce.kernels.translation.frames import Frames, Waiting, plain_barrier
 from quiesce.kernels.translation.liveness import Liveness
 from quiesce.kernels.translation.shapes import (
@@ -31,8 +35,9 @@ _UNUSED = WarpOperands()
 class ThreadSuspension:
     """The points at which one thread may be left and entered again, and its local memory."""
 
-    def __init__(self, frames: Frames, liveness: Liveness) -> None:
+    def __init__(self, frames: Frames, flow: Flow, liveness: Liveness) -> None:
         self._frames = frames
+        self._flow = flow
         self._liveness = liveness
         self._end = FRAME
         self._area = 0
@@ -64,14 +69,17 @@ class ThreadSuspension:
         """End the function with the number of an operation, and go on with its results later."""
         written = {register for result in results for register in registers_in(result)}
         live = tuple(each for each in self._liveness.after(*e.position) if each not in written)
-        site = e.program.add_site(e.instruction) if e.program.checks and is_aligned(e.instruction) else -1
+        is_used = e.program.checks and operation in _SHUFFLES and is_certainly_used(self._flow, e.position)
+        is_told = is_used or (e.program.checks and is_aligned(e.instruction))
+        site = e.program.add_site(e.instruction) if is_told else -1
+        third = e.define(f"or i32 {operands.third}, {_IS_USED}") if is_used else operands.third
         state = self._frames.add_state(e.position, Waiting(operation, plain_barrier(operation, operands), live, site))
         _set(e, STATE, "i32", str(state))
         for offset, type_, value, unused in (
             (MASK, "i32", operands.mask, _UNUSED.mask),
             (VALUE, "i64", operands.value, _UNUSED.value),
             (OPERAND_B, "i32", operands.second, ""),
-            (OPERAND_C, "i32", operands.third, ""),
+            (OPERAND_C, "i32", third, ""),
         ):
             if operation >= _WARP_OPERATION or value != unused:
                 _set(e, offset, type_, value)
@@ -116,6 +124,9 @@ def is_aligned(i: Instruction) -> bool:
 
 
 _WARP_OPERATION = 10
+_SHUFFLES: Final = range(10, 14)
+_IS_USED: Final = -(1 << 31)
+"""Set in the third operand of a shuffle whose result the thread certainly uses; the ISA uses lower bits."""
 
 
 def _set(e: Emitter, offset: int, type_: str, value: str) -> None:

@@ -89,7 +89,7 @@ def _thread(
     e = prepare(program, function, StateShape())
     flow = flow_of(function, waits_for_some)
     liveness = liveness_of(flow)
-    e.suspension = suspension = ThreadSuspension(frames, liveness)
+    e.suspension = suspension = ThreadSuspension(frames, flow, liveness)
     memory = reserve_memory(e, function, suspension, kept)
     e.place("start")
     clear(e, liveness)

@@ -21,6 +21,7 @@ MATCH: Final = {"any": 30, "all": 31}
 REDUCTION: Final = {"add": 40, "min": 41, "max": 42, "and": 43, "or": 44, "xor": 45}
 SIGNED_REDUCTION: Final = {"min": 50, "max": 51}
 WARP_BARRIER: Final = 60
+ACTIVE_MASK: Final = 61
 YIELD: Final = 70
 STEPPING: Final = 71
 """The numbers of operations, which the runtime knows."""
@@ -136,10 +137,17 @@ def step(e: Emitter, _: Instruction) -> None:
 
 
 def active_mask(e: Emitter, i: Instruction) -> None:
-    """Translate ``activemask``: a thread is alone until it takes part in something that synchronises."""
+    """Translate ``activemask``: the threads of the warp that come to it while the others are elsewhere.
+
+    In a function that is not part of its caller a thread is alone, as it may be on a device.
+    """
     require(i, operands=1)
+    type_ = require_type(i, ("b32",))
+    if e.suspension is not None:
+        _write_result(e, _wait(e, ACTIVE_MASK, WarpOperands(), (i.operands[0],)), i.operands[0], type_)
+        return
     lane = e.define(f"and i32 {e.shape.linear(e)}, 31")
-    e.write(i.operands[0], e.define(f"shl i32 1, {lane}"), require_type(i, ("b32",)))
+    e.write(i.operands[0], e.define(f"shl i32 1, {lane}"), type_)
 
 
 def elect(e: Emitter, i: Instruction) -> None:

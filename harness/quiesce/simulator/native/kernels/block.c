@@ -90,7 +90,7 @@ static int run_warps(struct block *block, bool *any, bool *looks) {
     for (unsigned i = 0; i < warps; i++) {
         unsigned first = (unsigned)permuted(&block->order->warps, i) * WARP_THREADS;
         unsigned count = block->count - first < WARP_THREADS ? block->count - first : WARP_THREADS;
-        struct warp warp = {.count = count};
+        struct warp warp = {.object = block->object, .context = &block->context, .count = count};
         memcpy(warp.threads, block->threads + first, count * sizeof *warp.threads);
         int end = run_warp(block, &warp, any, looks);
         if (end) return end;

@@ -1,5 +1,8 @@
 #include "kernels/warp.h"
 
+#include <string.h>
+
+#include "kernels/checks.h"
 #include "kernels/matrix.h"
 #include "kernels/shared_checks.h"
 
@@ -16,6 +19,23 @@ static uint32_t participants(const struct warp *warp, const struct kernel_thread
         here |= 1u << lane;
     }
     return here;
+}
+
+// A thread takes a value from a lane that takes no part, and uses it.
+static void see_absent(const struct warp *warp, unsigned lane, unsigned source) {
+    const struct kernel_thread *thread = warp->threads[lane];
+    const struct kernel_context *context = warp->context;
+    enum absence why = !(thread->mask >> source & 1) ? NOT_IN_MASK : source >= warp->count ? NO_THREAD : HAS_ENDED;
+    int32_t site = warp->object->state_sites ? warp->object->state_sites[thread->state - 1] : -1;
+    if (site < 0) return;
+    struct wrong_access wrong = {.seen = SEEN_KERNEL_SHUFFLES_ABSENT,
+                                 .address = source,
+                                 .bytes = why,
+                                 .site = (uint32_t)site,
+                                 .thread = thread->warp * WARP_THREADS + thread->lane};
+    memcpy(wrong.block, context->block_index, sizeof wrong.block);
+    memcpy(wrong.threads, context->block, sizeof wrong.threads);
+    checks_see(&wrong);
 }
 
 // "shfl.sync" of the ISA, in its words: the source lane, and whether it is within the segment.
@@ -44,9 +64,10 @@ static void shuffle(const struct warp *warp, unsigned lane, uint32_t here) {
     }
     if (!is_within) source = own;
     thread->predicate = is_within;
-    // "d is undefined" where the source takes no part: here it is the thread's own
+    // "d is undefined" where the source takes no part: devices give 0
     bool is_there = (unsigned)source < warp->count && here >> source & 1;
-    thread->result = is_there ? warp->threads[source]->value : thread->value;
+    thread->result = is_there ? warp->threads[source]->value : 0;
+    if (!is_there && thread->operand_c >> 31) see_absent(warp, lane, (unsigned)source);
 }
 
 static uint32_t reduce_two(uint32_t operation, uint32_t first, uint32_t second) {
@@ -112,12 +133,30 @@ static void finish(const struct warp *warp, unsigned lane, const struct gathered
     }
 }
 
+// Lanes at one place go on with the mask of all of them: nothing else lets a lane of the warp go on before.
+static bool tell_active(const struct warp *warp) {
+    uint32_t state = 0, here = 0;
+    for (unsigned lane = 0; lane < warp->count; lane++) {
+        const struct kernel_thread *each = warp->threads[lane];
+        if (each->status != THREAD_WAITS || each->operation != OPERATION_ACTIVE_MASK) continue;
+        if (!here) state = each->state;
+        if (each->state == state) here |= 1u << lane;
+    }
+    for (unsigned lane = 0; lane < warp->count; lane++) {
+        if (!(here >> lane & 1)) continue;
+        warp->threads[lane]->result = here;
+        warp->threads[lane]->status = THREAD_READY;
+    }
+    return here;
+}
+
 bool warp_resolve(struct warp *warp) {
     uint32_t all_lanes = UINT32_MAX >> (WARP_THREADS - warp->count);
     bool any = false;
     for (unsigned first = 0; first < warp->count; first++) {
         struct kernel_thread *asking = warp->threads[first];
         if (asking->status != THREAD_WAITS || is_barrier(asking->operation)) continue;
+        if (asking->operation == OPERATION_ACTIVE_MASK) continue;
         uint32_t here = participants(warp, asking);
         if (!(here >> first & 1)) continue;  // a mask that leaves the thread itself out is never complete
         if (asking->operation >= OPERATION_LOAD_MATRIX) {
@@ -133,5 +172,5 @@ bool warp_resolve(struct warp *warp) {
             if (here >> lane & 1) warp->threads[lane]->status = THREAD_READY;
         any = true;
     }
-    return any;
+    return any || tell_active(warp);
 }

@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 
-#include "kernels/abi.h"
+#include "kernels/object.h"
 
 enum thread_status { THREAD_READY, THREAD_WAITS, THREAD_DONE };
 
 struct warp {
+    const struct object *object;
+    const struct kernel_context *context;
     struct kernel_thread *threads[WARP_THREADS];
     unsigned count;
 };

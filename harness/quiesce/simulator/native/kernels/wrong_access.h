@@ -37,6 +37,9 @@ struct other_access {
     struct code_places code;
 };
 
+// Why a lane does not take part in a shuffle: the size of such an observation.
+enum absence { NOT_IN_MASK, HAS_ENDED, NO_THREAD };
+
 struct wrong_access {
     enum seen seen;
     uint64_t address;  // in shared memory, where it was named there
