@@ -199,7 +199,7 @@ class Kernel:
 
     def site(self, number: int) -> tuple[int, ...]:
         """Return line, file and line of the source, and file and line that inline it (0 if none), of an access."""
-        return tuple(self._numbers("sites", 5 * self.sites)[5 * number : 5 * number + 5])
+        return tuple(self._numbers("sites", 6 * self.sites)[6 * number : 6 * number + 5])
 
     def _set_variables(self, variables: dict[str, np.ndarray[Any, Any]], count: int) -> None:
         pairs = list((ctypes.c_uint64 * (2 * count)).from_address(self._address("variables"))) if count else []
@@ -343,7 +343,7 @@ def _resolve_warp(warp: np.ndarray[Any, Any]) -> bool:
         lanes = [lane for lane in range(len(warp)) if int(thread["mask"]) >> lane & 1 and warp["status"][lane] != DONE]
         same = (warp["operation"] == thread["operation"]) & (warp["mask"] == thread["mask"])
         if thread["operation"] == ACTIVE_MASK:
-            lanes = np.flatnonzero(same & (warp["status"] == WAITING)).tolist()
+            lanes = np.flatnonzero(same & (warp["state"] == thread["state"]) & (warp["status"] == WAITING)).tolist()
         if all(same[lane] and warp["status"][lane] == WAITING for lane in lanes):
             here = np.zeros(len(warp), bool)
             here[lanes] = True
@@ -353,10 +353,6 @@ def _resolve_warp(warp: np.ndarray[Any, Any]) -> bool:
                 pointers = (ctypes.c_void_p * 32)(*(warp.ctypes.data + lane * warp.strides[0] for lane in lanes))
                 _arithmetic().matrix_run(pointers)
                 _finish(warp, here, 0)
-                return True
-            if thread["operation"] == ACTIVE_MASK:
-                here &= warp["state"] == thread["state"]
-                _finish(warp, here, sum(1 << lane for lane in np.flatnonzero(here).tolist()))
                 return True
             results = [_warp_result(warp, lane, lanes) for lane in lanes]
             warp["predicate"][here] = [predicate for _, predicate in results]
@@ -378,8 +374,8 @@ def _warp_result(warp: np.ndarray[Any, Any], lane: int, lanes: list[int]) -> tup
     if operation in (30, 31):
         same = sum(1 << each for each in lanes if values[each] == own)
         return (same, 0) if operation == 30 else (same if same == everybody else 0, int(same == everybody))
-    if operation == 60:
-        return 0, 0
+    if operation in (60, ACTIVE_MASK):
+        return everybody, 0
     return _reduced(operation, list(values.values())), 0
 
 
@@ -388,11 +384,9 @@ def _shuffled(warp: np.ndarray[Any, Any], lane: int, values: dict[int, int]) -> 
     operation, b, c = (int(warp[field][lane]) for field in ("operation", "b", "c"))
     b, clamp, segment = b & 31, c & 31, c >> 8 & 31
     limit = (lane & segment) | (clamp & ~segment)
-    low = lane & segment
-    source = {10: lane - b, 11: lane + b, 12: lane ^ b, 13: low | (b & ~segment)}[operation]
+    source = {10: lane - b, 11: lane + b, 12: lane ^ b, 13: lane & segment | (b & ~segment)}[operation]
     inside = source >= limit if operation == 10 else source <= limit
-    source = source if inside else lane
-    return values.get(source, 0), int(inside)
+    return values.get(source if inside else lane, 0), int(inside)
 
 
 def _reduced(operation: int, values: list[int]) -> int:

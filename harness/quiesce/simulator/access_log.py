@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.kernel_names import readable_kernel_name
+from quiesce.simulator.kernel_names import readable_kernel_name, readable_variable_name
 
-_FIELDS: Final = 17
+_FIELDS: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class LoggedAccess:
     place: Place
     other: OtherAccess | None
     count: int
+    arrays: tuple[str, str] = ("", "")
+    """The array of shared memory that it has to stay in, and the one that it uses; empty: none."""
 
 
 def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
@@ -59,7 +61,7 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
 
 
 def _access(fields: list[str]) -> LoggedAccess:
-    count, launch, test, kernel, block, thread, *places = fields
+    count, launch, test, kernel, block, thread, *places, array, used = fields
     other_block, other, writes = places[4:7]
     return LoggedAccess(
         int(launch),
@@ -70,6 +72,7 @@ def _access(fields: list[str]) -> LoggedAccess:
         _place(places[:4]),
         OtherAccess(_index(other_block), _index(other), writes == "1", _place(places[7:])) if other else None,
         int(count),
+        (readable_variable_name(array), readable_variable_name(used)),
     )
 
 

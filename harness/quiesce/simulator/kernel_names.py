@@ -24,6 +24,15 @@ def readable_kernel_name(name: str) -> str:
     return _without_types(_ABI_TAG.sub("", demangled))
 
 
+def readable_variable_name(name: str) -> str:
+    """Return the last part of the name of a variable: ``sums`` of ``total(int*)::sums``; as it is, if nobody can tell.
+
+    Compilers of other languages, and those of older names, write a name that has no parts.
+    """
+    demangled = _demangler()(name) if name.startswith("_Z") else ""
+    return demangled.rpartition("::")[2] or name
+
+
 def _without_types(declared: str) -> str:
     """Return ``inner::fill<float>`` of ``void inner::fill<float>(float*, int)``."""
     begin = _opening(declared) if declared.endswith(")") else len(declared)

@@ -61,7 +61,12 @@ _ABSENCES: Final = {
     2: "which is in the mask of the shuffle, but is no thread of the block",
 }
 """Why a lane takes no part in a shuffle (``native/kernels/wrong_access.h`` has the numbers)."""
-_IN_SHARED: Final = (Seen.KERNEL_OUTSIDE_SHARED, Seen.KERNEL_USED_UNCOPIED, *_RACES_IN_SHARED)
+_IN_SHARED: Final = (
+    Seen.KERNEL_OUTSIDE_SHARED,
+    Seen.KERNEL_OUTSIDE_ARRAY,
+    Seen.KERNEL_USED_UNCOPIED,
+    *_RACES_IN_SHARED,
+)
 _RULES: Final = {
     Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
@@ -71,6 +76,9 @@ _RULES: Final = {
     Seen.KERNEL_READ_UNWRITTEN: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
     Seen.KERNEL_OUTSIDE_SHARED: _Rule(
         KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside the shared memory of the block"
+    ),
+    Seen.KERNEL_OUTSIDE_ARRAY: _Rule(
+        KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside its array of shared memory"
     ),
     Seen.KERNEL_OUTSIDE_LOCAL: _Rule(
         KERNELS_INSIDE_LOCAL, Kind.OUT_OF_BOUNDS, "an access that stays inside the local memory of the thread"
@@ -139,6 +147,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     else:
         observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
     request = record.function
+    if record.seen is Seen.KERNEL_OUTSIDE_ARRAY:
+        observed += _of_array(record, logged)
     if logged:
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
         observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}"
@@ -229,7 +239,12 @@ def _miss(record: Record) -> str:
             return ", which nobody has written"
         case Seen.KERNEL_RACE_OF_BLOCKS | Seen.KERNEL_MEMORY_RACE_IN_BLOCK | Seen.KERNEL_MEMORY_RACE_IN_WARP:
             return f", {_into(record)} {_block(record)}"
-        case Seen.KERNEL_RACE_IN_SHARED | Seen.KERNEL_RACE_IN_WARP | Seen.KERNEL_USED_UNCOPIED:
+        case (
+            Seen.KERNEL_RACE_IN_SHARED
+            | Seen.KERNEL_OUTSIDE_ARRAY
+            | Seen.KERNEL_RACE_IN_WARP
+            | Seen.KERNEL_USED_UNCOPIED
+        ):
             return ""
         case Seen.KERNEL_OUTSIDE_SHARED:
             return f", of which a block has {bytes_in_words(record.other_bytes)}"
@@ -245,6 +260,12 @@ def _miss(record: Record) -> str:
             return ", which may only be read"
         case _:
             return ", which is no memory of a device" if record.address else ", a null pointer"
+
+
+def _of_array(record: Record, logged: LoggedAccess | None) -> str:
+    name, used = logged.arrays if logged else ("", "")
+    own = (f"'{name}', " if name else "") + f"a shared array of {bytes_in_words(record.other_bytes)}"
+    return _distance(record, own) + (f", in '{used}'" if used else "")
 
 
 def _into(record: Record) -> str:

@@ -34,3 +34,5 @@ class Judged:
     access: Access
     kinds: int
     may_race: bool
+    array: tuple[int, int] | None = None
+    """Where the array of shared memory lies that the access has to stay in, and its size."""

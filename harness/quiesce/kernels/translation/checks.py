@@ -53,8 +53,9 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         access,
         kinds_of_use(e.function, i, access.kind),
         access.space in ("shared", "generic") and e.program.judges_shared and not is_ordered(i),
+        e.program.array_of(e.function, i) if access.space == "shared" else None,
     )
-    site = e.program.add_site(i)
+    site = e.program.add_site(i, judged.array)
     if access.space != "local" and site >= _INLINED_MAX:
         return _judge_by_call(e, judged, place(), site)
     return _judge(e, judged, place(), str(site))
@@ -115,7 +116,7 @@ def _judge_shared(e: Emitter, judged: Judged, pointer: str, address: str, site: 
     access = judged.access
     base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
     offset = e.define(f"sub i64 {address}, {base}")
-    wrong = _is_outside_shared(e, offset, address, access.bytes)
+    wrong = _is_outside_shared(e, offset, address, judged)
 
     def ask() -> str:
         return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(), site))
@@ -206,8 +207,12 @@ def _or_misaligned(e: Emitter, wrong: str, address: str, bytes_: int) -> str:
     return e.define(f"or i1 {wrong}, {odd}")
 
 
-def _is_outside_shared(e: Emitter, offset: str, address: str, bytes_: int) -> str:
-    whole = e.cast(e.shape.context(e, SHARED_BYTES, "i32"), 32, 64)
+def _is_outside_shared(e: Emitter, offset: str, address: str, judged: Judged) -> str:
+    bytes_ = judged.access.bytes
+    if judged.array is None:
+        whole = e.cast(e.shape.context(e, SHARED_BYTES, "i32"), 32, 64)
+    else:
+        offset, whole = e.define(f"sub i64 {offset}, {judged.array[0]}"), str(judged.array[1])
     return _or_misaligned(e, _is_outside(e, offset, whole, bytes_), address, bytes_)
 
 
@@ -309,8 +314,14 @@ def site_texts(program: Program) -> list[str]:
         lines.append(constant_text(f"file{number}", name))
     pairs = [word for number in named for word in (f"ptr inttoptr (i64 {number} to ptr)", f"ptr @file{number}")]
     pairs += ["ptr null"] * 2
+    arrays = []
+    for number, ((offset, bytes_), name) in enumerate(program.arrays.items()):
+        lines.append(constant_text(f"array{number}", name))
+        arrays += [f"ptr @array{number}", f"ptr inttoptr (i64 {offset | bytes_ << 32} to ptr)"]
+    arrays += ["ptr null"] * 2
     return [
         *lines,
+        f"@quiesce_kernel_arrays = constant [{len(arrays)} x ptr] [{', '.join(arrays)}], align 8",
         f"@quiesce_kernel_site_texts = constant [{len(texts) + 1} x ptr] [{', '.join([*texts, 'ptr null'])}], align 8",
         f"@quiesce_kernel_files = constant [{len(pairs)} x ptr] [{', '.join(pairs)}], align 8",
     ]

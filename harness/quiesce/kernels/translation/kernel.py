@@ -32,7 +32,7 @@ from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledS
 from quiesce.kernels.translation.shared_words import noting_functions
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 

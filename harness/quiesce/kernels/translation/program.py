@@ -10,6 +10,7 @@ from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.module import Module
 from quiesce.kernels.ptx.parsing import parse_function
 from quiesce.kernels.translation.accesses import Judged
+from quiesce.kernels.translation.shared_arrays import SharedArrays
 from quiesce.kernels.translation.spinning import without_idle_pauses
 
 SHARED_BYTES_MAX: Final = 232_448
@@ -28,10 +29,12 @@ class Site:
     source_line: int
     text: str = ""
     caller: tuple[int, int] = (0, 0)
+    array: int = 0
+    """The number of the array in shared memory that it has to stay in, from 1 on; 0: none is known."""
 
     def numbers(self) -> tuple[int, ...]:
         """Return what the runtime is told of it."""
-        return self.line, self.file, self.source_line, *self.caller
+        return self.line, self.file, self.source_line, *self.caller, self.array
 
 
 @dataclass(slots=True)
@@ -55,12 +58,15 @@ class Program:
     """Each function that is called or whose address is taken, by the number that its name in LLVM has."""
     checks_called: dict[Judged, int] = field(default_factory=dict)
     """What the checks depend on that are functions of their own, with the numbers that their names have."""
+    arrays: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The arrays of shared memory that accesses have to stay in: where they lie, how long they are, their names."""
     noted_words: set[tuple[int, bool]] = field(default_factory=set)
     """The accesses to shared memory that kernels note by themselves: their sizes, and whether they write."""
     local_bytes: int = 0
     shared_bytes: int = 0
     _shared: dict[str, int] = field(default_factory=dict)
     _dynamic: dict[str, int] = field(default_factory=dict)
+    _origins: dict[str, SharedArrays] = field(default_factory=dict)
 
     def parse(self, name: str) -> Function:
         """Return a function of the module, parsed once."""
@@ -111,7 +117,22 @@ class Program:
         require_memory(variable, LOCAL_BYTES_MAX)
         self.local_bytes += variable.bytes
 
-    def add_site(self, instruction: Instruction) -> int:
+    def array_of(self, function: Function, instruction: Instruction) -> tuple[int, int] | None:
+        """Return where the array lies that an access to shared memory begins at, and its size; None: not known."""
+        if function.name not in self._origins:
+            self._origins[function.name] = SharedArrays(function)
+        name = self._origins[function.name].of(instruction)
+        own = function.variables.get(name or "")
+        variable = own or self.module.variables.get(name or "")
+        if variable is None or variable.space != "shared" or not variable.bytes:
+            return None
+        offset = self.shared_offset(variable, function.name if own else "")
+        assert offset is not None
+        self.arrays.setdefault((offset, variable.bytes), variable.name.partition("@")[0])
+        return offset, variable.bytes
+
+    def add_site(self, instruction: Instruction, array: tuple[int, int] | None = None) -> int:
         """Note an access to memory and return its number."""
-        self.sites.append(Site(instruction.line, *instruction.location, instruction.text, instruction.caller))
+        number = list(self.arrays).index(array) + 1 if array else 0
+        self.sites.append(Site(instruction.line, *instruction.location, instruction.text, instruction.caller, number))
         return len(self.sites) - 1

@@ -186,7 +186,8 @@ class Ranges:
             base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
             start = e.define(f"add i64 {start}, {base}")
         conditions = address.conditions | node.conditions
-        return _Range(position, Affine(64, start, address.steps, conditions), access, e.program.add_site(i), node.box)
+        site = e.program.add_site(i, e.program.array_of(e.function, i) if access.space == "shared" else None)
+        return _Range(position, Affine(64, start, address.steps, conditions), access, site, node.box)
 
     # -- the question
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 9, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 10, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 enum { GRID_WORKSPACE_BYTES = 12 };
@@ -67,6 +67,13 @@ struct kernel_parameter {
 struct kernel_site {
     uint32_t line, file, source_line;   // of the PTX; of the source, by `.loc`
     uint32_t caller_file, caller_line;  // that it is inlined at; 0: it is not
+    uint32_t array;                     // of shared memory that it has to stay in, from 1 on; 0: none is known
+};
+
+// An array of shared memory that instructions begin at.
+struct kernel_array {
+    const char *name;  // NULL: there are no more
+    uint32_t offset, bytes;
 };
 
 // What the threads of a block use of memory in one instruction, where their addresses grow evenly with their index.

@@ -3,7 +3,7 @@
 // kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the place
 // that it is inlined at (the same), the line of the PTX, and the instruction there. Of an access that meets another
 // one, the other's block, its thread, whether it writes, its places, line and instruction follow; else nothing stands
-// in these fields (quiesce.simulator.access_log).
+// in these fields. The last two are the names of arrays in shared memory, or nothing (quiesce.simulator.access_log).
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ struct logged_access {
     bool has_other, other_writes;
     uint32_t other_block[3], other_thread[3];
     struct logged_place other;
+    const char *arrays[2];  // of shared memory: that it has to stay in, and that it uses; NULL: none
 };
 
 // Writes a line. Returns where its count is, or -1.

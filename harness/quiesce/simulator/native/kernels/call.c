@@ -130,7 +130,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                                           .device = kernel->device,
                                           .parameter_bytes = object->info.parameter_bytes,
                                           .frame_bytes = object->info.frame_bytes,
-                                          .code = {object->sites, object->site_texts, object->files},
+                                          .code = {object->sites, object->site_texts, object->files, object->arrays},
                                           .stack = call->launcher.stack,
                                           .function = call->launcher.function,
                                           .stream = call->launcher.stream,

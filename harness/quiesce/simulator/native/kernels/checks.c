@@ -233,6 +233,21 @@ static void *instead_of(enum seen seen) {
     return nobodys;
 }
 
+// An access to shared memory that leaves its array uses what comes next, as on a device.
+static void *use_array(const struct access *access, uint32_t site) {
+    const struct kernel_array *array = access->space == OF_SHARED ? wrong_access_array(site) : NULL;
+    uint64_t offset = access->address - access->context->shared_base;
+    bool is_inside = !array || (offset - array->offset < array->bytes &&
+                                access->bytes <= array->bytes - (offset - array->offset));
+    if (!is_inside) {
+        struct wrong_access wrong = describe(access, SEEN_KERNEL_OUTSIDE_ARRAY, site);
+        wrong.missed.start = array->offset;
+        wrong.missed.bytes = array->bytes;
+        checks_see(&wrong);
+    }
+    return (void *)access->address;
+}
+
 void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uint32_t word, uint32_t site,
                            uint32_t thread, const void *frame) {
     struct access access = access_of(context, address, word, thread, frame);
@@ -242,7 +257,7 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
         touched_note(address, touches, site);
         if (follow) follow(&access, touches, site);
     }
-    if (!seen) return (void *)address;
+    if (!seen) return use_array(&access, site);
     struct wrong_access wrong = describe(&access, seen, site);
     checks_see(&wrong);
     if (seen == SEEN_KERNEL_READ_UNWRITTEN) return (void *)address;

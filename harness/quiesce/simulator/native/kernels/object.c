@@ -235,6 +235,7 @@ static bool describe(struct loading *loading, struct object *object) {
     object->sites = TABLE("sites", struct kernel_site, info->site_count);
     object->site_texts = TABLE("site_texts", char *const, info->site_count);
     object->files = TABLE("files", struct kernel_file, 1);
+    object->arrays = TABLE("arrays", struct kernel_array, 1);
     object->states = TABLE("states", struct kernel_state, info->state_count);
     object->state_sites = TABLE("state_sites", int32_t, info->state_count);
     object->block = FUNCTION("block", run_block);

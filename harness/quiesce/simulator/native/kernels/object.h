@@ -15,6 +15,7 @@ struct object {
     const struct kernel_site *sites;         // these are of an object that checks its accesses, else NULL
     const char *const *site_texts;           // the instruction of each
     const struct kernel_file *files;
+    const struct kernel_array *arrays;
     run_block *block;    // of a kernel whose threads never wait, or
     run_thread *thread;  // of one whose threads do
     run_together *together;  // the same, all threads of a block at once; NULL: there is no such function

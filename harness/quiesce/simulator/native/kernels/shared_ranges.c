@@ -28,6 +28,8 @@ bool shared_range_lay_out(const struct kernel_context *context, const struct ker
     }
     made->low = (uint32_t)low;
     made->high = (uint32_t)(high + size);
+    const struct kernel_array *array = wrong_access_array(range->site);
+    if (array && (low < array->offset || high + size > (int64_t)array->offset + array->bytes)) return false;
     return low >= 0 && high + size <= limit && !(odd & (size - 1));
 }
 

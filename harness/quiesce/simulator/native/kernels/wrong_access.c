@@ -91,6 +91,19 @@ void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3])
     index[2] = number / threads[0] / threads[1];
 }
 
+const struct kernel_array *wrong_access_array(uint32_t site) {
+    const struct code_places *code = &running_code;
+    if (!code->sites || !code->arrays || site == NO_SITE || !code->sites[site].array) return NULL;
+    return &code->arrays[code->sites[site].array - 1];
+}
+
+// Its name, and that of the one which an access meets instead: nothing, if it lies between two.
+static void name_arrays(const struct code_places *code, const struct wrong_access *wrong, const char *names[2]) {
+    names[0] = code->arrays[code->sites[wrong->site].array - 1].name;
+    for (const struct kernel_array *each = code->arrays; each->name; each++)
+        if (wrong->address - each->offset < each->bytes) names[1] = each->name;
+}
+
 static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
     struct logged_access logged = {.launch = launch->number,
                                    .test = launch->test,
@@ -98,6 +111,7 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
                                    .place = place_of(&launch->code, wrong->site)};
     memcpy(logged.block, wrong->block, sizeof logged.block);
     thread_index(wrong->thread, wrong->threads, logged.thread);
+    if (wrong->seen == SEEN_KERNEL_OUTSIDE_ARRAY) name_arrays(&launch->code, wrong, logged.arrays);
     if (wrong->other.is_there) {
         logged.has_other = true;
         logged.other_writes = wrong->other.writes;

@@ -11,6 +11,7 @@ struct code_places {
     const struct kernel_site *sites;  // NULL: nothing is checked
     const char *const *site_texts;
     const struct kernel_file *files;
+    const struct kernel_array *arrays;
 };
 
 extern struct code_places running_code;  // of the kernel that runs
@@ -58,6 +59,9 @@ struct wrong_access {
 
 // The index of a thread in a block of `threads`, of its number.
 void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3]);
+
+// The array of shared memory that an instruction of the kernel that runs has to stay in; NULL: none is known.
+const struct kernel_array *wrong_access_array(uint32_t site);
 
 void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong);
 

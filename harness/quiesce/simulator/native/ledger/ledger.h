@@ -100,6 +100,7 @@ enum seen {
     SEEN_KERNEL_RACE_OF_BLOCKS,
     SEEN_KERNEL_MEMORY_RACE_IN_BLOCK,  // with a thread of another warp
     SEEN_KERNEL_MEMORY_RACE_IN_WARP,
+    SEEN_KERNEL_OUTSIDE_ARRAY,    // of shared memory, in another array. other, other_bytes: where its own one lies
     SEEN_KERNEL_SHUFFLES_ABSENT,  // address: the lane that takes no part; size: why (wrong_access.h)
 };
 
