@@ -32,6 +32,10 @@ def convert(e: Emitter, i: Instruction) -> None:
     require(i, (*_ROUNDINGS, "ftz", "sat", "relu"), operands=2, types=2)
     if source.lanes == 2:
         raise refuse(i, f"'{i.name}' is not executed")
+    if "relu" in i.modifiers and (not target.is_float or target.bits != 16):
+        raise refuse(i, f"'.relu' of 'cvt' is not executed for {target.name}")
+    if not (source.is_float or target.is_float) and not {"sat"}.issuperset(i.modifiers):
+        raise refuse(i, f"'{i.name}' is not executed: integers are not rounded")
     bits = e.read(i.operands[1], source, wider=True)
     if source.is_float and target.is_float:
         bits = _between_floats(e, i, bits, source, target)

@@ -116,6 +116,8 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
     """Translate ``min`` and ``max``: NaN gives way to a number unless ``.NaN`` is asked for; -0 is below 0."""
     require(i, ("ftz", "NaN", "xorsign", "abs"), operands=(3, 4))
     type_ = _float_type(i)
+    if type_.bits == 64 and (i.modifiers or len(i.operands) == 4):
+        raise refuse(i, f"'{i.name}' is not executed: doubles have no such form")
     floating = type_.floating
     sources = _sources(e, i, type_)
     if "abs" in i.modifiers:
