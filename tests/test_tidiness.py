@@ -22,6 +22,7 @@ COLUMNS_MAX: Final = 120
 BANNED_NAMES: Final = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "misc"})
 
 LONG_MODULES: Final = {
+    "harness/quiesce/simulator/native/kernels/memory_races.c": "one detector, whose parts share words",
     "tests/oracle/allocators/bench.py": "one backend, with every operation that a trial allocator is carried through",
     "tests/backends/test_opencl.py": "one backend's behaviours, which share its contexts",
     "tests/backends/test_command.py": "one backend's behaviours, which share its driver programs",

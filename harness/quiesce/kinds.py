@@ -38,6 +38,7 @@ class Kind(enum.StrEnum):
     WRONG_COUNTER = "wrong counter"
     NEEDLESS_COPY = "needless copy of pinned memory"
     UNWRITTEN = "read of memory that was not written"
+    WRONG_DIRECTION = "copy in the wrong direction"
     WRONG_MEMORY = "access to memory of another device or of the host"
     READ_ONLY = "write to read-only memory"
     DIVERGENT_BARRIER = "divergent barrier"
@@ -86,11 +87,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.SWALLOWED_ERROR: "An error of a call below is not reported.",
     Kind.WRONG_COUNTER: "A counter disagrees with the requests that were made.",
     Kind.NEEDLESS_COPY: "Pinned memory is copied through another pinned block.",
-    Kind.UNWRITTEN: "A kernel reads memory that nobody has written.",
+    Kind.UNWRITTEN: "A kernel or a copy to the host reads memory that nobody has written.",
+    Kind.WRONG_DIRECTION: "A copy names a direction that its addresses do not have.",
     Kind.WRONG_MEMORY: "A kernel uses an address that its device has no access to.",
     Kind.READ_ONLY: "A kernel writes to memory that may only be read.",
     Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
-    Kind.DIVERGENT_BARRIER: "Threads of one warp wait at different barriers.",
+    Kind.DIVERGENT_BARRIER: "Threads of one warp do not all wait at the same barrier.",
     Kind.ABSENT_LANE: "A shuffle takes a value from a lane of the warp that does not take part in it.",
     Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
     Kind.UNMET_EXPECTATION: "A gauge reads another amount than the case expects.",

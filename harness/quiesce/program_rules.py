@@ -11,6 +11,8 @@ NOT_USED_FREED: Final = "freed_memory_is_not_used"
 INSIDE: Final = "uses_stay_inside_their_block"
 AFTER_UNCHANGED: Final = "memory_after_a_block_is_unchanged"
 LIVE_HANDLES: Final = "destroyed_handles_are_not_used"
+COPIES_DIRECTED: Final = "copies_go_in_their_direction"
+COPIES_READ_WRITTEN: Final = "copies_read_what_was_written"
 COPIED_DIRECTLY: Final = "pinned_sources_are_copied_directly"
 ORDERED: Final = "conflicting_uses_are_ordered"
 KERNELS_INSIDE: Final = "kernels_stay_inside_blocks"
@@ -38,12 +40,14 @@ RULES: Final[Mapping[str, str]] = {
     INSIDE: "A use of a block begins and ends within it.",
     AFTER_UNCHANGED: "Nothing is written to the bytes after a block.",
     LIVE_HANDLES: "A stream, an event, a graph or a handle of a library is not used after it was destroyed.",
+    COPIES_DIRECTED: "A copy has its source and its target where its direction (`cudaMemcpyKind`) says.",
+    COPIES_READ_WRITTEN: "A copy to the host reads device memory only after something wrote it.",
     COPIED_DIRECTLY: "Pinned memory that the program asked about is copied directly, not through another pinned block.",
     ORDERED: "Two uses of the same bytes, one of them a write, are ordered by a stream, an event or a wait.",
     KERNELS_INSIDE: "An access of a kernel begins and ends within one block of memory.",
     KERNELS_NOT_FREED: "A kernel uses no memory whose free came before it in the order of streams.",
     KERNELS_ALIGNED: "An access of a kernel has an address that is a multiple of its size.",
-    KERNELS_READ_WRITTEN: "A kernel reads device memory only after something wrote it.",
+    KERNELS_READ_WRITTEN: "A kernel reads device memory and shared memory only after something wrote it.",
     KERNELS_INSIDE_SHARED: "An access to shared memory stays inside the memory that the block has.",
     KERNELS_INSIDE_LOCAL: "An access to local memory stays inside the arrays that the thread has.",
     KERNELS_OWN_DEVICE: "A kernel uses only memory that its device can use.",
@@ -54,7 +58,7 @@ RULES: Final[Mapping[str, str]] = {
     BLOCKS_ORDERED: "Blocks of a launch share memory that one writes only by atomic operations or a fence and a flag.",
     COPIES_AWAITED: "Shared memory that `cp.async` writes is used only after a wait for the copy.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
-    BARRIERS_SAME: "Threads of a warp wait for their block at the same `__syncthreads()`.",
+    BARRIERS_SAME: "All threads of a warp wait for their block at the same `__syncthreads()`.",
     LANES_TAKE_PART: "A thread does not use the value of a lane that takes no part in its shuffle.",
     KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",
 }

@@ -48,6 +48,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "no-kernel-checks": [],
         "kernel-faults": ["stop"],
         "explore-orders": ["2"],
+        "strict": [],
     }
     words = [
         word for name, values in given.items() for value in values or [""] for word in (f"--{name}", value) if word

@@ -37,7 +37,6 @@ KNOWN: Final[dict[str, tuple[int, str]]] = {
     "captured_event": (4, f"{_NO_GRAPHS}; work is done at once"),
     "context_broken": (6, "work is done at once, and an error makes the whole device unusable"),
     "context_destroyed_set_current": (2, "a context that was destroyed can't be made current"),
-    "copies": (2, "a copy whose direction is wrong and whose addresses are right is refused"),
     "devices": (4, "error numbers of unknown limits, peers and handles of other processes"),
     "driver_launch": (1, "'.reqntid' is taken for '.maxntid'"),
     "event_destroyed_destroy": (1, _UNDEFINED),

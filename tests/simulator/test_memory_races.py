@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 import pytest
 from tests.simulator.checked_kernels import Checked
-from tests.simulator.kernel_programs import INDEX
+from tests.simulator.kernel_programs import INDEX, TO_DEVICE, entry
 
 from quiesce.findings import Finding
 from quiesce.program_rules import BLOCKS_ORDERED, KERNELS_ANY_ORDER, THREADS_ORDERED
@@ -49,8 +50,15 @@ OTHERS_WORD = "xor.b32 %r5, %r1, {lanes};\nmul.wide.u32 %rd5, %r5, 4;\nadd.u64 %
 READ_OTHERS = "ld.global.u32 %r7, [%rd5+64];\n"
 
 
-def _races(checked: MakeDevice, body: str, grid: int, block: int = 1) -> list[Finding]:
-    given = checked(orders=2)
+IN_ALL_ORDERS = {"orders": 2}
+IN_FIRST_LAUNCHES = {"races": 2}
+HOW = [pytest.param(IN_ALL_ORDERS, id="all"), pytest.param(IN_FIRST_LAUNCHES, id="first")]
+
+
+def _races(
+    checked: MakeDevice, body: str, grid: int, block: int = 1, how: dict[str, int] = IN_ALL_ORDERS
+) -> list[Finding]:
+    given = checked(**how)
     given.work(INDEX + OWN_WORD + body, given.words(*[0] * 1024), grid=grid, block=block)
     return [each for each in given.findings() if each.rule != KERNELS_ANY_ORDER]
 
@@ -79,8 +87,9 @@ def _races(checked: MakeDevice, body: str, grid: int, block: int = 1) -> list[Fi
         ),
     ],
 )
-def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str) -> None:
-    finding, *others = _races(checked, body, grid=4)
+@pytest.mark.parametrize("how", HOW)
+def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str, how: dict[str, int]) -> None:
+    finding, *others = _races(checked, body, grid=4, how=how)
     assert (finding.rule, others) == (BLOCKS_ORDERED, [])
     assert f"kernel 'work' {verb} " in finding.observed
     assert " writes there at '" in finding.observed
@@ -126,12 +135,14 @@ def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str) -
         ),
     ],
 )
-def test_blocks_in_order(checked: MakeDevice, body: str) -> None:
-    assert _races(checked, body, grid=4) == []
+@pytest.mark.parametrize("how", HOW)
+def test_blocks_in_order(checked: MakeDevice, body: str, how: dict[str, int]) -> None:
+    assert _races(checked, body, grid=4, how=how) == []
 
 
-def test_a_second_launch_orders_blocks(checked: MakeDevice) -> None:
-    given = checked(orders=2)
+@pytest.mark.parametrize("how", HOW)
+def test_a_second_launch_orders_blocks(checked: MakeDevice, how: dict[str, int]) -> None:
+    given = checked(**how)
     words = given.words(*[0] * 1024)
     given.work(INDEX + OWN_WORD + STORE_OWN, words, grid=4)
     given.work(INDEX + OWN_WORD + SUM, words, grid=4)
@@ -166,10 +177,83 @@ def test_lanes_that_read_before_they_meet(checked: MakeDevice) -> None:
     assert _races(checked, body, grid=1, block=32) == []
 
 
-def test_one_order_finds_no_races(checked: MakeDevice) -> None:
+def test_no_launch_that_is_looked_at_finds_no_races(checked: MakeDevice) -> None:
     given = checked()
     given.work(INDEX + COUNT, given.words(0), grid=4)
     assert given.findings() == ()
+
+
+LATER_COUNT = "setp.eq.u64 %p1, %rd2, 0;\n@%p1 bra LEAVE;\n" + COUNT + "LEAVE:\n"
+"""It counts only if the second argument is not 0."""
+
+
+@pytest.mark.parametrize(("harmless", "found"), [(0, True), (1, True), (2, False)])
+def test_the_first_two_launches_are_looked_at(checked: MakeDevice, harmless: int, found: bool) -> None:
+    given = checked(**IN_FIRST_LAUNCHES)
+    words = given.words(*[0] * 4)
+    text = entry(
+        "work", ".param .u64 a, .param .u64 b", f"ld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\n{LATER_COUNT}"
+    )
+    function = given.kernel(text, "work")
+    for counts in [*[0] * harmless, 1]:
+        values = [ctypes.c_uint64(words), ctypes.c_uint64(counts)]
+        pointers = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+        assert given.driver.cuLaunchKernel(function, 4, 1, 1, 1, 1, 1, 0, None, pointers, None) == 0
+    assert (BLOCKS_ORDERED in given.rules()) is found
+
+
+NEXT_ROW = "ld.global.u32 %r7, [%rd2+1024];\nst.global.u32 [%rd2], %r7;\n"
+"""Reads what the same thread of the next block of 256 threads writes."""
+
+
+@pytest.mark.parametrize(("body", "is_race"), [(STORE_OWN, False), (READ_OWN + STORE_OWN, False), (NEXT_ROW, True)])
+@pytest.mark.parametrize("grid", [4, 1200])
+def test_blocks_that_use_whole_rows(checked: MakeDevice, body: str, is_race: bool, grid: int) -> None:
+    given = checked(**IN_FIRST_LAUNCHES)
+    size_bytes = 1024 * grid + 4096
+    memory = given.client.make("Malloc", size_bytes)
+    given.client.ok("Memcpy", memory, bytes(at % 251 for at in range(size_bytes)), size_bytes, TO_DEVICE)
+    given.work(INDEX + OWN_WORD + body, memory, grid=grid, block=256)
+    assert given.rules() == [BLOCKS_ORDERED] * is_race
+
+
+SAY = (
+    "and.b32 %r5, %r1, 3;\nmul.wide.u32 %rd5, %r5, 4;\nadd.u64 %rd5, %rd1, %rd5;\nld.global.u32 %r6, [%rd5];\n"
+    "setp.ne.u32 %p1, %r6, 0;\n@%p1 ret;\nst.global.u32 [%rd5], {value};\n"
+)
+"""Sets one of four words if it is 0."""
+
+
+FOLLOW = (
+    "mov.u32 %r6, %r1;\nNEXT:\nmov.u32 %r5, %r6;\nmul.wide.u32 %rd5, %r5, 4;\nadd.u64 %rd5, %rd1, %rd5;\n"
+    "ld.global.u32 %r6, [%rd5];\nsetp.ne.u32 %p1, %r5, %r6;\n@%p1 bra NEXT;\n"
+    "add.u64 %rd2, %rd1, %rd9;\nst.global.u32 [%rd2], %r5;\n"
+)
+"""Follows indices to their end, and makes the way of the thread's own index shorter."""
+
+
+@pytest.mark.parametrize("strict", [0, 1])
+def test_reads_that_follow_indices(checked: MakeDevice, strict: int) -> None:
+    given = checked(**IN_FIRST_LAUNCHES, strict=strict)
+    words = given.words(*[max(0, at - 1) for at in range(64)])
+    given.work(INDEX + FOLLOW, words, grid=4, block=16)
+    assert given.read(words, 64) == [0] * 64
+    assert given.rules() == [BLOCKS_ORDERED] * strict
+
+
+@pytest.mark.parametrize(
+    ("body", "strict", "found"),
+    [
+        pytest.param(SAY.format(value="1"), 0, False, id="all say the same"),
+        pytest.param(SAY.format(value="1"), 1, True, id="all say the same, strictly"),
+        pytest.param("add.u32 %r8, %r1, 1;\n" + SAY.format(value="%r8"), 0, True, id="each says something else"),
+        pytest.param("st.global.u32 [%rd1], 1;\n", 1, True, id="a flag that all set, strictly"),
+    ],
+)
+def test_what_all_blocks_say(checked: MakeDevice, body: str, strict: int, found: bool) -> None:
+    given = checked(**IN_FIRST_LAUNCHES, strict=strict)
+    given.work(INDEX + body, given.words(*[0] * 8), grid=8)
+    assert (BLOCKS_ORDERED in given.rules()) is found
 
 
 def test_more_memory_than_is_looked_at(checked: MakeDevice, capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quiesce.program_rules import COPIES_DIRECTED
 from quiesce.simulator.ledger import Seen
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import judge
@@ -100,9 +101,9 @@ def test_rows_are_copied_with_their_pitches(start: Any) -> None:
 @pytest.mark.parametrize(
     ("flavour", "answers"),
     [
-        ("cuda:12", {("pageable", "pageable"): [0, 1, 1, 1, 0], ("device", "pageable"): [1, 0, 1, 1, 0],
-                     ("pageable", "device"): [1, 1, 0, 1, 0], ("device", "device"): [1, 1, 1, 0, 0],
-                     ("device", "pinned"): [1, 0, 1, 0, 0], ("pinned", "device"): [1, 1, 0, 0, 0],
+        ("cuda:12", {("pageable", "pageable"): [0, 1, 1, 1, 0], ("device", "pageable"): [0, 0, 1, 1, 0],
+                     ("pageable", "device"): [0, 1, 0, 1, 0], ("device", "device"): [0, 0, 0, 0, 0],
+                     ("device", "pinned"): [0, 0, 0, 0, 0], ("pinned", "device"): [0, 0, 0, 0, 0],
                      ("managed", "pinned"): [0, 0, 0, 0, 0]}),
         ("hip:7", {("pageable", "pageable"): [0, 1, 1, 1, 0], ("device", "pageable"): [0, 0, 0, 0, 0],
                    ("pageable", "device"): [0, 0, 0, 0, 0]}),
@@ -117,6 +118,43 @@ def test_a_direction_that_the_addresses_do_not_have_is_refused(
         target, source = places.pair(origin, to)
         answered = [client.call("Memcpy", target, source, SIZE, kind) for kind in range(5)]
         assert answered == expected, (to, origin)
+
+
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
+
+
+@pytest.mark.parametrize("flavour", ["cuda:12", "hip:7"])
+@pytest.mark.parametrize("strict", [0, 1])
+@pytest.mark.parametrize(
+    ("to", "origin", "kind", "found", "found_strictly"),
+    [
+        ("pageable", "device", HOST_TO_DEVICE, True, True),
+        ("device", "pageable", DEVICE_TO_HOST, True, True),
+        ("device", "pageable", DEVICE_TO_DEVICE, True, True),
+        ("device", "device", HOST_TO_DEVICE, False, True),
+        ("pinned", "device", HOST_TO_DEVICE, False, True),
+        ("pinned", "device", DEVICE_TO_HOST, False, False),
+        ("device", "pinned", HOST_TO_DEVICE, False, False),
+        ("managed", "pageable", HOST_TO_DEVICE, False, False),
+        ("device", "pageable", HOST_TO_DEVICE, False, False),
+        ("pageable", "device", ANY_DIRECTION, False, False),
+    ],
+)
+def test_a_copy_in_another_direction_than_it_names(
+    start: Any, flavour: str, strict: int, to: str, origin: str, kind: int, found: bool, found_strictly: bool
+) -> None:
+    client = start(flavour, strict=strict)
+    target, source = Places(client).pair(origin, to)
+    client.call("MemcpyAsync", target, source, SIZE, kind, None)
+    findings = judge(client.machine.ledger, AtExit.NONE).findings
+    assert [each.rule for each in findings] == [COPIES_DIRECTED] * (found_strictly if strict else found)
+    if findings:
+        name = flavour.split(":", maxsplit=1)[0]
+        assert (
+            f"as {name}Memcpy{('HostToDevice', 'DeviceToHost', 'DeviceToDevice')[kind - 1]}, from"
+            in findings[0].observed
+        )
+        assert f"{name}Memcpy" in findings[0].expected
 
 
 def test_an_unknown_direction_is_refused(start: Any) -> None:

@@ -25,6 +25,8 @@ from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
 _ORDERS_MAX: Final = 1000
+_LOOKED_AT: Final = 2
+"""How many launches of each kernel are looked at for races of its blocks in device memory."""
 _CURRENT_TEST: Final = "PYTEST_CURRENT_TEST"
 """Where pytest names the test that runs. The simulated runtime reads it, to name the test that launched a kernel."""
 
@@ -135,6 +137,14 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         "and races of threads in device memory (default: 1, the usual order)",
     )
     parser.add_argument(
+        "--strict",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="also report what many correct programs do: reads of words that are only partly written and of shared "
+        "memory that nobody wrote, blocks that write the same value to the same place, and copies to the host of "
+        "memory that nobody wrote (default: no)",
+    )
+    parser.add_argument(
         "--kernel-faults",
         choices=("continue", "stop"),
         default="continue",
@@ -154,8 +164,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "ring": arguments.ring,
         "fail": ",".join(arguments.fail),
         **({"stacks": 1} if arguments.stacks else {}),
-        **({"checks": 1} if kernels and arguments.kernel_checks else {}),
+        **({"checks": 1, "races": _LOOKED_AT} if kernels and arguments.kernel_checks else {}),
         **({"orders": arguments.explore_orders} if arguments.explore_orders > 1 else {}),
+        **({"strict": 1} if arguments.strict else {}),
         **({"stop": 1} if arguments.kernel_faults == "stop" else {}),
     }
     redirects = arguments.static_runtime == "redirect"

@@ -28,6 +28,7 @@ _REPEATED: Final = (
     "kernels",
     "kernel_checks",
     "explore_orders",
+    "strict",
     "kernel_faults",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""

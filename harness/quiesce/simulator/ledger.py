@@ -145,9 +145,13 @@ class Seen(enum.IntEnum):
     KERNEL_MEMORY_RACE_IN_WARP = 51
     KERNEL_OUTSIDE_ARRAY = 52
     KERNEL_SHUFFLES_ABSENT = 53
+    KERNEL_SHARED_UNWRITTEN = 54
+    KERNEL_WARP_LEFT = 55
+    COPIED_UNWRITTEN = 56
+    COPY_MISDIRECTED = 57
 
 
-OF_KERNELS: Final = frozenset(each for each in Seen if each >= Seen.KERNEL_OUT_OF_BOUNDS)
+OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))
 """What is wrong with an access of a kernel."""
 
 
@@ -173,6 +177,8 @@ class Flag(enum.IntFlag):
     CAPTURED = 16
     INJECTED = 32
     WRITES = 64
+    PARTLY = 256
+    STRICT = 512
 
 
 @dataclass(frozen=True, slots=True)

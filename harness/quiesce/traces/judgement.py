@@ -26,13 +26,14 @@ from quiesce.program_rules import (
 )
 from quiesce.program_run import OutOfMemory
 from quiesce.simulator.access_log import LoggedAccess
-from quiesce.simulator.ledger import OF_KERNELS, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.simulator.touched_log import Touched, TouchedLog
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.causes import Causes
+from quiesce.traces.host_copies import unwritten_in_words, wrong_copy
 from quiesce.traces.kernel_accesses import wrong_access
 from quiesce.traces.leftovers import held_lines, leak_findings
 from quiesce.traces.live_set import LiveSet
@@ -83,6 +84,7 @@ class RunningJudgement:
         self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
         self._missing: Counter[str] = Counter()
         self._broken: dict[int, str] = {}
+        self._unwritten: list[Record] = []
         self._valued = ""
 
     def see(self, record: Record) -> Iterator[Finding]:
@@ -96,6 +98,11 @@ class RunningJudgement:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         if record.seen in OF_KERNELS:
             yield self._wrong_access(record)
+        elif record.seen is Seen.COPIED_UNWRITTEN and not record.flags & Flag.STRICT:
+            self._unwritten.append(record)
+        elif (finding := wrong_copy(record)) is not None:
+            made = replace(record, number=finding.operation_index) if finding.operation_index is not None else record
+            yield self.origins.explain(finding, made)
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
@@ -162,7 +169,15 @@ class RunningJudgement:
         valued = (
             f"races were not judged from {self._valued} orders streams by a value in memory" if self._valued else ""
         )
-        return [*missing, *broken, *filter(None, [valued, self.origins.note()])]
+        return [*missing, *broken, *self._copied_unwritten(), *filter(None, [valued, self.origins.note()])]
+
+    def _copied_unwritten(self) -> Iterator[str]:
+        """Yield what the host read although nobody had written it: programs also copy what they do not look at."""
+        for record, place in zip(
+            self._unwritten, self.origins.made_at([each.stack for each in self._unwritten]), strict=True
+        ):
+            where = f", {place}" if place else ""
+            yield f"{record.function} (call {record.object:,}{where}) {unwritten_in_words(record)}"
 
 
 def judge(

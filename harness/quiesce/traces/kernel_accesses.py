@@ -65,6 +65,7 @@ _IN_SHARED: Final = (
     Seen.KERNEL_OUTSIDE_SHARED,
     Seen.KERNEL_OUTSIDE_ARRAY,
     Seen.KERNEL_USED_UNCOPIED,
+    Seen.KERNEL_SHARED_UNWRITTEN,
     *_RACES_IN_SHARED,
 )
 _RULES: Final = {
@@ -74,6 +75,9 @@ _RULES: Final = {
         KERNELS_ALIGNED, Kind.MISALIGNED, "an address that is a multiple of the size of the access"
     ),
     Seen.KERNEL_READ_UNWRITTEN: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
+    Seen.KERNEL_SHARED_UNWRITTEN: _Rule(
+        KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "shared memory that a thread of the block wrote before"
+    ),
     Seen.KERNEL_OUTSIDE_SHARED: _Rule(
         KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside the shared memory of the block"
     ),
@@ -105,6 +109,11 @@ _RULES: Final = {
         BARRIERS_SAME,
         Kind.DIVERGENT_BARRIER,
         "the same __syncthreads() for all threads of a warp, outside of a branch or a loop that only some of them take",
+    ),
+    Seen.KERNEL_WARP_LEFT: _Rule(
+        BARRIERS_SAME,
+        Kind.DIVERGENT_BARRIER,
+        "a __syncthreads() that all threads of a warp come to, outside of a branch or a loop that some leave out",
     ),
     Seen.KERNEL_NO_TEXTURE: _Rule(KERNELS_TEXTURES, Kind.DEAD_HANDLE, "a texture or surface object that exists"),
     Seen.KERNEL_OUTSIDE_SURFACE: _Rule(
@@ -138,7 +147,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         return _without_place(record, rule, logged, launch, _other_bytes(record)), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
-    elif record.seen is Seen.KERNEL_BARRIERS_DIFFER:
+    elif record.seen in (Seen.KERNEL_BARRIERS_DIFFER, Seen.KERNEL_WARP_LEFT):
         observed = f"{who} waits at a barrier"
     elif record.seen is Seen.KERNEL_SHUFFLES_ABSENT:
         observed = (
@@ -236,7 +245,11 @@ def _miss(record: Record) -> str:
         case Seen.KERNEL_MISALIGNED:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
+            if record.flags & Flag.PARTLY:
+                return ", of which nobody has written some"
             return ", which nobody has written"
+        case Seen.KERNEL_SHARED_UNWRITTEN:
+            return ", which no thread of the block has written"
         case Seen.KERNEL_RACE_OF_BLOCKS | Seen.KERNEL_MEMORY_RACE_IN_BLOCK | Seen.KERNEL_MEMORY_RACE_IN_WARP:
             return f", {_into(record)} {_block(record)}"
         case (
@@ -300,6 +313,8 @@ def _other(record: Record, logged: LoggedAccess) -> str:
     """Return the access that another one meets, in words that follow the place of that one."""
     if logged.other is None:
         return ""
+    if record.seen is Seen.KERNEL_WARP_LEFT:
+        return f"; thread {_index(logged.other.thread)} of the same warp has ended, and never comes there"
     thread, place = _index(logged.other.thread), _place(logged.other.place)
     if record.seen is Seen.KERNEL_OTHERS_LOCAL:
         return f"; it is that of thread {thread}"

@@ -13,10 +13,12 @@ from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.folding import frames_of
 from quiesce.traces.makers import calls_of, made_at, place_of
 
-_ABOUT_BLOCKS: Final = OF_KERNELS | {Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED}
-_WITH_START: Final = OF_KERNELS | {Seen.USED_AFTER_FREE}
+_ABOUT_BLOCKS: Final = OF_KERNELS | {
+    *(Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED, Seen.COPIED_UNWRITTEN)
+}
+_WITH_START: Final = OF_KERNELS | {Seen.USED_AFTER_FREE, Seen.COPIED_UNWRITTEN}
 """Of these the field ``other`` is where the block begins; 0 where there is none."""
-_AFTER_FREE: Final = _ABOUT_BLOCKS - OF_KERNELS | {Seen.KERNEL_USED_FREED}
+_AFTER_FREE: Final = _ABOUT_BLOCKS - OF_KERNELS - {Seen.COPIED_UNWRITTEN} | {Seen.KERNEL_USED_FREED}
 _ROLES: Final = {
     Seen.FREED_TWICE: "freed again by",
     Seen.FREED_FOREIGN: "freed by",
@@ -25,6 +27,8 @@ _ROLES: Final = {
     Seen.DAMAGED: "detected by",
     Seen.DEAD_HANDLE: "used by",
     Seen.STAGED_AGAIN: "copied by",
+    Seen.COPIED_UNWRITTEN: "copied by",
+    Seen.COPY_MISDIRECTED: "copied by",
     **dict.fromkeys(OF_KERNELS, "launched by"),
 }
 """What the call that breaks a rule did."""

@@ -80,6 +80,10 @@ class Sentences:
                 return f"detects changed bytes after {self._at(record, 'a block')}"
             case Seen.STAGED_AGAIN:
                 return f"copies {_size(record)} of {self._source(record)} through {self._at(record)}"
+            case Seen.COPIED_UNWRITTEN:
+                return f"copies {_size(record)} to the host that nobody has written"
+            case Seen.COPY_MISDIRECTED:
+                return f"is asked for a copy of {_size(record)} in a direction that its addresses do not have"
             case Seen.DEAD_HANDLE:
                 return f"uses {_one(record.thing)} that was destroyed"
             case Seen.NOT_SIMULATED:

@@ -5,6 +5,7 @@
 #include "kernels/checks.h"
 #include "kernels/shared_checks.h"
 #include "kernels/warp.h"
+#include "machine/settings.h"
 
 void barriers_open(struct barriers *barriers, const struct object *object, const struct kernel_context *context) {
     *barriers = (struct barriers){.object = object, .context = context};
@@ -59,6 +60,32 @@ static void look_at_warps(const struct barriers *barriers, struct kernel_thread 
     }
 }
 
+static void see_left(const struct barriers *barriers, const struct kernel_thread *thread,
+                     const struct kernel_thread *other) {
+    int32_t site = barriers->object->state_sites[thread->state - 1];
+    if (site < 0) return;
+    struct wrong_access wrong = {.seen = SEEN_KERNEL_WARP_LEFT, .site = (uint32_t)site, .thread = number_of(thread)};
+    memcpy(wrong.block, barriers->context->block_index, sizeof wrong.block);
+    memcpy(wrong.threads, barriers->context->block, sizeof wrong.threads);
+    wrong.other = (struct other_access){.is_there = true, .site = NO_SITE};
+    memcpy(wrong.other.thread, other->index, sizeof wrong.other.thread);
+    checks_see(&wrong);
+}
+
+// Many kernels let threads end that have nothing to do, and a device goes on without them: of each warp the first one.
+static void look_at_ended(const struct barriers *barriers, struct kernel_thread *const *threads, unsigned count,
+                          unsigned barrier) {
+    if (!barriers->object->state_sites || !barriers->object->sites) return;
+    for (unsigned first = 0; first < count; first += WARP_THREADS) {
+        const struct kernel_thread *waits = NULL, *ended = NULL;
+        for (unsigned i = first; i < count && i < first + WARP_THREADS; i++) {
+            if (!waits && is_at(threads[i], barrier)) waits = threads[i];
+            if (!ended && threads[i]->status == THREAD_DONE) ended = threads[i];
+        }
+        if (waits && ended) see_left(barriers, waits, ended);
+    }
+}
+
 static void let_go(struct kernel_thread *const *threads, unsigned count, unsigned barrier) {
     uint64_t here = 0, agreeing = 0;
     for (unsigned i = 0; i < count; i++)
@@ -92,6 +119,7 @@ bool barriers_resolve(struct barriers *barriers, struct kernel_thread *const *th
         unsigned all = wanted(threads, count, barrier);
         if (barriers->waiting[barrier] + barriers->arrived[barrier] < (all ? all : left)) continue;
         look_at_warps(barriers, threads, count, barrier);
+        if (settings.is_strict) look_at_ended(barriers, threads, count, barrier);
         let_go(threads, count, barrier);
         shared_checks_order_block();
         barriers->waiting[barrier] = barriers->arrived[barrier] = 0;

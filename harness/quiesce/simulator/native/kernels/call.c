@@ -8,6 +8,7 @@
 #include "kernels/checks.h"
 #include "kernels/explore.h"
 #include "kernels/grid.h"
+#include "kernels/memory_races.h"
 #include "kernels/ranges.h"
 #include "kernels/shared_checks.h"
 #include "kernels/uncomputed.h"
@@ -105,10 +106,14 @@ static void tell(const struct kernel *kernel, const struct grid_end *end) {
     unfinished_note(kernel->name, how);
 }
 
-static struct grid_end run(const struct grid *grid) {
+static struct grid_end run(const struct kernel *kernel, const struct grid *grid) {
+    uint64_t blocks = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2];
+    bool looks = blocks > 1 && settings.checks && kernel_is_new(kernel) &&
+                 memory_races_begin(kernel->name, blocks, RACES_OF_BLOCKS);
     shared_checks_begin();
     struct grid_end end = grid_run(grid);
     shared_checks_end();
+    if (looks) memory_races_end();
     return end;
 }
 
@@ -119,7 +124,6 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                         .name = kernel->name,
                         .dynamic_shared_bytes = call->dimensions.shared_bytes,
                         .is_cooperative = call->dimensions.is_cooperative,
-                        .checks = shadow_of(kernel->device),
                         .touched = shadow_touched,
                         .hidden_parameters = call->hidden};
     memcpy(grid.blocks, call->dimensions.grid, sizeof grid.blocks);
@@ -137,7 +141,7 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                                           .number = number,
                                           .test = call->launcher.test});
     ranges_begin();
-    struct grid_end end = settings.orders ? explore(kernel, &grid) : run(&grid);
+    struct grid_end end = settings.orders ? explore(kernel, &grid) : run(kernel, &grid);
     if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
     checks_end(end.how == ENDED_BY_USER);
     if (end.no_memory) {

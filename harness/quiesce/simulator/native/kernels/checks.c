@@ -6,6 +6,7 @@
 
 #include "kernels/access_log.h"
 #include "kernels/device_heap.h"
+#include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
 #include "kernels/touched.h"
 #include "kernels/watch.h"
@@ -23,6 +24,7 @@
 static struct checked_launch running;
 static bool is_muted;
 static follow_access *follow;
+static void *bits;  // that kernels look at
 static uint64_t stack_end;  // the threads of a kernel use the stack below it
 
 // What a wrong access is answered with: loads read zeros there, and nobody reads what stores write.
@@ -31,6 +33,7 @@ static char nobodys[64] __attribute__((aligned(64)));
 void checks_begin(const struct checked_launch *launch) {
     running = *launch;
     running_code = launch->code;
+    bits = shadow_of(launch->device);
     stack_end = (uint64_t)__builtin_frame_address(0);
 }
 
@@ -42,7 +45,22 @@ void checks_mute(bool mute) {
     is_muted = mute;
 }
 
-void checks_follow(follow_access *each) { follow = each; }
+bool checks_follow(follow_access *each) {
+    void *nothing = each ? shadow_of_nothing() : NULL;
+    if (each && !nothing) return false;
+    follow = each;
+    bits = each ? nothing : shadow_of(running.device);
+    return true;
+}
+
+void *checks_bits(void) { return bits; }
+void *checks_bits_of_memory(void) { return shadow_of(running.device); }
+
+bool checks_is_argument(const struct kernel_context *context, uint64_t value) {
+    for (uint32_t at = 0; at + sizeof value <= running.parameter_bytes; at += sizeof value)
+        if (!memcmp((const char *)context->parameters + at, &value, sizeof value)) return true;
+    return false;
+}
 
 void checks_see(const struct wrong_access *wrong) {
     if (is_muted) return;
@@ -74,6 +92,7 @@ void checks_end(bool by_user) {
 void checks_close(void) {
     touched_close();
     memory_words_close();
+    memory_rows_close();
     wrong_accesses_close();
 }
 
@@ -146,7 +165,8 @@ static enum seen judge_block(const struct access *access) {
     if (span.thing != THING_DEVICE) return SEEN_NOTHING;
     if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
     if (access->kind != LOADS && is_constant(access->address)) return SEEN_KERNEL_READ_ONLY;
-    bool unwritten = access->kind != STORES && !shadow_count(span.device, access->address, access->bytes);
+    unsigned written = shadow_count(span.device, access->address, (unsigned)access->bytes);
+    bool unwritten = access->kind != STORES && written < (settings.is_strict ? access->bytes : 1);
     return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
 }
 
@@ -216,6 +236,8 @@ static struct wrong_access describe(const struct access *access, enum seen seen,
                                  .shared_bytes = context->shared_bytes};
     memcpy(wrong.block, context->block_index, sizeof wrong.block);
     memcpy(wrong.threads, context->block, sizeof wrong.threads);
+    if (seen == SEEN_KERNEL_READ_UNWRITTEN)
+        wrong.is_partly = shadow_count(running.device, access->address, (unsigned)access->bytes) != 0;
     if (seen == SEEN_KERNEL_OUTSIDE_HEAP || seen == SEEN_KERNEL_FREED_IN_HEAP)
         device_heap_miss(access->address, &wrong);
     if (seen == SEEN_KERNEL_OTHERS_LOCAL && find_owner(access, &owner)) {

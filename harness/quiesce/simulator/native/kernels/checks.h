@@ -26,7 +26,11 @@ void checks_begin(const struct checked_launch *launch);
 void checks_mute(bool is_muted);  // nothing that is wrong from now on is observed
 // Who is told of each access that is right and comes here, and its kinds of use (a bit for each, touched.h); or NULL.
 typedef void follow_access(const struct access *access, uint32_t touches, uint32_t site);
-void checks_follow(follow_access *follow);
+bool checks_follow(follow_access *follow);  // false: there is no memory for it
+// The bits that kernels look at by themselves (memory/shadow.h): none of them is set while accesses are followed.
+void *checks_bits(void);
+void *checks_bits_of_memory(void);  // whether or not
+bool checks_is_argument(const struct kernel_context *context, uint64_t value);  // of the kernel, in 8 bytes of its own
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
 void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
 void checks_see_order(uint64_t address, uint32_t bytes);  // its results depend on the order

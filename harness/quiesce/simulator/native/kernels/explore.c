@@ -13,7 +13,6 @@
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 #include "memory/blocks.h"
-#include "memory/shadow.h"
 
 #define COPIED_BYTES_MAX (1ull << 30)
 
@@ -127,11 +126,9 @@ static struct grid_end run_in_order(const struct kernel *kernel, struct grid gri
 // Runs it in the usual order, in which each access is one that its code can't tell to be right.
 static struct grid_end run_and_look(const struct kernel *kernel, struct grid grid) {
     uint64_t blocks = (uint64_t)grid.blocks[0] * grid.blocks[1] * grid.blocks[2];
-    if (!grid.checks || !memory_races_begin(kernel->name, blocks)) return run_in_order(kernel, grid, 0);
-    grid.checks = shadow_of_nothing();
-    checks_follow(memory_races_see);
+    if (!settings.checks || !memory_races_begin(kernel->name, blocks, RACES_OF_ALL))
+        return run_in_order(kernel, grid, 0);
     struct grid_end end = run_in_order(kernel, grid, 0);
-    checks_follow(NULL);
     memory_races_end();
     return end;
 }

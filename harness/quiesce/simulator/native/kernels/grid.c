@@ -4,12 +4,15 @@
 
 #include "kernels/room.h"
 #include "kernels/block.h"
+#include "kernels/checks.h"
 #include "kernels/fault.h"
 #include "kernels/print.h"
+#include "kernels/shared_content.h"
 #include "kernels/shared_words.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
 #include "machine/mappings.h"
+#include "machine/settings.h"
 
 enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
 
@@ -42,6 +45,7 @@ static void place(uint64_t begun, struct kernel_context *block) {
     static uint32_t turns;
     uint64_t number = permuted(&running.order.blocks, begun);
     block->block_turn = ++turns;
+    block->checks = checks_bits();
     block->block_index[0] = (uint32_t)(number % running.first.grid[0]);
     block->block_index[1] = (uint32_t)(number / running.first.grid[0] % running.first.grid[1]);
     block->block_index[2] = (uint32_t)(number / running.first.grid[0] / running.first.grid[1]);
@@ -56,6 +60,7 @@ static int run_blocks(void) {
     watch_block(&context);
     for (; running.begun < running.count; running.begun++) {
         place(running.begun, &context);
+        if (settings.is_strict) shared_content_begin(running.rooms[0]->shared, running.shared_bytes);
         int end = running.object->block(&context);
         if (end) return end;
     }
@@ -91,6 +96,7 @@ static bool begin_block(void) {
     block->context = running.first;
     block->context.shared_base = (uint64_t)room->shared;
     place(running.begun++, &block->context);
+    if (settings.is_strict) shared_content_begin(room->shared, running.shared_bytes);
     block_open(block, running.object, &running.order, room->memory + head_bytes());
     return true;
 }
@@ -107,6 +113,7 @@ static void end_block(unsigned at) {
 static int give_turns(unsigned from, bool *any) {
     for (unsigned at = from; at < running.waiting;) {
         struct block *block = block_in(running.rooms[at]);
+        block->context.checks = checks_bits();
         watch_block(&block->context);
         int turn = block_run(block);
         if (turn < 0) return turn;
@@ -164,7 +171,6 @@ static bool prepare(const struct grid *grid) {
         .dynamic_shared_bytes = grid->dynamic_shared_bytes,
         .parameters = (uint64_t)room->memory,
         .shared_bytes = shared_bytes,
-        .checks = grid->checks,
         .touched = grid->touched,
         .shared_words = &shared_words,
         .grid_workspace = grid->is_cooperative ? (uint64_t)&running.workspace : 0,

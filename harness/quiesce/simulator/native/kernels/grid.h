@@ -13,7 +13,6 @@ struct grid {
     uint32_t dynamic_shared_bytes;
     struct order order;
     bool is_cooperative;                     // all its blocks may wait for each other
-    void *checks;  // memory/shadow.h, or NULL
     void *touched;  // see touched.h
     const unsigned char *hidden_parameters;  // see machine/hidden.h
 };

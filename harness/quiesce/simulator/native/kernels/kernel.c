@@ -114,6 +114,13 @@ const struct object *kernel_object(const struct kernel *found, const struct sour
     return kernel->tuned.memory ? &kernel->tuned : &kernel->object;
 }
 
+bool kernel_is_new(const struct kernel *found) {
+    struct kernel *kernel = (struct kernel *)found;
+    if (kernel->runs >= settings.race_launches) return false;
+    kernel->runs++;
+    return true;
+}
+
 void kernels_close(void) {
     for (unsigned i = 0; i < BUCKETS; i++)
         while (buckets[i]) {

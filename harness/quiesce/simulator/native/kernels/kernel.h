@@ -18,6 +18,7 @@ struct kernel {
     struct object tuned;   // the same for a kernel that is launched often; without memory: there is none
     struct object backwards;  // the same, whose threads run from the last to the first; without memory: there is none
     uint64_t threads;      // that were launched so far
+    unsigned runs;         // of several blocks, as far as they are looked at
     char *refusal;         // why it can't be run; NULL: it can
     bool is_told;          // that it can't
 };
@@ -39,5 +40,8 @@ const struct kernel_info *kernel_info(uint64_t key, const struct source *source,
 // What to run for a launch of so many threads. The kernel is compiled a second time after many of them: which launch
 // that is depends on their numbers only, so that it is the same one in each run.
 const struct object *kernel_object(const struct kernel *kernel, const struct source *source, uint64_t threads);
+
+// Whether a run of it is one of the first, which are looked at for races of its blocks. Each call counts one.
+bool kernel_is_new(const struct kernel *kernel);
 
 void kernels_close(void);

@@ -23,12 +23,14 @@ struct word_uses {
 
 _Static_assert(sizeof(struct word_uses) == 52, "64 MiB of memory need 832 MiB");
 
+// Any 64 MiB of memory that are next to each other in pages, or a few words of any memory, which costs little.
+enum words_kept { WORDS_IN_PAGES, WORDS_BY_THEMSELVES };
+
+// A launch begins, named by a number that no other one has. False: there is no memory for its words.
+bool memory_words_begin(enum words_kept kept, uint32_t launch);
+
 // The uses of the word at an address. NULL: more memory is in use than is looked at.
 struct word_uses *memory_words_find(uint64_t address);
 
-// No use is known any more. False: there is no memory for them.
-bool memory_words_forget(void);
-// Forgets what there is where it would leave too little room for a launch.
-bool memory_words_make_room(void);
 void memory_words_close(void);
 void memory_words_range(void (*add)(const void *start, size_t bytes));  // where they lie

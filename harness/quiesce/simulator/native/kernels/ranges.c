@@ -63,15 +63,14 @@ static bool hull_of(const struct kernel_range *range, uint64_t *start, uint64_t 
 }
 
 // Looks further than the threads of this block do if the ones before it came up to here: more will follow.
-static bool know_more(const struct kernel_context *context, const struct kernel_range *range, struct known *before,
-                      uint64_t start, uint64_t end) {
+static bool know_more(const struct kernel_range *range, struct known *before, uint64_t start, uint64_t end) {
     bool goes_on = before->site == range->site && start >= before->start && start <= before->end;
     uint64_t from = goes_on ? before->end : start;
     if (kind_of(range) != LOADS && (is_constant(start) || is_constant(end - 1))) return false;
-    if (end - from > AHEAD_BYTES_MAX || !shadow_is_whole(context->checks, from, end - from)) return false;
+    if (end - from > AHEAD_BYTES_MAX || !shadow_is_whole(checks_bits_of_memory(), from, end - from)) return false;
     uint64_t ahead = goes_on ? end - before->start : 0, most = AHEAD_BYTES_MAX;
     if (kind_of(range) != LOADS && is_constant(end + most)) ahead = 0;
-    uint64_t until = ahead ? shadow_whole_until(context->checks, end, ahead < most ? ahead : most) : end;
+    uint64_t until = ahead ? shadow_whole_until(checks_bits_of_memory(), end, ahead < most ? ahead : most) : end;
     *before = (struct known){goes_on ? before->start : start, until, range->site};
     return true;
 }
@@ -88,12 +87,12 @@ static bool is_known_flat(const struct kernel_range *range) {
     return start + each * range->counts[0] <= before->end && range->counts[0];
 }
 
-static bool is_known(const struct kernel_context *context, const struct kernel_range *range) {
+static bool is_known(const struct kernel_range *range) {
     struct known *before = &known[range->site % KNOWN_MAX];
     uint64_t start, end;
     if (!hull_of(range, &start, &end)) return false;
     if (before->site == range->site && start >= before->start && end <= before->end) return true;
-    return know_more(context, range, before, start, end);
+    return know_more(range, before, start, end);
 }
 
 static bool is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
@@ -106,14 +105,14 @@ static bool is_right(const struct kernel_context *context, const struct kernel_r
 static bool span_is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
                           uint64_t bytes, bool *any_new) {
     if (kind_of(range) != LOADS && is_constant(address)) return false;
-    if (shadow_is_whole(context->checks, address, bytes)) return true;
+    if (shadow_is_whole(checks_bits_of_memory(), address, bytes)) return true;
     if (kind_of(range) == STORES) {
         *any_new = true;
         return is_right(context, range, address, bytes);
     }
     uint64_t each = bytes_of(range);
     for (uint64_t at = address; at < address + bytes; at += each)
-        if (!shadow_is_whole(context->checks, at, each) && !is_right(context, range, at, each)) return false;
+        if (!shadow_is_whole(checks_bits_of_memory(), at, each) && !is_right(context, range, at, each)) return false;
     return true;
 }
 
@@ -128,7 +127,7 @@ static bool row_is_right(const struct kernel_context *context, const struct kern
 }
 
 static bool range_is_right(const struct kernel_context *context, const struct kernel_range *range, bool *any_new) {
-    if (!range->counts[0] || !range->counts[1] || !range->counts[2] || is_known(context, range)) return true;
+    if (!range->counts[0] || !range->counts[1] || !range->counts[2] || is_known(range)) return true;
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++)
             if (!row_is_right(context, range, row_of(range, y, z), any_new)) return false;
@@ -173,7 +172,6 @@ static void touch_range(const struct kernel_range *range) {
 
 uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
-    if (memory_races_are_looked_for()) return 0;  // each access comes by itself
     bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_shared(&ranges[i]) && is_flat(&ranges[i]) && is_known_flat(&ranges[i])) continue;
@@ -186,6 +184,8 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
     }
     // An access that is judged by itself could be one to what is not yet written.
     if (any_new && word & OTHERS_READ) return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_shared(&ranges[i]) && !memory_races_see_range(context, &ranges[i])) return 0;
     if (any_shared) shared_checks_keep_ranges();
     for (uint32_t i = 0; i < count; i++) {
         if (is_new[i]) write_range(&ranges[i]);

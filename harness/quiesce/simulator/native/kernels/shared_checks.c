@@ -9,8 +9,10 @@
 #include "kernels/memory_races.h"
 #include "kernels/pending_copies.h"
 #include "kernels/shared_atomics.h"
+#include "kernels/shared_content.h"
 #include "kernels/shared_ranges.h"
 #include "kernels/shared_words.h"
+#include "machine/settings.h"
 
 enum { ACCESS_BYTES_MAX = 32 };
 
@@ -304,6 +306,14 @@ static void see_early(const struct race *race) {
     checks_see(&wrong);
 }
 
+static void see_unwritten(uint64_t offset, unsigned size, const struct accessor *by) {
+    struct race read = {.offset = (uint32_t)offset, .size = size, .by = *by};
+    struct wrong_access wrong = describe(&read);
+    wrong.seen = SEEN_KERNEL_SHARED_UNWRITTEN;
+    wrong.other.is_there = false;
+    checks_see(&wrong);
+}
+
 static void see_access(struct kernel_context *context, uint64_t address, uint32_t access, struct accessor by) {
     uint64_t offset = address - context->shared_base;
     unsigned size = access & 0xff, kind = access >> 8 & 0xf;
@@ -312,6 +322,8 @@ static void see_access(struct kernel_context *context, uint64_t address, uint32_
     if (offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
     if (offset + size > SHARED_BYTES_MAX) return;
     if (ranges.kept) spell_out();
+    if (settings.is_strict && kind == LOADS && shared_content_is_new((const char *)context->shared_base, offset, size))
+        see_unwritten(offset, size, &by);
     const struct pending_copy *early = begins_copy ? NULL : pending_copies_find(offset, size);
     if (!early && !begins_copy && note_at_once(offset, size, use, &by)) return;
     struct race race = {.offset = (uint32_t)offset, .size = size, .by = by, .use = use};
@@ -340,7 +352,7 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
     if (is_new || block.turn != context->block_turn) follow_blocks(context);
     if (second_write.waits) settle();
     see_access(context, address, access, (struct accessor){thread, site});
-    if (is_all_in_words()) shared_words.turn = block.turn;
+    if (is_all_in_words() && !settings.is_strict) shared_words.turn = block.turn;
 }
 
 void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
@@ -378,7 +390,7 @@ void shared_checks_begin_ranges(const struct kernel_context *context) {
 bool shared_checks_add_range(const struct kernel_context *context, const struct kernel_range *range) {
     struct shared_range *added = shared_ranges_next(&ranges);
     if (!range->counts[0] || !range->counts[1] || !range->counts[2]) return true;
-    if (!added || !shared_range_lay_out(context, range, added)) return false;
+    if (!added || settings.is_strict || !shared_range_lay_out(context, range, added)) return false;
     if (moment_of_bytes == shared_words.moment && each_thread(added, meets_in_range)) return false;
     return shared_ranges_add(&ranges);
 }

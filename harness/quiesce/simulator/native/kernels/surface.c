@@ -6,6 +6,7 @@
 #include "kernels/texture.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
+#include "memory/shadow.h"
 
 enum action { LOAD, STORE, ADD, MINIMUM, MAXIMUM, AND, OR };
 enum mode { TRAP, CLAMP, ZERO };
@@ -158,4 +159,5 @@ void quiesce_kernel_surface(struct kernel_context *context, uint64_t handle, str
             break;
         default: reduce(image, &operation, place, area);
     }
+    if (operation.action != LOAD && shadows_are_kept) shadow_write((uint64_t)place, bytes);
 }

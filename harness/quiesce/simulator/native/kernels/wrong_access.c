@@ -124,11 +124,12 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
 }
 
 static void observe(const struct checked_launch *launch, const struct wrong_access *wrong, uint64_t line) {
+    int flags = (wrong->writes ? FLAG_WRITES : 0) | (wrong->is_partly ? FLAG_PARTLY : 0);
     struct observation seen = {.seen = (uint8_t)wrong->seen,
                                .thing = THING_DEVICE,
                                .device = (uint16_t)launch->device,
                                .function = launch->function,
-                               .flags = wrong->writes ? FLAG_WRITES : 0,
+                               .flags = (uint16_t)flags,
                                .stack = launch->stack,
                                .stream = launch->stream,
                                .object = line,

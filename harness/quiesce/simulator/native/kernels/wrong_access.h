@@ -45,7 +45,7 @@ struct wrong_access {
     enum seen seen;
     uint64_t address;  // in shared memory, where it was named there
     unsigned bytes;
-    bool writes;
+    bool writes, is_partly;  // is_partly: of what nobody has written some bytes were
     uint32_t site, thread;  // of a block of `threads`
     uint32_t block[3], threads[3];
     uint32_t shared_bytes;

@@ -102,6 +102,15 @@ enum seen {
     SEEN_KERNEL_MEMORY_RACE_IN_WARP,
     SEEN_KERNEL_OUTSIDE_ARRAY,    // of shared memory, in another array. other, other_bytes: where its own one lies
     SEEN_KERNEL_SHUFFLES_ABSENT,  // address: the lane that takes no part; size: why (wrong_access.h)
+    SEEN_KERNEL_SHARED_UNWRITTEN,  // a read of shared memory
+    SEEN_KERNEL_WARP_LEFT,  // a thread waits at a barrier, and one of its warp has ended; the log of accesses has both
+    // A copy to the host reads memory that nobody has written. address: the first byte of it, size: how many there are;
+    // other, other_bytes: the block; object: the copy's observation; function, stack: of the copy; flags: FLAG_STRICT
+    SEEN_COPIED_UNWRITTEN,
+    // A copy has addresses that are not where its direction says. address, other, size: as of SEEN_COPIED; object: the
+    // direction (as in cudaMemcpyKind), and where source and target are, in a byte each (pageable, pinned, device,
+    // managed memory); flags: FLAG_STRICT where it is done all the same
+    SEEN_COPY_MISDIRECTED,
 };
 
 enum {
@@ -112,6 +121,8 @@ enum {
     FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
     FLAG_INJECTED = 32,    // a refusal that was asked for
     FLAG_WRITES = 64,      // an access that writes, also one that reads as well
+    FLAG_PARTLY = 256,     // an access to bytes of which only some were never written
+    FLAG_STRICT = 512,     // a mistake for those alone who ask to be told of all
 };
 
 struct live {

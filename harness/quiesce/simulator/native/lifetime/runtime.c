@@ -40,6 +40,7 @@
 #include "order/context.h"
 #include "order/driver_context.h"
 #include "order/graph_memory.h"
+#include "order/running.h"
 #include "order/stream.h"
 #include "order/stream_handles.h"
 #include "order/user_object.h"
@@ -101,6 +102,7 @@ static const char *start(const char *text) {
     contexts_open();
     driver_open();
     unsimulated_open();
+    running_open();
     refusals_open();
     running = true;
     starting = false;

@@ -41,6 +41,8 @@ static const struct number {
     {"kernels", NUMBER(kernels), 0, 1},
     {"checks", NUMBER(checks), 0, 1},
     {"orders", NUMBER(orders), 0, 1000},
+    {"races", NUMBER(race_launches), 0, 1 << 30},
+    {"strict", NUMBER(is_strict), 0, 1},
     {"stop", NUMBER(faults_stop), 0, 1},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},

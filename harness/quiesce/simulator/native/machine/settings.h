@@ -35,6 +35,8 @@ struct settings {
     bool kernels;              // compute: who compiles them listens in the folder
     bool checks;               // judge every access of a kernel that computes
     unsigned orders;           // in how many each launch runs, to see whether its results depend on them; 0: in one
+    unsigned race_launches;    // how many launches of each kernel are looked at for races of its blocks in memory
+    bool is_strict;            // also tell what many correct programs do: read what is not all written
     bool faults_stop;          // a kernel with a wrong access ends, as on a device
     bool poison;               // fill memory when it is freed
     bool follows;              // flavour and version are those of a runtime that the process loaded or was linked with

@@ -42,7 +42,6 @@ bool shadows_open(void) {
         if (!(shadows[i] = map(whole_bytes()))) return false;
     if (settings.checks && !(shadow_touched = map(touched_bytes()))) return false;
     if (shadow_touched) shadow_touched[TOUCHED_TABLES * TOUCHED_STRIDE] = 0xff;  // accesses beyond ask for themselves
-    if (settings.checks && settings.orders && !(nothing = map(whole_bytes()))) return false;
     shadows_are_kept = settings.checks;
     return true;
 }
@@ -67,7 +66,7 @@ void shadows_close(void) {
 
 void *shadow_of(unsigned device) { return shadows[device]; }
 
-void *shadow_of_nothing(void) { return nothing; }
+void *shadow_of_nothing(void) { return nothing ? nothing : (nothing = map(whole_bytes())); }
 
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
     *first = *behind = end;

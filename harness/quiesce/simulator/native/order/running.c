@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "ledger/ledger.h"
+#include "ledger/unsimulated.h"
 #include "machine/settings.h"
+#include "memory/blocks.h"
 #include "memory/client_memory.h"
 #include "memory/memory.h"
 #include "memory/places.h"
@@ -11,7 +14,12 @@
 #include "order/graph_memory.h"
 #include "order/kernel_call.h"
 
+enum { TOLD_MAX = 64 };
+
 static uint64_t steps;
+static uint32_t told[TOLD_MAX], told_count;  // stacks of copies of what nobody has written
+
+void running_open(void) { told_count = 0; }
 
 // "(int32_t)(*addr - value) >= 0 … a cyclic comparison" (CUstreamWaitValue_flags); hipStreamWaitValueGte's is plain.
 static bool is_reached(uint64_t held, uint64_t wanted, unsigned value_bytes) {
@@ -52,7 +60,58 @@ bool work_takes_time(const struct work *work) {
     }
 }
 
+static bool is_device(uint64_t address) { return memory_find(address).thing == THING_DEVICE; }
+
+// Memory that was to be written by something that is not executed here is no mistake of the program.
+static bool is_all_written(void) { return ledger->computed == ledger->launches && !unsimulated_was_called(); }
+
+// It is told once for each place in the program that copies.
+static bool is_told(uint32_t stack) {
+    for (uint32_t i = 0; stack && i < told_count; i++)
+        if (told[i] == stack) return true;
+    if (told_count == TOLD_MAX) return true;
+    told[told_count++] = stack;
+    return false;
+}
+
+static void see_unwritten(const struct copy *copy, uint64_t first, uint64_t count) {
+    struct span span = memory_find(first);
+    ledger_see_wrong((struct observation){.seen = SEEN_COPIED_UNWRITTEN,
+                                          .thing = THING_DEVICE,
+                                          .device = (uint16_t)span.device,
+                                          .function = copy->function,
+                                          .stack = copy->stack,
+                                          .flags = settings.is_strict ? FLAG_STRICT : 0,
+                                          .object = copy->number,
+                                          .address = first,
+                                          .size_bytes = count,
+                                          .other = span.start,
+                                          .other_bytes = span.size_bytes});
+}
+
+// Only device memory can be known to be unwritten.
+static void look_for_unwritten(const struct copy *copy) {
+    enum { PIECE_BYTES = 64 };
+    struct span span = memory_find(copy->from);
+    if (!copy->function || copy->staged || span.thing != THING_DEVICE || span.dead || is_device(copy->to)) return;
+    uint64_t first = 0, count = 0;
+    const void *bits = shadow_of(span.device);
+    for (uint64_t row = 0; row < copy->height; row++) {
+        uint64_t start = copy->from + row * copy->from_pitch, end = start + copy->width;
+        if (!block_bank(start) || shadow_is_whole(bits, start, copy->width)) continue;
+        for (uint64_t at = start; at < end; at += PIECE_BYTES) {
+            unsigned bytes = end - at < PIECE_BYTES ? (unsigned)(end - at) : PIECE_BYTES;
+            unsigned written = shadow_count(span.device, at, bytes);
+            if (!count && written < bytes)
+                for (first = at; shadow_count(span.device, first, 1);) first++;
+            count += bytes - written;
+        }
+    }
+    if (count && is_all_written() && !is_told(copy->stack)) see_unwritten(copy, first, count);
+}
+
 static void run_copy(const struct copy *copy) {
+    if (shadows_are_kept) look_for_unwritten(copy);
     bool is_ours = memory_covers(copy->to) && (copy->staged || memory_covers(copy->from));
     for (uint64_t row = 0; row < copy->height; row++) {
         const void *from = copy->staged ? (char *)copy->staged + row * copy->width

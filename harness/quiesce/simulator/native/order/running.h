@@ -11,5 +11,7 @@ bool work_is_ready(const struct work *work);
 // Whether it is something that a device takes time for. A point is passed when the work before it is complete.
 bool work_takes_time(const struct work *work);
 
+void running_open(void);  // nothing was told yet
+
 // Does what can be done under the lock: copies, fills, frees, points.
 void work_run(struct work *work);

@@ -6,11 +6,13 @@
 #include "ledger/failure.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
+#include "machine/device.h"
 #include "machine/forget.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/client_memory.h"
 #include "memory/places.h"
+#include "memory/shadow.h"
 #include "order/capture.h"
 #include "order/stream.h"
 
@@ -60,15 +62,33 @@ static bool lies(enum place place, bool on_device) {
     return on_device ? place != PLACE_PAGEABLE : place != PLACE_DEVICE;  // pinned and managed memory is both
 }
 
+static void see_misdirected(uint64_t to, uint64_t from, struct shape shape, int kind, bool is_done) {
+    enum { OF_SOURCE = 8, OF_TARGET = 16 };
+    uint64_t places = (uint64_t)place_of(from) << OF_SOURCE | (uint64_t)place_of(to) << OF_TARGET;
+    if (is_done && !settings.is_strict) return;
+    ledger_see_wrong((struct observation){.seen = SEEN_COPY_MISDIRECTED,
+                                          .thing = THING_DEVICE,
+                                          .device = (uint16_t)device_current(),
+                                          .stack = stack_of_call(),
+                                          .flags = is_done ? FLAG_STRICT : 0,
+                                          .object = (uint64_t)kind | places,
+                                          .address = to,
+                                          .other = from,
+                                          .size_bytes = shape.width * shape.height});
+}
+
 enum status transfer_check_direction(uint64_t to, uint64_t from, struct shape shape, int kind) {
     enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
     if (kind >= BY_ADDRESS || !shape.width || !shape.height) return OK;
     enum place source = place_of(from), target = place_of(to);
     bool from_device = kind == DEVICE_TO_HOST || kind == DEVICE_TO_DEVICE;
     bool to_device = kind == HOST_TO_DEVICE || kind == DEVICE_TO_DEVICE;
-    if (settings.flavour == FLAVOUR_HIP)
-        return kind && source == PLACE_PAGEABLE && target == PLACE_PAGEABLE ? INVALID_VALUE : OK;
-    return lies(source, from_device) && lies(target, to_device) ? OK : INVALID_VALUE;
+    bool is_right = lies(source, from_device) && lies(target, to_device);
+    bool is_host = source == PLACE_PAGEABLE && target == PLACE_PAGEABLE;
+    bool is_done = (!from_device || source != PLACE_PAGEABLE) && (!to_device || target != PLACE_PAGEABLE);
+    if (!is_right && !is_host) see_misdirected(to, from, shape, kind, is_done);
+    if (settings.flavour == FLAVOUR_HIP) return kind && is_host ? INVALID_VALUE : OK;
+    return is_done ? OK : INVALID_VALUE;
 }
 
 static uint64_t extent(uint64_t pitch, uint64_t width, uint64_t height) {
@@ -190,13 +210,22 @@ static enum status finish_peers(const struct stream *stream, uint64_t to, uint64
     return status ? status : stream_finish_device(target.device);
 }
 
+// What the host is told by, if nobody has written what it reads.
+static void name_copy(struct copy *copy) {
+    copy->number = ledger->ring_count;
+    copy->stack = stack_of_call();
+    copy->function = ledger_function();
+}
+
 enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, struct shape shape, bool asynchronous) {
     struct work work = {.kind = WORK_COPY,
-                        .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height, NULL}};
+                        .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height,
+                                 .staged = NULL}};
     enum status status = failure_meet(CALL_COPY);
     if (!status) status = transfer_check(&work, NULL);
     if (status || !shape.width || !shape.height) return status;
     enum place source = place_of(from), target = place_of(to);
+    if (shadows_are_kept && source == PLACE_DEVICE && is_host(target)) name_copy(&work.copy);
     if (source == PLACE_PINNED && !is_host(target)) look_for_second_staging(from, shape.width);
     if (stream->capture) return asynchronous ? stream_enqueue(stream, &work) : capture_forbid_on(stream);
     bool complete = returns_complete(source, target, asynchronous), between_devices;

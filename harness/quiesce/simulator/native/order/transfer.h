@@ -14,9 +14,10 @@ struct shape {
     uint64_t to_pitch, from_pitch, width, height;
 };
 
-// Whether the addresses lie where a client says that they do (cudaMemcpyKind, hipMemcpyKind). CUDA leaves open what a
-// copy does that goes another way ("undefined behavior", cudaMemcpy): here it is refused. HIP goes by the addresses and
-// refuses one thing, a copy between pageable memory that is called another.
+// Whether the addresses lie where a client says that they do (cudaMemcpyKind, hipMemcpyKind); where not, that is seen.
+// CUDA leaves open what a copy does that goes another way ("undefined behavior", cudaMemcpy): a device refuses it where
+// it needs its own memory and gets pageable memory, and else goes by the addresses. HIP always goes by them and refuses
+// one thing, a copy between pageable memory that is called another.
 enum status transfer_check_direction(uint64_t to, uint64_t from, struct shape shape, int kind);
 
 // Copies on a stream. An `asynchronous` one returns as early as the documents allow, see transfer.c.

@@ -21,6 +21,9 @@ struct point {
 struct copy {
     uint64_t to, from, to_pitch, from_pitch, width, height;
     void *staged;  // where the source was read to when the copy was enqueued, or NULL
+    uint64_t number;  // of its observation in the ledger
+    uint32_t stack;   // of its call; and which function that was
+    uint16_t function;
 };
 
 struct fill {

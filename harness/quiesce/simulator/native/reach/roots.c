@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
 #include "kernels/room.h"
 #include "ledger/ledger.h"
@@ -129,6 +130,7 @@ static void find_own(void) {
     work_store_ranges(add_own);
     rooms_range(add_own);
     memory_words_range(add_own);
+    memory_rows_range(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);
     unsigned kept = 0;
     for (unsigned i = 0; i < own_count; i++) {
