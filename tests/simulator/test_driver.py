@@ -170,7 +170,9 @@ def test_functions_are_found_by_name(driver: Driver) -> None:
     assert driver.call("GetProcAddress_v2", b"cuMemAlloc", *arguments) == OK
     latest = ctypes.cast(driver.client.machine.library.cuMemAlloc_v2, ctypes.c_void_p).value
     assert (found.value, result.value) == (latest, 0)
-    assert driver.call("GetProcAddress_v2", b"malloc", *arguments) == NOT_FOUND
+    assert driver.call("GetProcAddress_v2", b"malloc", *arguments) == OK
+    assert (found.value, result.value) == (None, 1)
+    assert driver.call("GetProcAddress", b"malloc", *arguments[:3]) == NOT_FOUND
 
 
 def test_a_callback_for_the_log_of_errors_is_taken_until_it_is_given_back(driver: Driver) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulator.conftest import Run
+from tests.simulator.conftest import Run, Start
 from tests.simulator.test_driver import Driver
 
 from quiesce.simulator.build import build_library
@@ -99,8 +99,8 @@ def test_the_pool_of_a_place_is_the_devices(driver: Driver, capfd: pytest.Captur
         ("cuEventQuery", 13000, "cuEventQuery"),
     ],
 )
-def test_a_client_gets_the_form_of_its_release(name: str, release: int, form: str, driver: Driver) -> None:
-    found, result, library = ctypes.c_void_p(), ctypes.c_int(), driver.client.machine.library
+def test_a_client_gets_the_form_of_its_release(name: str, release: int, form: str, start: Start) -> None:
+    found, result, library = ctypes.c_void_p(), ctypes.c_int(), start("cuda:13").machine.library
     arguments = (ctypes.byref(found), release, ctypes.c_uint64(0), ctypes.byref(result))
     assert library.cuGetProcAddress_v2(name.encode(), *arguments) == OK
     assert found.value == ctypes.cast(getattr(library, form), ctypes.c_void_p).value

@@ -22,6 +22,7 @@ import pytest
 
 from quiesce.simulator.build import build_library
 from quiesce.simulator.elf_reading import read_defined_names
+from quiesce.simulator.known_functions import functions_of
 
 INVALID_VALUE, NOT_INITIALIZED, INVALID_CONTEXT = 1, 3, 201
 
@@ -131,7 +132,8 @@ class Threads:
 
 def driver_names() -> Iterator[str]:
     """Yield the functions but for those for a per-thread default stream, which are the same functions."""
-    for name in sorted(read_defined_names(Path(build_library()))):
+    names = {name.removeprefix("simulated_") for name in read_defined_names(Path(build_library()))}
+    for name in sorted(names & functions_of("libcuda.so.1")):
         if name.startswith("cu") and name[2:3].isupper() and not name.endswith(("_ptsz", "_ptds")):
             yield name
 

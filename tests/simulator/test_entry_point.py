@@ -14,11 +14,11 @@ INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED = 1, 500, 801
 Call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
-def look_up(client: Any, name: bytes | None) -> tuple[int, int, int]:
-    """Return the status, the function's address and the query's result."""
+def look_up(client: Any, name: bytes | None, release: int = 12000) -> tuple[int, int, int]:
+    """Return the status, the function's address and the query's result, for a client of that release."""
     function, result = ctypes.c_void_p(), ctypes.c_int(-1)
     status = client.call(
-        "GetDriverEntryPointByVersion", name, ctypes.byref(function), 12000, ctypes.c_uint64(0), ctypes.byref(result)
+        "GetDriverEntryPointByVersion", name, ctypes.byref(function), release, ctypes.c_uint64(0), ctypes.byref(result)
     )
     return status, function.value or 0, result.value
 
@@ -38,9 +38,9 @@ def test_a_function_that_is_not_simulated_says_so_when_it_is_called(
     start: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     client = start()
-    status, function, result = look_up(client, b"cuGreenCtxCreate")
+    status, function, result = look_up(client, b"cuGreenCtxCreate", 12090)
     assert (status, result) == (0, 0)
-    assert look_up(client, b"cuGreenCtxCreate")[1] == function, "the same name is the same function"
+    assert look_up(client, b"cuGreenCtxCreate", 12090)[1] == function, "the same name is the same function"
     assert look_up(client, b"cuTensorMapEncodeTiled")[1] != function
     assert capfd.readouterr().err == ""
     assert Call(function)(None) == NOT_SUPPORTED

@@ -41,8 +41,8 @@ def run(tmp_path: Path, body: str, **options: str) -> list[tuple[Refusal, ...]]:
         (TABLE, "cuGetExportTable"),
         (
             "int cudaGetDriverEntryPoint(const char *, void **, unsigned long long, int *), (*found)(void), result;"
-            'cudaGetDriverEntryPoint("cuMemcpyPeerToNowhere", (void **)&found, 0, &result); found();',
-            "cuMemcpyPeerToNowhere",
+            'cudaGetDriverEntryPoint("cuGraphicsGLRegisterBuffer", (void **)&found, 0, &result); found();',
+            "cuGraphicsGLRegisterBuffer",
         ),
     ],
 )

@@ -15,6 +15,7 @@ from tests.simulator.conftest import Compile, Run
 from quiesce.errors import ConfigurationError, UnreadableObject
 from quiesce.simulator.elf_reading import Tag, read_undefined
 from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.known_functions import functions_of
 from quiesce.simulator.stubs import Process, Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
 
 PROGRAM = Path(sys.executable)
@@ -73,7 +74,8 @@ def test_an_extension_with_hundreds_of_undefined_functions_is_loaded(
     assert run_python(LOAD, module).returncode == 1  # the libraries are absent
     stubs = write_stubs([Process([module], PROGRAM)], private, simulator)
     placed = functions(stubs)
-    assert {soname: len(names) for soname, names in placed.items()} == {
+    known = functions_of("libamdhip64.so")
+    assert {soname: len(names - known) for soname, names in placed.items()} == {
         "libamdhip64.so": 0,
         "libamdhip64.so.7": 175,
         "libhipblas.so.3": 175,
@@ -89,7 +91,9 @@ def test_what_is_simulated_is_not_stubbed(
 ) -> None:
     source = "int hipMalloc(void); int hipFree(void); int client(void) { return 10000 * hipMalloc() + hipFree(); }"
     module = linked(compile_c, tmp_path, "module.so", source, "libamdhip64.so.7")
-    assert functions(write_stubs([Process([module], PROGRAM)], private, simulator))["libamdhip64.so.7"] == {"hipFree"}
+    stubbed = functions(write_stubs([Process([module], PROGRAM)], private, simulator))["libamdhip64.so.7"]
+    assert "hipFree" in stubbed
+    assert "hipMalloc" not in stubbed
     done = run_python(LOAD, module, LD_LIBRARY_PATH=str(private))
     assert done.stdout == "20801\n"
     assert "hipMalloc (libsimulator.so)" in done.stderr
@@ -133,7 +137,7 @@ def test_a_runtime_that_is_opened_by_name_offers_what_is_simulated(
         "import ctypes; hip = ctypes.CDLL('libamdhip64.so'); print(hip.hipMalloc(), hasattr(hip, 'hipFree'))",
         LD_LIBRARY_PATH=str(private),
     )
-    assert done.stdout == "2 False\n"
+    assert done.stdout == "2 True\n", "what the vendor's has and ours does not fails by name"
 
 
 def test_each_scope_gets_what_it_misses(

@@ -285,3 +285,31 @@ def test_a_program_that_never_called_is_told_by_what_was_loaded(loads: tuple[Loa
 def test_a_program_that_never_called_and_left_a_process_running_is_told_so() -> None:
     why = never_called((STARTED,), CUDA, owner, outlived=True)
     assert "a process that was started in the background was still running; run it in the foreground" in why.reason
+
+
+@pytest.mark.parametrize(
+    ("flavour", "function", "advice"),
+    [
+        ("cuda:12", "cuCtxGetDevice_v2", "(release 12.9) does not have. A later one does: --flavour cuda:13 has it"),
+        ("cuda:11", "cuGreenCtxCreate", "(release 11.8) does not have. A later one does: --flavour cuda:12 has it"),
+        ("hip:5", "hipStreamGetId", "(release 5.7) does not have. A later one does: --flavour hip:7 has it"),
+        ("cuda:13", "cuNothingLikeIt", "(release 13.5) does not have;"),
+    ],
+)
+def test_a_function_that_was_looked_for_in_vain_is_named_where_nothing_was_tested(
+    flavour: str, function: str, advice: str
+) -> None:
+    looked_for = Refusal(RefusalKind.MISSING, function, 500, "/s/cupy/_core.so")
+    why = untested(use(refusals=(looked_for,)), parse_flavour(flavour), owner)
+    assert why is not None
+    assert f"it looked for {function} (asked by _core.so of cupy-cuda12x 14.2.0) in vain, which {flavour}" in why.reason
+    assert advice in why.reason
+    assert not why.refused, "clients try names, and a helper may use no device"
+
+
+def test_a_function_that_was_looked_for_in_vain_is_no_news_of_whoever_uses_the_device() -> None:
+    looked_for = Refusal(RefusalKind.MISSING, "cuCtxGetDevice_v2", 500)
+    used = use(Seen.CREATED, refusals=(looked_for,))
+    assert untested(used, CUDA, owner) is None
+    assert untested_beside(used, CUDA, owner) == ()
+    assert causes_of(used, CUDA, owner) == ""

@@ -41,6 +41,13 @@ COMPILERS: Final = (
 )
 """CUDA's compilers that programs load. Where kernels run, ours of these names keep PTX in place of machine code."""
 
+_RELEASES: Final = {
+    **{(Flavour.HIP, 5): 5070, (Flavour.HIP, 6): 6040, (Flavour.HIP, 7): 7020},
+    **{(Flavour.CUDA, 11): 11080, (Flavour.CUDA, 12): 12090, (Flavour.CUDA, 13): 13050},
+}
+"""The release of the driver, or of HIP's runtime, whose functions there are. ``native/surfaces/names_by_release.c`` has
+them, too."""
+
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
 """The number after ``.so`` in their files' names is the release of the kernel's driver, as in ``libcuda.so.550.54.15``,
@@ -65,9 +72,24 @@ class Simulated:
         return self.sonames[0]
 
     @property
+    def driver(self) -> str:
+        """The name of the library whose functions that are: CUDA's driver, or HIP's runtime."""
+        return self.sonames[1] if self.flavour is Flavour.CUDA else self.runtime
+
+    @property
+    def release(self) -> int:
+        """The release of the driver, as CUDA counts it: 12.9 is 12090. For HIP it is that of ROCm."""
+        return _RELEASES[self.flavour, self.version]
+
+    @property
     def libraries(self) -> tuple[str, ...]:
         """The names under which a loader looks for the runtime, the unversioned one (for ``dlopen``) included."""
         return (*self.sonames, *(f"{name.partition('.so')[0]}.so" for name in self.sonames))
+
+    @property
+    def releases(self) -> dict[str, int]:
+        """The release of each of those, as far as their functions are known by release."""
+        return dict.fromkeys(self.libraries, self.release)
 
     @property
     def offered(self) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ def runtimes_folder(runtime: Path) -> Path:
     def fill(made: Path) -> None:
         from quiesce.simulator.stubs import Simulator, write_stubs  # only where nothing is kept
 
-        write_stubs([], made, Simulator(runtime, tuple(simulated.runtime for simulated in KNOWN)))
+        releases = {simulated.runtime: simulated.release for simulated in KNOWN}
+        write_stubs([], made, Simulator(runtime, tuple(releases), releases=releases))
 
     return _kept(runtime, "runtimes", fill)
 
@@ -73,7 +74,7 @@ def _write_for_linkers(folder: Path, runtime: Path, simulated: Simulated) -> Non
 
     simulated_names = read_defined_names(runtime)
     for soname in simulated.sonames:
-        names = {name for name in simulated_names if owns(soname, name)} | functions_of(soname)
+        names = {name for name in simulated_names if owns(soname, name)} | functions_of(soname, simulated.release)
         functions = tuple(StubFunction(name, answer(soname, name)) for name in sorted(names))
         library = write_library(StubLibrary(soname, functions))
         for name in (soname, f"{soname.partition('.so')[0]}.so"):  # Triton asks for -l:libcuda.so.1

@@ -50,7 +50,8 @@ def write_lookalikes(
     if not interpreters:
         from quiesce.simulator.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
-        simulator = Simulator(runtime, (*simulated.libraries, *compilers), simulated.offered)
+        names = (*simulated.libraries, *compilers)
+        simulator = Simulator(runtime, names, simulated.offered, simulated.releases)
         clients = _clients(programs, command.program, simulator, library_path)
         if clients:
             write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
@@ -115,7 +116,8 @@ class _Kept:
         modules_of = {interpreter: gpu_modules(packages) for interpreter, packages in self._packages.items()}
         installed = {path.name for modules in modules_of.values() for path in modules.looked_at}
         offered = tuple(name for name in self._simulated.offered if name not in installed)
-        simulator = Simulator(self._runtime, (*self._simulated.libraries, *self._compilers), offered)
+        names = (*self._simulated.libraries, *self._compilers)
+        simulator = Simulator(self._runtime, names, offered, self._simulated.releases)
         processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
         looked_at = frozenset(command.programs)
         for interpreter, modules in modules_of.items():

@@ -13,8 +13,19 @@ from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Ledger, Record, mapped_ledger
 from quiesce.simulator.stacks import CallStacks, mapped_stacks
 from quiesce.simulator.touched_log import TouchedLog, mapped_touched
+from quiesce.simulator.vendor_libraries import SIMULATED_PREFIX
 
 _PREFIX: Final = {Flavour.CUDA: "cuda", Flavour.HIP: "hip"}
+
+
+class _Runtime(ctypes.CDLL):
+    """The library, with every function under the vendor's name, those as well that not all releases have."""
+
+    def __getitem__(self, name: Any) -> Any:
+        try:
+            return super().__getitem__(name)
+        except AttributeError:
+            return super().__getitem__(f"{SIMULATED_PREFIX}{name}")
 
 
 class Machine:
@@ -26,7 +37,7 @@ class Machine:
     _running = False
 
     def __init__(self, settings: MachineSettings, library: str | None = None) -> None:
-        self._library = ctypes.CDLL(library or str(build_library()))
+        self._library = _Runtime(library or str(build_library()))
         if Machine._running:
             raise BackendUnavailable(
                 "simulated",

@@ -30,7 +30,7 @@ from quiesce.simulator.elf_reading import (
 )
 from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 from quiesce.simulator.flavours import is_simulated
-from quiesce.simulator.known_functions import functions_of
+from quiesce.simulator.known_functions import functions_of, releases_of_functions
 from quiesce.simulator.library_search import find_library, places_searched
 from quiesce.simulator.vendor_libraries import (
     SIMULATED_PREFIX,
@@ -60,6 +60,8 @@ class Simulator:
     answers_to: tuple[str, ...]
     offered: tuple[str, ...] = ()
     """Libraries that programs may open by name while they run: where there is none of such a name, one is written."""
+    releases: Mapping[str, int] = field(default_factory=dict)
+    """By the names above, the release whose functions a driver or runtime has; all functions where none is named."""
 
     def answers(self, name: str) -> bool:
         """Say whether it stands for a library of this name, a bundled copy's included, wherever its client has it."""
@@ -342,7 +344,8 @@ class _Plan:
             variables = {name for name, symbol in symbols.items() if symbol.kind == SymbolKind.OBJECT}
             targets = self._targets(soname, variables)
             # also the runtime of another flavour must not hide what is simulated: it is the one that is loaded then
-            functions = symbols.keys() | (functions_of(plain_name(soname)) - self._simulated)
+            known = functions_of(plain_name(soname), self._simulator.releases.get(plain_name(soname)))
+            functions = symbols.keys() | (known - self._simulated)
             functions -= variables | targets.keys()
             yield StubLibrary(
                 soname,
@@ -358,4 +361,9 @@ class _Plan:
         if asks_for_a_compiler(soname) and not self._simulator.answers(soname):
             return {}  # kernels do not run, and nobody would answer
         named = ((simulated_name(soname, target), target) for target in self._of_libraries)
-        return {name: target for name, target in named if name and name not in variables}
+        since, release = releases_of_functions(soname), self._simulator.releases.get(plain_name(soname))
+        return {
+            name: target
+            for name, target in named
+            if name and name not in variables and (release is None or since.get(name, 0) <= release)
+        }

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from quiesce.amounts import bytes_in_words
 from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.simulator.known_functions import releases_of_functions
 from quiesce.simulator.ledger import Record, Thing
 from quiesce.simulator.packages import Package
 from quiesce.simulator.refusals import Refusal, RefusalKind
@@ -144,6 +145,24 @@ def missing_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner
     return f"{names} {is_not}{so}. Leave that part out, or run it on a GPU"
 
 
+def names_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner) -> str:
+    """Return which functions were looked for in vain, and which flavour has them; empty if none."""
+    looked_for = [each for each in refusals if each.kind is RefusalKind.MISSING]
+    if not looked_for:
+        return ""
+    table = releases_of_functions(simulated.driver)
+    names = _listed(f"{each.function}{_asked_by(each.caller, owner)}" for each in looked_for)
+    later = [known for known in KNOWN if known.flavour is simulated.flavour and known.release > simulated.release]
+    needed = max(table.get(each.function, 0) for each in looked_for)
+    enough = next((f"--flavour {each} has it" for each in later if 0 < needed <= each.release), "")
+    advice = f". A later one does: {enough}" if enough else ""
+    return f"it looked for {names} in vain, which {simulated} (release {_release(simulated)}) does not have{advice}"
+
+
+def _release(simulated: Simulated) -> str:
+    return f"{simulated.release // 1000}.{simulated.release % 1000 // 10}"
+
+
 def _others_refused(refusals: Sequence[Refusal], simulated: Simulated, owner: Owner) -> Iterator[str]:
     if missing := missing_text(refusals, simulated, owner, ", and no device memory was used"):
         yield missing
@@ -176,3 +195,8 @@ def _of(package: Package | None) -> str:
 
 def _called_by(caller: str, owner: Owner) -> str:
     return f" (called by {Path(caller).name}{_of(owner(Path(caller)))})" if caller else ""
+
+
+def _asked_by(caller: str, owner: Owner) -> str:
+    is_helper = Path(caller).name.startswith("libffi")  # of ctypes, which says nothing of who asked
+    return "" if is_helper else _called_by(caller, owner).replace("called", "asked", 1)

@@ -26,6 +26,7 @@ from quiesce.traces.refused import (
     memory_refused_text,
     missing_text,
     named_by,
+    names_text,
     refused_text,
     runtimes_refused,
 )
@@ -154,17 +155,21 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed:
         return None
     if use.too_large is not None:
         return Untested(memory_refused_text(use.too_large), refused=True)
-    refusals = [each for each in use.refusals if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
+    missing = () if use.work else tuple(filter(None, [names_text(use.refusals, simulated, owner)]))
+    called = [each for each in use.refusals if each.kind is not RefusalKind.MISSING]
+    refusals = [each for each in called if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
     vendors = () if use.work else use.vendors
     if refusals or vendors:
         asked = bool(vendors) or not all(map(is_clean_up, refusals))
-        return Untested(refused_text(refusals, vendors, simulated, owner, use.left_alone), refused=asked)
+        reason = refused_text(refusals, vendors, simulated, owner, use.left_alone)
+        return Untested("; ".join((reason, *missing)), refused=asked)
     if use.work:
         return None
     what = (
         "used no device memory, stream or kernel: it only asked for devices, versions or properties, or made a context"
     )
-    return Untested(_nothing_used(simulated, what, use.others, failed=failed), refused=False)
+    reason = _nothing_used(simulated, what, use.others, failed=failed)
+    return Untested("; ".join((*missing, reason)), refused=False)
 
 
 def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:

@@ -14,16 +14,18 @@
 #include "ledger/ledger.h"
 #include "machine/settings.h"
 
-enum { NOTED_MAX = 256, LINE_BYTES = PATH_MAX + 256 };
+enum { NOTED_MAX = 256, MISSING_MAX = 64, LINE_BYTES = PATH_MAX + 256 };
 
 static const char *const KINDS[] = {
     [REFUSAL_NOT_SIMULATED] = "not simulated",
     [REFUSAL_FAILED] = "failed",
     [REFUSAL_ARMED] = "armed",
     [REFUSAL_FORKED] = "forked",
+    [REFUSAL_MISSING] = "missing",
 };
 
 static uint64_t noted[NOTED_MAX];  // hashes of lines
+static unsigned missing_count;     // of those, so that others find room
 
 // The first time of each line; later ones find no room, and are as good as noted. Two threads at once may both be the
 // first, which the reader doesn't mind.
@@ -79,4 +81,15 @@ void refusal_note_start(const char *function, const char *why) {
     if (length < LINE_BYTES) note(line, length, false);
 }
 
-void refusals_open(void) { memset(noted, 0, sizeof noted); }
+void refusal_missing(const char *name, const void *caller) {
+    static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    size_t length = strspn(name, LETTERS);
+    if (!length || name[length] || length >= LEDGER_NAME_BYTES) return;
+    if (__atomic_fetch_add(&missing_count, 1, __ATOMIC_RELAXED) < MISSING_MAX)
+        refusal_note(REFUSAL_MISSING, name, NOT_FOUND, caller);
+}
+
+void refusals_open(void) {
+    memset(noted, 0, sizeof noted);
+    missing_count = 0;
+}

@@ -11,6 +11,7 @@ enum refusal {
     REFUSAL_FAILED,         // a call failed before anything was made
     REFUSAL_ARMED,          // the same, because the run asked for that failure
     REFUSAL_FORKED,         // a child of fork() called, which inherits no device
+    REFUSAL_MISSING,        // a function was looked for that the driver or runtime of this release does not have
 };
 
 // Notes each of these once for each process; `caller` is an address in whoever called, or NULL. The loader is asked for
@@ -19,5 +20,8 @@ void refusal_note(enum refusal kind, const char *function, enum status answer, c
 
 // Notes that this process ends at its first call, for its machine can't start.
 void refusal_note_start(const char *function, const char *why);
+
+// Notes a name that was looked for in vain, which may be any text. Clients try many: the first few dozens are noted.
+void refusal_missing(const char *name, const void *caller);
 
 void refusals_open(void);  // nothing was noted yet

@@ -50,6 +50,7 @@
 #include "order/user_object.h"
 #include "order/value.h"
 #include "surfaces/control.h"
+#include "surfaces/newer_functions.h"
 
 #ifdef LIBCUDA
 static inline int leave_driver(enum status answer) {

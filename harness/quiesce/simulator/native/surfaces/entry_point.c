@@ -1,8 +1,8 @@
 // Driver functions by name, as cudaGetDriverEntryPoint hands them out (CUDA Runtime API, "Driver Entry Point Access").
 //
-// What is simulated is found in this library, in its later form where there is one. For any other name a function is
-// made that says so when it is called, as those of the stub libraries do: clients ask for many at start and call few.
-// Only a name of the driver's is served, and the same name gets the same function.
+// The table of names says which form of a function a client gets. What is simulated is found in this library. For any
+// other name of the table a function is made that says so when it is called, as those of the stub libraries do: clients
+// ask for many at start and call few. The same name gets the same function.
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "machine/redirected.h"
 #include "machine/settings.h"
 #include "surfaces/calls.h"
+#include "surfaces/names_by_release.h"
 
 enum { MADE_MAX = 1024, CODE_BYTES = 32, QUERY_SUCCESS = 0, QUERY_NOT_FOUND = 1 };
 
@@ -25,8 +26,8 @@ static unsigned char *page;
 
 static int answer_not_simulated(const char *name) {
     fprintf(stderr,
-            "quiesce: %s (libcuda.so.1) is not simulated: it returns %d; leave out what calls it, or run it on a GPU\n",
-            name, NOT_SUPPORTED);
+            "quiesce: %s (%s) is not simulated: it returns %d; leave out what calls it, or run it on a GPU\n", name,
+            settings.flavour == FLAVOUR_HIP ? "libamdhip64.so" : "libcuda.so.1", NOT_SUPPORTED);
     quiesce_not_simulated(name, __builtin_return_address(0));
     return NOT_SUPPORTED;
 }
@@ -63,131 +64,112 @@ static void *make(const char *name) {
     return code;
 }
 
-// Functions whose forms take other arguments, each form with the release that brought it (cudaTypedefs.h), the latest
-// first. Of all others the later form takes what the older one did.
-static const struct form {
-    const char *name;
-    int version;
-    const char *suffix;
-} FORMS[] = {
-    {"cuCtxCreate", 12050, "_v4"},
-    {"cuCtxCreate", 11040, "_v3"},
-    {"cuCtxCreate", 2000, "_v2"},
-    {"cuCtxGetDevice", 13000, "_v2"},
-    {"cuCtxGetDevice", 2000, ""},
-    {"cuCtxSynchronize", 13000, "_v2"},
-    {"cuCtxSynchronize", 2000, ""},
-    {"cuGetProcAddress", 12000, "_v2"},
-    {"cuGetProcAddress", 11030, ""},
-    {"cuGraphExecUpdate", 12000, "_v2"},
-    {"cuGraphExecUpdate", 10020, ""},
-    {"cuGraphNodeGetDependencies", 12030, "_v2"},
-    {"cuGraphNodeGetDependencies", 10000, ""},
-    {"cuGraphNodeGetDependentNodes", 12030, "_v2"},
-    {"cuGraphNodeGetDependentNodes", 10000, ""},
-    {"cuLaunchHostFunc", 13010, "_v2"},
-    {"cuLaunchHostFunc", 10000, ""},
-    {"cuMemAdvise", 12020, "_v2"},
-    {"cuMemAdvise", 8000, ""},
-    {"cuMemPrefetchAsync", 12020, "_v2"},
-    {"cuMemPrefetchAsync", 8000, ""},
-    {"cuMemcpyBatchAsync", 13000, "_v2"},
-    {"cuMemcpyBatchAsync", 12080, ""},
-    {"cuStreamGetCaptureInfo", 12030, "_v3"},
-    {"cuStreamGetCaptureInfo", 11030, "_v2"},
-    {"cuStreamGetCaptureInfo", 10010, ""},
-    {"cuStreamGetCtx", 12050, "_v2"},
-    {"cuStreamGetCtx", 9020, ""},
-};
-
-// What stands behind the name in the form that a client of that release knows; NULL: it has one form for all of them.
-static const char *suffix_of(const char *name, int version) {
-    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
-        if (!strcmp(FORMS[i].name, name) && version >= FORMS[i].version) return FORMS[i].suffix;
-    return NULL;
-}
-
 // Which default stream a function takes: CUdriverProcAddress_flags, and the flags of cudaGetDriverEntryPoint.
 static bool is_per_thread(unsigned long long flags, bool built_per_thread) {
     enum { AS_BUILT, PER_THREAD_STREAM = 2 };
     return flags == PER_THREAD_STREAM || (flags == AS_BUILT && built_per_thread);
 }
 
-// A function, or the form of it for a default stream of each thread where it has one.
-static void *form_of(void *library, const char *name, bool per_thread) {
-    static const char *const SUFFIXES[] = {"_ptsz", "_ptds"};
-    char form[112];
-    void *found = NULL;
-    for (unsigned i = 0; i < 2 && per_thread && !found; i++) {
-        snprintf(form, sizeof form, "%s%s", name, SUFFIXES[i]);
-        found = dlsym(library, form);
-    }
-    return found ? found : dlsym(library, name);
-}
-
-static void *simulated(const char *name, int version, bool per_thread) {
+static void *simulated(const char *name) {
     Dl_info own;
     if (!dladdr((void *)(uintptr_t)&quiesce_mark, &own)) return NULL;
     void *library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return NULL;
-    char form[96];
-    const char *suffix = suffix_of(name, version);
-    snprintf(form, sizeof form, "%s%s", name, suffix ? suffix : "_v2");
-    void *found = form_of(library, form, per_thread);
-    if (!found && !suffix) found = form_of(library, name, per_thread);
+    char newer[LEDGER_NAME_BYTES + 16];
+    snprintf(newer, sizeof newer, "simulated_%s", name);  // newer_functions.h
+    void *found = dlsym(library, newer);
+    if (!found) found = dlsym(library, name);
     dlclose(library);
     return found;
 }
 
-static enum status find(const char *name, int version, bool per_thread, void **function, int *result) {
-    bool named = !strncmp(name, "cu", 2) && name[2] >= 'A' && name[2] <= 'Z' && strlen(name) < LEDGER_NAME_BYTES;
-    void *found = named ? simulated(name, version, per_thread) : NULL;
-    if (!found && named) found = make(name);
-    *function = found;
-    if (result) *result = found ? QUERY_SUCCESS : QUERY_NOT_FOUND;
-    return found || result ? OK : NOT_FOUND;
+// What a query says: CUdriverProcAddressQueryResult, hipDriverProcAddressQueryResult.
+static int result_of(enum lookup found) {
+    static const int RESULTS[] = {[NAME_FOUND] = 0, [NAME_UNKNOWN] = 1, [NAME_NEWER] = 2};
+    return RESULTS[found];
 }
 
-static int entry_point(const char *name, void **function, int version, bool per_thread, int *result,
+static enum status find(const char *name, int release, bool per_thread, void **function, int *result) {
+    const char *form = NULL;
+    enum lookup found = name_look_up(name, release, per_thread, &form);
+    *function = form ? simulated(form) : NULL;
+    if (form && !*function) *function = make(form);
+    if (!*function && found == NAME_FOUND) found = NAME_UNKNOWN;
+    if (result) *result = result_of(found);
+    return *function || result ? OK : NOT_FOUND;
+}
+
+// Who asks without a release gets the forms that every release of the version has, and of newer functions the first.
+static enum status find_any(const char *name, bool per_thread, void **function, int *result) {
+    int query = 0;
+    enum status status = find(name, (int)settings.version * 1000, per_thread, function, &query);
+    if (!*function) return find(name, name_release(), per_thread, function, result);
+    if (result) *result = query;
+    return status;
+}
+
+// Clients try names and go on with those that there are: to look for one in vain is no call that failed.
+static int answer_lookup(const char *name, void **function, int release, bool per_thread, int *result) {
+    enum status found = INVALID_VALUE;  // for clients of a later release than the driver's
+    if (release <= name_release()) found = find(name, release, per_thread, function, result);
+    runtime_leave_to_driver(OK);
+    return (int)found;
+}
+
+static int entry_point(const char *name, void **function, const int *release, bool per_thread, int *result,
                        const char *called) {
     CALL(called);
     driver_initialized = true;  // as by every call of the runtime
     NEED(name && function, INVALID_VALUE);
-    ANSWER(find(name, version, per_thread, function, result));
+    if (!release) ANSWER(find_any(name, per_thread, function, result));
+    return answer_lookup(name, function, *release, per_thread, result);
 }
 
-static int address_of(const char *name, void **function, int version, bool per_thread, int *result,
+static int address_of(const char *name, void **function, int release, bool per_thread, int *result,
                       const char *called) {
     CALL(called);
     NEED(name && function, INVALID_VALUE);
-    status = find(name, version, per_thread, function, result);
-    ANSWER(result && *result ? NOT_FOUND : status);
+    return answer_lookup(name, function, release, per_thread, result);
+}
+
+// Notes a function that somebody looked for in vain: who does may go on without a device.
+static int noted(int answer, const char *name, void *const *function, const void *caller) {
+    if (name && function && (answer || !*function)) refusal_missing(name, caller);
+    return answer;
 }
 
 // The runtime's functions and the driver's own for the same, for both kinds of clients. The first is not told the
 // client's release, which gets the forms that every release of the version has.
+#define NOTED(call) noted(call, name, function, __builtin_return_address(0))
 #define ENTRY_POINTS(suffix, built_per_thread)                                                                         \
     EXPORT int cudaGetDriverEntryPoint##suffix(const char *name, void **function, unsigned long long flags,            \
                                                int *result) {                                                          \
-        return entry_point(name, function, (int)settings.version * 1000, is_per_thread(flags, built_per_thread),       \
-                           result, "cudaGetDriverEntryPoint" #suffix);                                                 \
+        return NOTED(entry_point(name, function, NULL, is_per_thread(flags, built_per_thread), result,                 \
+                                 "cudaGetDriverEntryPoint" #suffix));                                                  \
     }                                                                                                                  \
     EXPORT int cudaGetDriverEntryPointByVersion##suffix(const char *name, void **function, unsigned version,           \
                                                         unsigned long long flags, int *result) {                       \
-        return entry_point(name, function, (int)version, is_per_thread(flags, built_per_thread), result,               \
-                           "cudaGetDriverEntryPointByVersion" #suffix);                                                \
+        int release = (int)version;                                                                                    \
+        return NOTED(entry_point(name, function, &release, is_per_thread(flags, built_per_thread), result,             \
+                                 "cudaGetDriverEntryPointByVersion" #suffix));                                         \
     }                                                                                                                  \
     EXPORT int cuGetProcAddress##suffix(const char *name, void **function, int version, unsigned long long flags) {    \
-        return address_of(name, function, version, is_per_thread(flags, built_per_thread), NULL,                       \
-                          "cuGetProcAddress" #suffix);                                                                 \
+        return NOTED(address_of(name, function, version, is_per_thread(flags, built_per_thread), NULL,                 \
+                                "cuGetProcAddress" #suffix));                                                          \
     }                                                                                                                  \
     EXPORT int cuGetProcAddress_v2##suffix(const char *name, void **function, int version, unsigned long long flags,   \
                                            int *result) {                                                              \
-        return address_of(name, function, version, is_per_thread(flags, built_per_thread), result,                     \
-                          "cuGetProcAddress_v2" #suffix);                                                              \
+        return NOTED(address_of(name, function, version, is_per_thread(flags, built_per_thread), result,               \
+                                "cuGetProcAddress_v2" #suffix));                                                       \
     }
 ENTRY_POINTS(, false)
 ENTRY_POINTS(_ptsz, true)
+
+// HIP's releases are counted otherwise: HIP_VERSION is major * 10^7 + minor * 10^5 + patch.
+EXPORT int hipGetProcAddress(const char *name, void **function, int version, uint64_t flags, int *result) {
+    int release = version / 10000000 * 1000 + version / 100000 % 100 * 10;
+    return NOTED(address_of(name, function, release, is_per_thread(flags, false), result, "hipGetProcAddress"));
+}
 
 // The file that an address is in, without its folders; empty where it is not known.
 static const char *file_of(const void *address) {

@@ -1,0 +1,65 @@
+// The functions that are simulated and that not every release has: they get a name of their own, to which the libraries
+// that stand for a driver or runtime lead where their release has the function. So a client that looks for a newer one
+// does not find it. What a call is named in the ledger is not changed by this.
+//
+// tests/simulator/test_names_by_release.py compares the list with the tables.
+#pragma once
+
+// Of the driver, newer than CUDA 11.8.
+#define cuCtxCreate_v4 simulated_cuCtxCreate_v4
+#define cuCtxGetDevice_v2 simulated_cuCtxGetDevice_v2
+#define cuCtxGetId simulated_cuCtxGetId
+#define cuCtxSynchronize_v2 simulated_cuCtxSynchronize_v2
+#define cuEventElapsedTime_v2 simulated_cuEventElapsedTime_v2
+#define cuGetProcAddress_v2 simulated_cuGetProcAddress_v2
+#define cuGetProcAddress_v2_ptsz simulated_cuGetProcAddress_v2_ptsz
+#define cuGraphExecUpdate_v2 simulated_cuGraphExecUpdate_v2
+#define cuGraphInstantiateWithParams simulated_cuGraphInstantiateWithParams
+#define cuGraphInstantiateWithParams_ptsz simulated_cuGraphInstantiateWithParams_ptsz
+#define cuGraphNodeGetDependencies_v2 simulated_cuGraphNodeGetDependencies_v2
+#define cuGraphNodeGetDependentNodes_v2 simulated_cuGraphNodeGetDependentNodes_v2
+#define cuKernelGetAttribute simulated_cuKernelGetAttribute
+#define cuKernelGetFunction simulated_cuKernelGetFunction
+#define cuKernelSetAttribute simulated_cuKernelSetAttribute
+#define cuLaunchHostFunc_v2 simulated_cuLaunchHostFunc_v2
+#define cuLaunchHostFunc_v2_ptsz simulated_cuLaunchHostFunc_v2_ptsz
+#define cuLibraryGetGlobal simulated_cuLibraryGetGlobal
+#define cuLibraryGetKernel simulated_cuLibraryGetKernel
+#define cuLibraryGetModule simulated_cuLibraryGetModule
+#define cuLibraryLoadData simulated_cuLibraryLoadData
+#define cuLibraryLoadFromFile simulated_cuLibraryLoadFromFile
+#define cuLibraryUnload simulated_cuLibraryUnload
+#define cuLogsRegisterCallback simulated_cuLogsRegisterCallback
+#define cuLogsUnregisterCallback simulated_cuLogsUnregisterCallback
+#define cuMemAdvise_v2 simulated_cuMemAdvise_v2
+#define cuMemGetDefaultMemPool simulated_cuMemGetDefaultMemPool
+#define cuMemGetMemPool simulated_cuMemGetMemPool
+#define cuMemPrefetchAsync_v2 simulated_cuMemPrefetchAsync_v2
+#define cuMemPrefetchAsync_v2_ptsz simulated_cuMemPrefetchAsync_v2_ptsz
+#define cuMemSetMemPool simulated_cuMemSetMemPool
+#define cuMemcpyBatchAsync simulated_cuMemcpyBatchAsync
+#define cuMemcpyBatchAsync_ptsz simulated_cuMemcpyBatchAsync_ptsz
+#define cuMemcpyBatchAsync_v2 simulated_cuMemcpyBatchAsync_v2
+#define cuMemcpyBatchAsync_v2_ptsz simulated_cuMemcpyBatchAsync_v2_ptsz
+#define cuMulticastAddDevice simulated_cuMulticastAddDevice
+#define cuMulticastBindMem simulated_cuMulticastBindMem
+#define cuMulticastCreate simulated_cuMulticastCreate
+#define cuStreamGetCaptureInfo_v3 simulated_cuStreamGetCaptureInfo_v3
+#define cuStreamGetCaptureInfo_v3_ptsz simulated_cuStreamGetCaptureInfo_v3_ptsz
+#define cuStreamGetCtx_v2 simulated_cuStreamGetCtx_v2
+#define cuStreamGetCtx_v2_ptsz simulated_cuStreamGetCtx_v2_ptsz
+#define cuStreamGetDevice simulated_cuStreamGetDevice
+#define cuStreamGetDevice_ptsz simulated_cuStreamGetDevice_ptsz
+#define cuStreamGetId simulated_cuStreamGetId
+#define cuStreamGetId_ptsz simulated_cuStreamGetId_ptsz
+
+// Of HIP, newer than ROCm 5.7.
+#define hipEventRecordWithFlags simulated_hipEventRecordWithFlags
+#define hipGetDevicePropertiesR0600 simulated_hipGetDevicePropertiesR0600
+#define hipGetProcAddress simulated_hipGetProcAddress
+#define hipLinkAddData simulated_hipLinkAddData
+#define hipLinkAddFile simulated_hipLinkAddFile
+#define hipLinkComplete simulated_hipLinkComplete
+#define hipLinkCreate simulated_hipLinkCreate
+#define hipLinkDestroy simulated_hipLinkDestroy
+#define hipStreamGetId simulated_hipStreamGetId
