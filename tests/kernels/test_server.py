@@ -6,14 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
+from quiesce.kernels.kept_objects import KeptObjects
 from quiesce.kernels.protocol import Answer, Asked, Packing, Request, read_answer
 from quiesce.kernels.server import KERNEL_SECONDS_VARIABLE
 from quiesce.kernels.service import Service
@@ -145,6 +147,9 @@ class Nothing:
     def keep(self, key: str, content: bytes) -> None:
         pass
 
+    def alone(self, key: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 @pytest.mark.parametrize("packing", [Packing.LZ4, Packing.ZSTD])
 def test_texts_of_fatbins_are_unpacked(packing: Packing, tmp_path: Path) -> None:
@@ -170,3 +175,63 @@ def test_what_is_not_known_is_refused_in_words() -> None:
     assert answer is not None
     assert answer.is_refused
     assert b"'best'" in answer.content
+
+
+class Counting(KeptObjects):
+    """Objects in a folder, which all clients find missing before the first keeps one."""
+
+    def __init__(self, folder: Path, clients: int) -> None:
+        super().__init__(folder)
+        self.kept: list[str] = []
+        self._all = threading.Barrier(clients)
+        self._own = threading.local()
+
+    def find(self, key: str) -> bytes | None:
+        found = super().find(key)
+        if not hasattr(self._own, "has_asked"):
+            self._own.has_asked = True
+            self._all.wait()
+        return found
+
+    def keep(self, key: str, content: bytes) -> None:
+        self.kept.append(key)
+        super().keep(key, content)
+
+
+def test_clients_that_want_one_kernel_at_once_compile_it_once(tmp_path: Path) -> None:
+    counting, answers = Counting(tmp_path, 4), []
+
+    def ask() -> None:
+        service = Service(counting)
+        service.answer(Request(Asked.MODULE, 1, MODULE))
+        answers.append(service.answer(Request(Asked.KERNEL, 1, b"good")))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(counting.kept) == 1
+    assert len(answers) == 4
+    assert len(set(answers)) == 1
+
+
+WARM = """
+import sys
+from pathlib import Path
+from quiesce.kernels.kept_objects import KeptObjects
+from quiesce.kernels.protocol import Asked, Request
+from quiesce.kernels.service import Service
+service = Service(KeptObjects(Path(sys.argv[1])))
+service.answer(Request(Asked.MODULE, 1, b".version 8.0\\n.target sm_80\\n.entry good() { ret; }\\n"))
+answer = service.answer(Request(Asked.KERNEL, 1, b"good"))
+print(answer.is_refused, any(name.startswith("llvmlite") for name in sys.modules))
+"""
+
+
+def test_a_kernel_in_the_cache_needs_no_llvm(tmp_path: Path) -> None:
+    cold, warm = (
+        subprocess.run([sys.executable, "-c", WARM, str(tmp_path)], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert (cold, warm) == ("False True\n", "False False\n")

@@ -114,7 +114,8 @@ UNDOCUMENTED: Final = frozenset({"cuEGLApiInit", "cuMemGetAttribute"})
 
 def test_names_are_answered_as_on_a_device(start: Start) -> None:
     library, found, result = start("cuda:13").machine.library, ctypes.c_void_p(), ctypes.c_int(-1)
-    table, known = releases_of_functions(DRIVER), {}
+    table = releases_of_functions(DRIVER)
+    known: dict[str, int | None] = {}
     for name, forms in answers().items():
         if name in UNDOCUMENTED:
             continue

@@ -1,16 +1,18 @@
-"""Says before a run why it takes long to begin, and where its libraries are kept if not in the usual place."""
+"""Fills the cache before a run, says why that takes long, and where the cache is if not in the usual place."""
 
 from __future__ import annotations
 
 from quiesce.cli.console import Console
-from quiesce.simulator.build import is_built
+from quiesce.simulator.build import build_all
 from quiesce.simulator.cache import describe_replacement
 
 
-def tell_of_cache(console: Console) -> None:
-    """Say what a user has to know about the cache before a program begins; nothing where all is as usual."""
+def prepare_cache(console: Console) -> None:
+    """Compile what a program needs before it begins, and say what a user has to know; nothing where all is as usual.
+
+    Raises :class:`quiesce.errors.BackendUnavailable` where it can't be compiled.
+    """
     replacement = describe_replacement()
     if replacement:
         console.complain(replacement)
-    if not is_built():
-        console.complain("compiling the simulated runtime; this is done once and takes about 20 seconds")
+    build_all(console.complain)

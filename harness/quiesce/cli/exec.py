@@ -11,7 +11,7 @@ from typing import Final
 
 from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
-from quiesce.cli.cache_notes import tell_of_cache
+from quiesce.cli.cache_notes import prepare_cache
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import environment_of, exec_command, simulated_by
 from quiesce.cli.exit_codes import ExitCode
@@ -171,7 +171,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     }
     redirects = arguments.static_runtime == "redirect"
     settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, kernels)
-    tell_of_cache(console)
+    prepare_cache(console)
     environment = {**environment_of(arguments), EXEC_VARIABLE: exec_command(arguments, _defaults())}
     environment.pop(_CURRENT_TEST, None)  # a test that runs this command is none of the program's
     with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:

@@ -31,11 +31,6 @@ def compile_kernel(
     return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base))
 
 
-def prepare_compiler() -> None:
-    """Load LLVM, which takes a moment."""
-    _machine()
-
-
 def compile_text(text: str) -> bytes:
     """Return the object of a text in LLVM's language, optimised without changing any result."""
     import llvmlite.binding as llvm
@@ -52,15 +47,6 @@ def compile_text(text: str) -> bytes:
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(parsed, builder)
     return bytes(machine.emit_object(parsed))
-
-
-@functools.cache
-def describe_target() -> str:
-    """Return what machine code is made for and by: the processor, its features and the version of LLVM."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features().flatten()
-    return f"{llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info} {llvm.get_default_triple()}"
 
 
 @functools.cache

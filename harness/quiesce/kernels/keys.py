@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import re
 from pathlib import Path
 from typing import Final
 
-from quiesce.kernels.compiler import describe_target
 from quiesce.kernels.ptx.module import FunctionText, Module
 from quiesce.kernels.translation.program import MEMORY_BASE
 
@@ -24,7 +24,7 @@ def kernel_key(
     memory_base: int = MEMORY_BASE,
 ) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    how = f"{_own_sources()}\0{describe_target()}\0{tuned}\0{checks}\0{backwards}"
+    how = f"{_own_sources()}\0{_target()}\0{tuned}\0{checks}\0{backwards}"
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
     if checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by
@@ -43,6 +43,15 @@ def kernel_key(
 def _text_of(module: Module, function: FunctionText) -> str:
     start, end = function.header
     return module.text[start : function.body[1] if function.body else end]
+
+
+@functools.cache
+def _target() -> str:
+    """Return what machine code is made for and by: the processor, and the version of LLVM, which is not loaded."""
+    named = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+    first, _, _ = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in named]
+    return "\n".join((*lines, importlib.metadata.version("llvmlite")))
 
 
 @functools.cache

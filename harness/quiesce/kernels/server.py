@@ -1,10 +1,10 @@
 """The compiler as a process: ``python -m quiesce.kernels.server SOCKET CACHE RUN``.
 
 ``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of
-the cache and that of the run. Each client is
-served by a copy of the process. A copy that crashes, or that takes too long for a kernel, ends; its client takes that
-for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started
-it holds open.
+the cache and that of the run. Each client is served by a copy of the process, which loads LLVM for the first kernel
+that is not in the cache. A copy that crashes, or that takes too long for a kernel, ends; its client takes that for a
+refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started it
+holds open.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
-from quiesce.kernels.compiler import prepare_compiler
 from quiesce.kernels.kept_objects import KeptObjects
 from quiesce.kernels.protocol import read_request
 from quiesce.kernels.service import Service
@@ -36,7 +35,6 @@ _CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
 
 def serve(listening: socket.socket, cache: Path, run: Path) -> None:
     """Serve clients until standard input ends."""
-    prepare_compiler()
     kept = KeptObjects(cache)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
     while True:

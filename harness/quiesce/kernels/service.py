@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -43,6 +44,9 @@ class Keeps(Protocol):
     def keep(self, key: str, content: bytes) -> None:
         """Keep an object."""
 
+    def alone(self, key: str) -> AbstractContextManager[None]:
+        """Let one process at a time make an object."""
+
 
 class Service:
     """The answers to one client. ``toolkit`` tells where NVIDIA's compiler of a name and headers are for it."""
@@ -81,7 +85,11 @@ class Service:
         tuned &= not backwards
         key = kernel_key(module, name, tuned, checks, backwards, request.memory_base)
         made = self._kept.find(key)
-        if made is None:
-            made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base)
-            self._kept.keep(key, made)
+        if made is not None:
+            return made
+        with self._kept.alone(key):
+            made = self._kept.find(key)
+            if made is None:
+                made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base)
+                self._kept.keep(key, made)
         return made

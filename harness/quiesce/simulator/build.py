@@ -1,7 +1,8 @@
 """The two C libraries, compiled when they are first needed and kept in a cache: the runtime, and the loader's audit.
 
 They are not compiled by the installation: the wheel stays one for every platform, and an installation works where there
-is no compiler. The cache is named after the sources, the compiler and the flags, so that it is never stale.
+is no compiler. The cache is named after the sources, the compiler and the flags, so that it is never stale. What is in
+it needs no compiler, and processes that find it empty at once compile it once.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from quiesce.errors import BackendUnavailable
-from quiesce.simulator.cache import cache_folder, cache_folders
+from quiesce.simulator.cache import alone, cache_folder, cache_folders
 
 SOURCES: Final = Path(__file__).with_name("native")
 AUDIT_SOURCES: Final = Path(__file__).with_name("audit")
@@ -32,6 +34,10 @@ _FLAGS: Final = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hid
 _WHOLE_PROGRAM: Final = (("-flto=auto",), ("-flto",))
 """A call passes through a dozen files: seen together they take a quarter less time. Not every compiler can do it."""
 _COMPILERS: Final = ("cc", "gcc", "clang")
+_COMPILING: Final = "compiling the simulated runtime; this is done once and takes about 20 seconds"
+_WAITING: Final = "waiting for another process, which compiles the simulated runtime; this is done once"
+Tell: TypeAlias = Callable[[str], object]
+"""Says to a user what takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ _AUDIT: Final = _Library(
     ("-nostdlib", "-Wl,-z,defs"),
 )
 
+_ALL: Final = (_RUNTIME, _AUDIT)
+
 
 def require_platform() -> None:
     """Raise :class:`quiesce.errors.BackendUnavailable` where the runtime can't be simulated at all."""
@@ -78,14 +86,18 @@ def require_platform() -> None:
 
 def find_compiler() -> list[str]:
     """Return the words of ``$CC``, or the first compiler on the path. Raises BackendUnavailable without one."""
+    commands = _commands()
+    for command in commands:
+        if shutil.which(command[0]):
+            return command
+    names = ", ".join(command[0] for command in commands)
+    raise BackendUnavailable("simulated", f"no C compiler was found ({names})", "install gcc or clang, or set CC")
+
+
+def _commands() -> list[list[str]]:
+    """Return the compilers that may be used, whether they are there or not."""
     chosen = shlex.split(os.environ.get("CC", ""))
-    names = [chosen[0]] if chosen else list(_COMPILERS)
-    for name in names:
-        if shutil.which(name):
-            return chosen or [name]
-    raise BackendUnavailable(
-        "simulated", f"no C compiler was found ({', '.join(names)})", "install gcc or clang, or set CC"
-    )
+    return [chosen] if chosen else [[name] for name in _COMPILERS]
 
 
 def build_library(*extra_flags: str) -> Path:
@@ -101,33 +113,45 @@ def build_audit() -> Path:
     return _built(_AUDIT)
 
 
+def build_all(tell: Tell) -> None:
+    """Compile what is not in the cache, and ``tell`` what is waited for, if anything is; raises like the others."""
+    if all(_find(each).exists() for each in _ALL):
+        return
+    with alone(cache_folder() / "compiling", lambda: tell(_WAITING)):
+        if not all(_find(each).exists() for each in _ALL):  # whoever was waited for may have ended before it was done
+            tell(_COMPILING)
+        for each in _ALL:
+            _built(each)
+
+
 def is_library_built() -> bool:
     """Say whether the runtime is in the cache; raises like the others."""
     return _find(_RUNTIME).exists()
-
-
-def is_built() -> bool:
-    """Say whether both libraries are in the cache; raises like the others."""
-    return is_library_built() and _find(_AUDIT).exists()
 
 
 def _built(library: _Library) -> Path:
     path = _find(library)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        _compile(library, path)
+        with alone(path.with_suffix(".lock")):
+            if not path.exists():
+                _compile(library, path)
     return path
 
 
 def _find(library: _Library) -> Path:
-    """Return where a library is kept, or else is to be written."""
+    """Return where a library is kept, by whichever compiler it was made, or else is to be written."""
     require_platform()
-    digest = hashlib.sha256("\0".join([*find_compiler(), *library.flags, *library.link_flags]).encode())
+    sources = hashlib.sha256()
     for path in library.sources():
-        digest.update(path.relative_to(library.folder).as_posix().encode() + b"\0" + path.read_bytes())
-    kept = Path(digest.hexdigest()[:24], library.name)
-    found = (each / kept for each in cache_folders())
-    return next((each for each in found if each.exists()), None) or cache_folder() / kept
+        sources.update(path.relative_to(library.folder).as_posix().encode() + b"\0" + path.read_bytes())
+
+    def kept_by(compiler: Sequence[str]) -> Path:
+        words = "\0".join([*compiler, *library.flags, *library.link_flags, sources.hexdigest()])
+        return Path(hashlib.sha256(words.encode()).hexdigest()[:24], library.name)
+
+    found = (folder / kept_by(command) for command in _commands() for folder in cache_folders())
+    return next((each for each in found if each.exists()), None) or cache_folder() / kept_by(find_compiler())
 
 
 def _compile(library: _Library, path: Path) -> None:
@@ -152,7 +176,7 @@ def _compile(library: _Library, path: Path) -> None:
                 f"{compiler[0]} could not compile the library: {problem[:2000]}",
                 "choose another compiler with CC",
             )
-        made.replace(path)  # at once: another process may be doing the same
+        made.replace(path)  # at once: where there are no locks, another process may be doing the same
 
 
 def _complaint(command: list[str]) -> str:

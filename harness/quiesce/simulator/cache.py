@@ -7,9 +7,11 @@ Libraries are loaded from it, so it has to be the user's own, and closed to ever
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +48,30 @@ def cache_folders() -> tuple[Path, ...]:
     if readable and os.environ.get(VARIABLE):
         return readable
     return tuple(dict.fromkeys((*readable, cache_folder())))
+
+
+@contextlib.contextmanager
+def alone(lock: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Let one process or thread at a time make something for the cache; ``waits`` is called before this one waits.
+
+    A process that ends, however it does, lets the next one go on. Where no lock can be had, all go on at once: what
+    they make is put into its place as a whole.
+    """
+    try:
+        opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waits()
+                fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def describe_replacement() -> str:
