@@ -9,6 +9,7 @@ OF_RELEASES: Final = (
     "it builds a release; tests/subjects/test_named.py runs such names, and test_release_pages.py those of the tutorial"
 )
 WITH_CUPY: Final = "it needs CuPy for CUDA; tests/simulator/test_cupy_pages.py runs it with that"
+WITH_NUMBA: Final = "it needs numba-cuda; tests/simulator/test_numba.py runs it with that"
 
 UNRUN: Final = {
     r"git clone .*": "it downloads; the commands of such a page are run as in a clone",
@@ -23,6 +24,7 @@ UNRUN: Final = {
     r"python benchmarks/.*": "it measures for minutes",
     r"(?:quiesce exec -- )?python -m pytest -q .*test_(?:scaling|cache)\.py": WITH_CUPY,
     r"quiesce exec -- python -c \"import cupy; .*\"": WITH_CUPY,
+    r"quiesce exec .*python add_with_numba\.py": WITH_NUMBA,
     r"quiesce .*--backend[ =]cupy.*|quiesce doctor cupy.*": "it needs a GPU and CuPy",
 }
 """Patterns of whole commands."""

@@ -26,6 +26,7 @@ def run(tmp_path: Path) -> Path:
 def process(tmp_path: Path) -> Iterator[int]:
     """A process whose environment names packages."""
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "packages"), "CUDA_PATH": "/nowhere"}
+    environment["QUIESCE_SIMULATOR"] = "flavour=cuda;version=12;schedule=eager"
     words = [sys.executable, "-c", "print(flush=True); input()"]
     with subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as begun:
         assert begun.stdout is not None
@@ -67,8 +68,13 @@ def test_the_version_of_the_clients_runtime_comes_first(tmp_path: Path, run: Pat
     ("version", "name", "said"),
     [
         ("12090", "libnvrtc", "NVRTC (libnvrtc.so.12) is not installed; run {} -m pip install nvidia-cuda-nvrtc-cu12"),
-        ("13000", "libnvrtc", "NVRTC (libnvrtc.so.13) is not installed; run {} -m pip install nvidia-cuda-nvrtc"),
-        ("13000", "libnvvm", "libNVVM (libnvvm.so.4) is not installed; run {} -m pip install nvidia-nvvm"),
+        (
+            "13000",
+            "libnvrtc",
+            "NVRTC (libnvrtc.so.13) is not installed; run {} -m pip install 'nvidia-cuda-nvrtc==13.*'",
+        ),
+        ("13000", "libnvvm", "libNVVM (libnvvm.so.4) is not installed; run {} -m pip install 'nvidia-nvvm==13.*'"),
+        ("", "libnvvm", "libNVVM (libnvvm.so.4) is not installed; run {} -m pip install nvidia-cuda-nvcc-cu12"),
     ],
 )
 def test_what_is_missing_is_named_with_its_package(
@@ -76,7 +82,8 @@ def test_what_is_missing_is_named_with_its_package(
 ) -> None:
     monkeypatch.setattr("quiesce.kernels.toolkits.package_folders", lambda *_: ())
     monkeypatch.setattr(sys, "path", [])
-    redirected(run, process, version)
+    if version:  # else it is a client of the driver alone, whose version is the run's
+        redirected(run, process, version)
     found = find_toolkit(name, process, run)
     if found.library is not None:
         pytest.skip("the system has it")

@@ -194,6 +194,24 @@ def test_without_nvrtc_the_log_says_what_to_install() -> None:
     assert f"quiesce: {wanted}\n" in done.stderr
 
 
+FAILS: Final = """
+import ctypes
+cuda, block = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+assert cuda.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(64)) == 0
+assert ctypes.CDLL("libnvvm.so.4").nvvmVersion(ctypes.byref(ctypes.c_int()), ctypes.byref(ctypes.c_int())) == 0
+"""
+
+
+@pytest.mark.skipif("CUDA_PATH" in os.environ, reason="it is for a machine without CUDA's toolkit")
+def test_without_libnvvm_the_verdict_says_what_to_install() -> None:
+    words = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:12", "--", sys.executable, "-c"]
+    done = subprocess.run([*words, FAILS], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        pytest.skip("libNVVM is installed here")
+    wanted = f"libNVVM (libnvvm.so.4) is not installed; run {sys.executable} -m pip install nvidia-cuda-nvcc-cu12"
+    assert f"the program ended with status 1; {wanted}" in done.stdout
+
+
 def test_without_kernels_that_run_a_client_has_the_vendors_own(packages: Path) -> None:
     library = packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
     program = "import ctypes, sys; print(hasattr(ctypes.CDLL(sys.argv[1]), 'nvrtcGetCUBIN'))"

@@ -6,9 +6,13 @@ import importlib.metadata
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.documentation.pages import ROOT
+from tests.documentation.running import run_page
+from tests.documentation.unrun import WITH_NUMBA, reason_not_to_run
 
 
 def _is_installed() -> bool:
@@ -75,3 +79,15 @@ def test_the_list_of_devices_is_where_quiesce_looks_for_it() -> None:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--"]
     done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def reason(command: str) -> str | None:
+    """Return why a command is not run: all that need numba-cuda are."""
+    found = reason_not_to_run(command)
+    return None if found == WITH_NUMBA else found
+
+
+def test_the_commands_of_numbas_page_do_what_it_says(tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite")
+    name = "docs/how-to/run_numba_without_a_gpu.md"
+    run_page(name, (ROOT / name).read_text(encoding="utf-8"), tmp_path, reason_not_to_run=reason)

@@ -108,7 +108,7 @@ def nvrtc(function: str) -> Refusal:
         ((TABLE,), "cuda:12", "CUDA's runtime is linked statically into libxgboost.so"),
         ((nvrtc("nvrtcVersion"),), "cuda:11", "pip install nvidia-cuda-nvrtc-cu11."),
         ((nvrtc("nvrtcVersion"),), "cuda:12", "nvrtcVersion (called by client.so) is not simulated. Install NVRTC"),
-        ((nvrtc("nvrtcVersion"), nvrtc("nvrtcGetErrorString")), "cuda:13", "pip install nvidia-cuda-nvrtc."),
+        ((nvrtc("nvrtcVersion"), nvrtc("nvrtcGetErrorString")), "cuda:13", "pip install 'nvidia-cuda-nvrtc==13.*'."),
         ((nvrtc("nvrtcGetErrorString"), nvrtc("nvrtcVersion")), "cuda:12", "nvrtcVersion (called by client.so) is not"),
         ((nvrtc("nvrtcVersion"), STUB), "cuda:12", "are not simulated. Leave that part out, or run it on a GPU"),
     ],
@@ -313,3 +313,16 @@ def test_a_function_that_was_looked_for_in_vain_is_no_news_of_whoever_uses_the_d
     assert untested(used, CUDA, owner) is None
     assert untested_beside(used, CUDA, owner) == ()
     assert causes_of(used, CUDA, owner) == ""
+
+
+def test_a_compiler_that_is_not_installed_is_named_wherever_there_is_no_verdict() -> None:
+    sentence = "libNVVM (libnvvm.so.4) is not installed; run python -m pip install 'nvidia-nvvm==13.*'"
+    asked = Refusal(RefusalKind.NOT_INSTALLED, sentence, 801)
+    why = untested(use(refusals=(asked,)), CUDA, owner)
+    assert why is not None
+    assert why.reason.startswith(sentence)
+    assert not why.refused
+    used = use(Seen.ALLOCATED, refusals=(asked,))
+    assert causes_of(used, CUDA, owner) == sentence, "it may be why the program failed"
+    assert untested(used, CUDA, owner) is None
+    assert untested_beside(used, CUDA, owner) == (), "a program that goes on without it was tested"

@@ -16,6 +16,7 @@ from typing import Final
 
 from quiesce.errors import RefusedKernel
 from quiesce.simulator.clients import package_folders
+from quiesce.simulator.flavours import COMPILER_PACKAGES
 from quiesce.simulator.loads import Load, Loaded, read_loads
 
 _VERSIONS: Final = ("13", "12", "11")
@@ -27,11 +28,10 @@ _HEADERS: Final = ("cuda_fp16.h", "cuda/std/version", "curand_kernel.h")
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """A library: its names by version of CUDA, the packages that have it, and where those and toolkits have it."""
+    """A library: its names by version of CUDA, and where packages and toolkits have it."""
 
     title: str
     names: Mapping[str, tuple[str, ...]]
-    wheels: Mapping[str, str]
     folders: tuple[str, ...]
 
 
@@ -39,18 +39,16 @@ _LIBRARIES: Final = {
     "libnvrtc": _Library(
         "NVRTC",
         {"13": ("libnvrtc.so.13",), "12": ("libnvrtc.so.12",), "11": ("libnvrtc.so.11.2",)},
-        {"13": "nvidia-cuda-nvrtc", "12": "nvidia-cuda-nvrtc-cu12", "11": "nvidia-cuda-nvrtc-cu11"},
         ("lib64", "lib", "targets/x86_64-linux/lib"),
     ),
     "libnvvm": _Library(
         "libNVVM",
         dict.fromkeys(_VERSIONS, ("libnvvm.so.4", "libnvvm.so")),
-        {"13": "nvidia-nvvm", "12": "nvidia-cuda-nvcc-cu12", "11": "nvidia-cuda-nvcc-cu11"},
         ("lib", "nvvm/lib64"),
     ),
 }
 _HEADER_WHEELS: Final = {
-    "13": "nvidia-cuda-runtime nvidia-cuda-cccl",
+    "13": "'nvidia-cuda-runtime==13.*' 'nvidia-cuda-cccl==13.*'",
     "12": "nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12",
     "11": "nvidia-cuda-runtime-cu11 nvidia-cuda-cccl-cu11",
 }
@@ -103,23 +101,29 @@ def find_toolkit(name: str, process: int, run: Path) -> Toolkit:
         path,
         tuple(_includes(version, path, folders, seen)),
         f"{library.title} ({library.names[version][0]})",
-        library.wheels[version],
+        COMPILER_PACKAGES[name][int(version)],
         _HEADER_WHEELS[version],
         seen.interpreter(),
     )
 
 
 def _versions(library: _Library, seen: _Seen, fronts: Path, loads: Sequence[Load]) -> tuple[str, ...]:
-    """Return the versions of CUDA that the process uses, first that of its runtime; all where that is not clear.
+    """Return the versions of CUDA that the process uses, first that of its runtime.
 
-    Clients that try one name after another begin with the newest, and get ours.
+    Clients that try one name after another begin with the newest, and get ours. Where neither a runtime nor a name says
+    which it is, as in a client of the driver that loads libNVVM, it is the version of the run, and then all others.
     """
+    from quiesce.simulator.launch import SETTINGS_VARIABLE  # only where a compiler is looked for
+
     runtimes = [load.detail for load in loads if load.kind is Loaded.REDIRECTED]
     runtimes += [load.path.name.partition(".so.")[2] for load in loads if load.kind is Loaded.OWN]
     used = tuple(each for each in _VERSIONS if any(name.startswith(each) for name in runtimes))
     loaded = {path.name for path in seen.files if path.parent == fronts}
-    loaded_versions = tuple(each for each in _VERSIONS if loaded.intersection(library.names[each]))
-    return tuple(dict.fromkeys((*used, *loaded_versions))) or _VERSIONS
+    names = library.names if len(set(library.names.values())) > 1 else {}
+    loaded_versions = tuple(each for each in _VERSIONS if loaded.intersection(names.get(each, ())))
+    of_run = re.findall(r"\bversion=(\d+)", seen.environment.get(SETTINGS_VARIABLE, ""))
+    fallen_back = (*(each for each in of_run if each in _VERSIONS), *_VERSIONS)
+    return tuple(dict.fromkeys((*used, *loaded_versions))) or tuple(dict.fromkeys(fallen_back))
 
 
 def _library(

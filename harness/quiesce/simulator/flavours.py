@@ -48,6 +48,12 @@ _RELEASES: Final = {
 """The release of the driver, or of HIP's runtime, whose functions there are. ``native/surfaces/names_by_release.c`` has
 them, too."""
 
+COMPILER_PACKAGES: Final = {
+    "libnvrtc": {11: "nvidia-cuda-nvrtc-cu11", 12: "nvidia-cuda-nvrtc-cu12", 13: "'nvidia-cuda-nvrtc==13.*'"},
+    "libnvvm": {11: "nvidia-cuda-nvcc-cu11", 12: "nvidia-cuda-nvcc-cu12", 13: "'nvidia-nvvm==13.*'"},
+}
+"""The packages that have NVIDIA's own compilers, which need no GPU, by the version of CUDA, as a shell takes them."""
+
 _RUNTIMES: Final = ("libcudart", "libcuda", "libamdhip64")
 _OF_ANY_NUMBER: Final = frozenset({"libcuda", "libnvidia-ml", "librocm_smi64", "libamd_smi"})
 """The number after ``.so`` in their files' names is the release of the kernel's driver, as in ``libcuda.so.550.54.15``,

@@ -21,6 +21,8 @@ class RefusalKind(enum.StrEnum):
     """The process is a child of ``fork()``, which inherits no device."""
     NOT_STARTED = "not started"
     """The simulated machine can't start in the process, which ends; the caller is a sentence that says why."""
+    NOT_INSTALLED = "not installed"
+    """NVIDIA's compiler was asked for and is not installed; the function is a sentence that says what to install."""
     MISSING = "missing"
     """No function was called: one was looked for that the driver or runtime of this release does not have."""
 

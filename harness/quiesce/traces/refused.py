@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from quiesce.amounts import bytes_in_words
-from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.flavour import Flavour
+from quiesce.simulator.flavours import COMPILER_PACKAGES, KNOWN, Simulated
 from quiesce.simulator.known_functions import releases_of_functions
 from quiesce.simulator.ledger import Record, Thing
 from quiesce.simulator.packages import Package
@@ -28,13 +29,8 @@ _NUMBERED: Final = re.compile(r"lib(cudart|amdhip64).*\.so\.(\d+)")
 _GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
 """In the names of functions, CUDA's and HIP's, that are called at an end."""
 _UNKNOWN: Final = "its functions were not recognized"
-_COMPILER: Final = "nvrtc"
-_COMPILERS: Final = {
-    "cuda:11": "nvidia-cuda-nvrtc-cu11",
-    "cuda:12": "nvidia-cuda-nvrtc-cu12",
-    "cuda:13": "nvidia-cuda-nvrtc",
-}
-"""The packages of NVRTC, which compiles kernels without a GPU, by flavour."""
+_COMPILERS: Final = {"nvrtc": ("NVRTC", "libnvrtc"), "nvvm": ("libNVVM", "libnvvm")}
+"""NVIDIA's compilers, which need no GPU, by how their functions begin: the title, and the library."""
 _ASKS_WHY: Final = re.compile("GetError|GetLastError")
 """In the names of functions that are called because another one failed."""
 _SHOWN_MAX: Final = 3
@@ -136,13 +132,19 @@ def missing_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner
         return ""
     names = _listed(f"{each.function}{_called_by(each.caller, owner)}" for each in missing)
     is_not = "is not simulated" if len({each.function for each in missing}) == 1 else "are not simulated"
-    package = _COMPILERS.get(str(simulated), "")
-    if package and all(each.function.startswith(_COMPILER) for each in missing):
-        return (
-            f"{names} {is_not}{so}. Install NVRTC, which needs no GPU: pip install {package}. If the program does not "
-            "find it, add the folder of its libnvrtc.so to LD_LIBRARY_PATH"
-        )
+    for beginning, (title, library) in _COMPILERS.items():
+        package = COMPILER_PACKAGES[library].get(simulated.version) if simulated.flavour is Flavour.CUDA else None
+        if package and all(each.function.startswith(beginning) for each in missing):
+            return (
+                f"{names} {is_not}{so}. Install {title}, which needs no GPU: pip install {package}. If the program "
+                f"does not find it, add the folder of its {library}.so to LD_LIBRARY_PATH"
+            )
     return f"{names} {is_not}{so}. Leave that part out, or run it on a GPU"
+
+
+def uninstalled_text(refusals: Iterable[Refusal]) -> str:
+    """Return which of NVIDIA's compilers were asked for and are not installed, and what to run; empty if none."""
+    return "; ".join(each.function for each in refusals if each.kind is RefusalKind.NOT_INSTALLED)
 
 
 def names_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner) -> str:

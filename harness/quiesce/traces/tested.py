@@ -7,7 +7,7 @@ that was refused uses none, unless the run asked for that refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,7 @@ from quiesce.traces.refused import (
     names_text,
     refused_text,
     runtimes_refused,
+    uninstalled_text,
 )
 from quiesce.traces.unchecked import OUTLIVED
 
@@ -133,6 +134,12 @@ def _has_own(loads: Sequence[Load], simulated: Simulated, linked: Sequence[Linke
     return any(each.fits(simulated) for each in linked) or any(load.client not in files for load in loaded)
 
 
+def _looked_for_in_vain(use: Use, simulated: Simulated, owner: Owner) -> Iterator[str]:
+    """Yield what a process asked for that is not there, without a call that failed."""
+    yield uninstalled_text(use.refusals)
+    yield names_text(use.refusals, simulated, owner)
+
+
 @dataclass(frozen=True, slots=True)
 class Untested:
     """Why a process tested nothing. ``refused`` says that it asked for a device, so that something was to be tested."""
@@ -155,8 +162,8 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed:
         return None
     if use.too_large is not None:
         return Untested(memory_refused_text(use.too_large), refused=True)
-    missing = () if use.work else tuple(filter(None, [names_text(use.refusals, simulated, owner)]))
-    called = [each for each in use.refusals if each.kind is not RefusalKind.MISSING]
+    missing = () if use.work else tuple(filter(None, _looked_for_in_vain(use, simulated, owner)))
+    called = [each for each in use.refusals if each.kind not in (RefusalKind.MISSING, RefusalKind.NOT_INSTALLED)]
     refusals = [each for each in called if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
     vendors = () if use.work else use.vendors
     if refusals or vendors:
@@ -184,7 +191,8 @@ def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> 
 def causes_of(use: Use, simulated: Simulated, owner: Owner = owner_of) -> str:
     """Return what a process asked for in vain, which may be why its program failed; empty where there is nothing."""
     refused = runtimes_refused(use.refusals, use.vendors, simulated, owner, use.left_alone)
-    return "; ".join(filter(None, (*refused, missing_text(use.refusals, simulated, owner))))
+    missing = missing_text(use.refusals, simulated, owner)
+    return "; ".join(filter(None, (*refused, missing, uninstalled_text(use.refusals))))
 
 
 def never_called(

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/request.h"
+#include "ledger/refusals.h"
 
 // A name by which the loader opens the library, and a function that ours has in its place.
 static const struct {
@@ -52,6 +53,7 @@ static void find(enum toolkit_library which) {
     if (toolkit->library) return;
     if (!toolkit->reason) toolkit->reason = strdup("CUDA's compiler was not found");
     fprintf(stderr, "quiesce: %s\n", toolkit->reason ? toolkit->reason : "");
+    refusal_note(REFUSAL_NOT_INSTALLED, toolkit->reason, NOT_SUPPORTED, NULL);
 }
 
 static void find_nvrtc(void) { find(TOOLKIT_NVRTC); }

@@ -21,6 +21,7 @@ static const char *const KINDS[] = {
     [REFUSAL_FAILED] = "failed",
     [REFUSAL_ARMED] = "armed",
     [REFUSAL_FORKED] = "forked",
+    [REFUSAL_NOT_INSTALLED] = "not installed",
     [REFUSAL_MISSING] = "missing",
 };
 
@@ -56,7 +57,7 @@ static void find_file(const void *address, char path[PATH_MAX]) {
 
 static void note(const char *line, int length, bool has_ledger) {
     char path[FOLDER_BYTES + 32];
-    if (has_ledger)
+    if (has_ledger && *ledger_stem())
         snprintf(path, sizeof path, "%s.refusals", ledger_stem());
     else
         snprintf(path, sizeof path, "%s/%d.refusals", settings.folder, (int)getpid());

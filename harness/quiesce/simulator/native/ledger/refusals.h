@@ -11,6 +11,7 @@ enum refusal {
     REFUSAL_FAILED,         // a call failed before anything was made
     REFUSAL_ARMED,          // the same, because the run asked for that failure
     REFUSAL_FORKED,         // a child of fork() called, which inherits no device
+    REFUSAL_NOT_INSTALLED,  // NVIDIA's compiler was asked for and is not installed; the function is a sentence about it
     REFUSAL_MISSING,        // a function was looked for that the driver or runtime of this release does not have
 };
 
