@@ -290,9 +290,17 @@ def test_a_program_that_never_called_and_left_a_process_running_is_told_so() -> 
 @pytest.mark.parametrize(
     ("flavour", "function", "advice"),
     [
-        ("cuda:12", "cuCtxGetDevice_v2", "(release 12.9) does not have. A later one does: --flavour cuda:13 has it"),
-        ("cuda:11", "cuGreenCtxCreate", "(release 11.8) does not have. A later one does: --flavour cuda:12 has it"),
-        ("hip:5", "hipStreamGetId", "(release 5.7) does not have. A later one does: --flavour hip:7 has it"),
+        (
+            "cuda:12",
+            "cuCtxGetDevice_v2",
+            "Run it with --flavour cuda:13, which has cuCtxGetDevice_v2",
+        ),
+        (
+            "cuda:11",
+            "cuGreenCtxCreate",
+            "Run it with --flavour cuda:12, which has cuGreenCtxCreate",
+        ),
+        ("hip:5", "hipStreamGetId", "Run it with --flavour hip:7, which has hipStreamGetId"),
         ("cuda:13", "cuNothingLikeIt", "(release 13.5) does not have;"),
     ],
 )

@@ -17,7 +17,7 @@ from quiesce.results import Result, Verdict
 from quiesce.simulator.access_log import read_accesses
 from quiesce.simulator.launch import Ended
 from quiesce.simulator.ledger import Ledger, open_ledger
-from quiesce.simulator.refusals import read_refusals
+from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.simulator.touched_log import touched_beside
 from quiesce.simulator.uncomputed import read_uncomputed
@@ -42,13 +42,14 @@ def judge_processes(
     """
     simulated = simulated_by(arguments)
     command = shell.join(arguments.words)
-    names = names_of(command, len(ended.ledgers) + len(ended.refused))
+    refusals = _refusals_without_ledger(ended)
+    names = names_of(command, len(ended.ledgers) + len(refusals))
     processes = [
         _judged(path, name, ended, arguments, console, failed=bool(end))
         for path, name in zip(ended.ledgers, names, strict=False)
     ]
     unobserved = nothing_observed(conditions_of(arguments)) if arguments.report else None
-    refused = [untested(Use(read_refusals(path)), simulated, failed=bool(end)) for path in ended.refused]
+    refused = [untested(Use(each), simulated, failed=bool(end)) for each in refusals]
     processes += [Process((), 0, why, unobserved) for why in refused]
     if not processes:
         if not end:
@@ -61,6 +62,17 @@ def judge_processes(
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
             console.complain(f"{clean_line(result.case)}: {clean_line(result.reason)}")
     return results
+
+
+def _refusals_without_ledger(ended: Ended) -> list[tuple[Refusal, ...]]:
+    """Return what processes were refused that got no device at all.
+
+    One that only looked for a function or a compiler in vain counts where no process got a device: that may be why.
+    """
+    in_vain = {RefusalKind.MISSING, RefusalKind.NOT_INSTALLED}
+    found = [read_refusals(path) for path in ended.refused]
+    told = [each for each in found if any(refusal.kind not in in_vain for refusal in each)]
+    return told if ended.ledgers else found
 
 
 def kernels_were_left_out(ended: Ended, arguments: argparse.Namespace) -> bool:

@@ -155,9 +155,10 @@ def names_text(refusals: Iterable[Refusal], simulated: Simulated, owner: Owner) 
     table = releases_of_functions(simulated.driver)
     names = _listed(f"{each.function}{_asked_by(each.caller, owner)}" for each in looked_for)
     later = [known for known in KNOWN if known.flavour is simulated.flavour and known.release > simulated.release]
-    needed = max(table.get(each.function, 0) for each in looked_for)
-    enough = next((f"--flavour {each} has it" for each in later if 0 < needed <= each.release), "")
-    advice = f". A later one does: {enough}" if enough else ""
+    newer = [each.function for each in looked_for if simulated.release < table.get(each.function, 0)]
+    needed = max((table[name] for name in newer), default=0)
+    enough = next((str(each) for each in later if needed <= each.release), "")
+    advice = f". Run it with --flavour {enough}, which has {_listed(newer)}" if newer and enough else ""
     return f"it looked for {names} in vain, which {simulated} (release {_release(simulated)}) does not have{advice}"
 
 
@@ -200,5 +201,5 @@ def _called_by(caller: str, owner: Owner) -> str:
 
 
 def _asked_by(caller: str, owner: Owner) -> str:
-    is_helper = Path(caller).name.startswith("libffi")  # of ctypes, which says nothing of who asked
+    is_helper = Path(caller).name.startswith(("_ctypes", "libffi"))  # which says nothing of who asked
     return "" if is_helper else _called_by(caller, owner).replace("called", "asked", 1)

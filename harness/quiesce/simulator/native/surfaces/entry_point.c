@@ -134,7 +134,7 @@ static int address_of(const char *name, void **function, int release, bool per_t
 
 // Notes a function that somebody looked for in vain: who does may go on without a device.
 static int noted(int answer, const char *name, void *const *function, const void *caller) {
-    if (name && function && (answer || !*function)) refusal_missing(name, caller);
+    if (name && function && (answer || !*function) && name_is_missed(name)) refusal_missing(name, caller);
     return answer;
 }
 

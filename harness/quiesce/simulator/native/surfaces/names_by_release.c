@@ -69,7 +69,17 @@ enum lookup name_look_up(const char *name, int release, bool per_thread, const c
     return NAME_FOUND;
 }
 
-bool name_exists(const char *name) {
-    const struct named *found = find(name, "");
-    return found && found->since <= name_release();
+bool name_is_missed(const char *name) {
+    static const char *const ENDS[] = {"_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v4"};
+    const char *prefix = is_hip() ? "hip" : "cu";
+    size_t prefix_bytes = strlen(prefix);
+    if (strncmp(name, prefix, prefix_bytes) || name[prefix_bytes] < 'A' || name[prefix_bytes] > 'Z') return false;
+    if (find(name, "")) return true;
+    char base[NAME_BYTES];
+    if (snprintf(base, sizeof base, "%s", name) >= NAME_BYTES) return true;
+    for (unsigned i = 0; i < sizeof ENDS / sizeof *ENDS; i++) {
+        size_t bytes = strlen(base), end_bytes = strlen(ENDS[i]);
+        if (bytes > end_bytes && !strcmp(base + bytes - end_bytes, ENDS[i])) base[bytes - end_bytes] = 0;
+    }
+    return !find(base, "");
 }

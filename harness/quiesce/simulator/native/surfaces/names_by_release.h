@@ -9,6 +9,8 @@ enum lookup { NAME_FOUND, NAME_UNKNOWN, NAME_NEWER };
 // lasts. A name that says its form itself stands for that one. NAME_NEWER: later releases have it.
 enum lookup name_look_up(const char *name, int release, bool per_thread, const char **simulated);
 
-bool name_exists(const char *name);  // as it is written, in the release that is simulated
+// Whether a client that finds no function of this name has to do without: it is one of a later release, or of none.
+// Clients that try NAME_v2 before NAME find that.
+bool name_is_missed(const char *name);
 
 int name_release(void);  // of the driver or runtime that is simulated, as the tables count
