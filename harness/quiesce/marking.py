@@ -21,7 +21,7 @@ def mark(name: object) -> None:
     has loaded a CUDA or HIP runtime, nothing happens.
     """
     text = str(name)
-    if _SETTINGS not in os.environ:
+    if not os.environ.get(_SETTINGS):
         return
     if not _found and (function := _look()) is not None:
         _found.append(function)

@@ -107,18 +107,10 @@ def test_scripts_that_start_each_other_end(place: Place) -> None:
     assert place.found("./one") == {place.program}
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("/usr/bin/env", "-i", "A=1", "python3"), "use env -u NAME"),
-        (("env", "-u", "A", "B=1", "-", "python3"), "use env -u NAME"),
-        (("sudo", "-E", "python3"), "write sudo before quiesce exec"),
-    ],
-)
-def test_what_would_test_nothing_is_refused(place: Place, words: tuple[str, ...], told: str) -> None:
-    """A program without these variables finds no simulated runtime, and says so at best."""
-    with pytest.raises(ConfigurationError, match=told):
-        place.found(*words)
+def test_what_would_test_nothing_is_refused(place: Place) -> None:
+    """A program of another user finds no simulated runtime, and says so at best."""
+    with pytest.raises(ConfigurationError, match="write sudo before quiesce exec"):
+        place.found("sudo", "-E", "python3")
 
 
 def test_a_long_text_is_looked_at_so_far(place: Place) -> None:

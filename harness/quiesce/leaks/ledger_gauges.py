@@ -120,7 +120,7 @@ class LedgerMeter:
 
 def own_machine() -> OwnMachine | None:
     """Return the machine that ``quiesce exec`` gave this process, or None where it does not run there."""
-    return OwnMachine() if SETTINGS_VARIABLE in os.environ else None
+    return OwnMachine() if os.environ.get(SETTINGS_VARIABLE) else None
 
 
 def ledger_meters(machine: OwnMachine, settle: Callable[[], None]) -> tuple[LedgerMeter, ...]:

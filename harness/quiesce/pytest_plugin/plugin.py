@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _read_baseline(config)
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         _prepare_workers(config, record)
-    if EXEC_SETTINGS in os.environ and not hasattr(config, "workerinput"):
+    if os.environ.get(EXEC_SETTINGS) and not hasattr(config, "workerinput"):
         from quiesce.pytest_plugin.handing_over import hand_over
 
         hand_over(config, os.environ[EXEC_SETTINGS])

@@ -113,7 +113,7 @@ class SimulatedDevice:
 def simulated_device(request: pytest.FixtureRequest) -> Iterator[SimulatedDevice]:
     """Give a test its device. Skips the test where there can be none."""
     asked = asked_of(request.node)
-    text = os.environ.get(SETTINGS_VARIABLE)
+    text = os.environ.get(SETTINGS_VARIABLE) or None
     if text is None:
         with _machine_of_its_own(asked) as device:
             yield device
@@ -127,7 +127,7 @@ def check_markers(items: Iterable[pytest.Item]) -> None:
 
     What only the library knows is left out where there can be none: such tests are skipped.
     """
-    text = os.environ.get(SETTINGS_VARIABLE)
+    text = os.environ.get(SETTINGS_VARIABLE) or None
     library = None if text is None else _given(text)[0].libraries[0]
     checked: set[str] = set()
     for item in items:

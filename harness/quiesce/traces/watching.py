@@ -28,7 +28,8 @@ from quiesce.traces.causes import Causes
 from quiesce.traces.judgement import RunningJudgement
 from quiesce.traces.tested import Untested, Use, untested
 
-_OF_THE_MACHINE: Final = (SETTINGS_VARIABLE, "LD_LIBRARY_PATH")
+_OUTSIDE: Final = {SETTINGS_VARIABLE: ""}
+"""What keeps a process out of the run: without settings it would be led back into it (``audit/execs.c``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class RemoteWatch:
     def __init__(self, ledger: Path) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a list, no shell
             [sys.executable, "-m", "quiesce.traces.watching", str(ledger)],
-            env={name: value for name, value in os.environ.items() if name not in _OF_THE_MACHINE},
+            env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"} | _OUTSIDE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

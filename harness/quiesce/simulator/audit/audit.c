@@ -10,6 +10,7 @@
 
 #include <link.h>
 
+#include "execs.h"
 #include "provided.h"
 #include "redirect.h"
 #include "restart.h"
@@ -164,6 +165,7 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
         if (space == LM_ID_BASE && !has_begun) redirect_look_at(map, program);
         return 0;
     }
+    if (space == LM_ID_BASE && !has_begun && is_same(base_name(map->l_name), "libc.so.6")) execs_follow(map);
     service answer = served_as(map->l_name, &stands_in);
     if (answer == NO_RUNTIME && !run_has(map->l_name)) answer = served_as(soname_of(map), &stands_in);
     if (answer == COMPILER) return 0;

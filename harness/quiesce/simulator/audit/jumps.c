@@ -49,3 +49,20 @@ const char *jumps_write(const object *into, const embedded_functions *found, con
     put_back(into, segment, low, size_bytes, path);
     return "the system does not let code run that was written to";
 }
+
+const char *jumps_write_near(const object *into, ElfW(Addr) entry, ElfW(Addr) target, const char *path) {
+    enum { NEAR_BYTES = 5 };
+    const Elf64_Phdr *segment = segment_of(into, entry - into->base);
+    long distance = (long)(target - (entry + NEAR_BYTES));
+    if (!segment || !(segment->p_flags & PF_X) || distance != (int)distance) return "it does not lie near";
+    ElfW(Addr) low = entry & -(ElfW(Addr))PAGE_BYTES;
+    size_t size_bytes = (entry + NEAR_BYTES - low + PAGE_BYTES - 1) & -(size_t)PAGE_BYTES;
+    if (!memory_protect((void *)low, size_bytes, PROT_READ | PROT_WRITE))
+        return "the system does not let its code be written to";
+    unsigned char *place = (unsigned char *)entry;
+    *place = 0xe9;  // jmp
+    for (unsigned each = 0; each < sizeof(int); each++) place[1 + each] = (unsigned char)(distance >> 8 * each);
+    if (memory_protect((void *)low, size_bytes, PROT_READ | PROT_EXEC)) return NULL;
+    put_back(into, segment, low, size_bytes, path);
+    return "the system does not let code run that was written to";
+}

@@ -8,3 +8,7 @@
 // both. Return what the system refused, with all entries as they were, or NULL.
 const char *jumps_write(const object *into, const embedded_functions *found, const ElfW(Addr) *targets,
                         const char *path);
+
+// Write a jump to a target that lies near at one entry, whose first bytes are those that are expected. Return what
+// stands against it, with the entry as it was, or NULL.
+const char *jumps_write_near(const object *into, ElfW(Addr) entry, ElfW(Addr) target, const char *path);

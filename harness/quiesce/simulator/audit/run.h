@@ -1,7 +1,9 @@
 /* The run that this process belongs to: its folder. */
 #pragma once
 
-enum { PATH_BYTES = 4096 };
+#include <stddef.h>
+
+enum { PATH_BYTES = 4096, RUN_VARIABLES = 4 };
 
 /* Read the environment that the process was started with. */
 void run_find(void);
@@ -14,3 +16,7 @@ int run_has(const char *path);
 
 /* The path of the run's library whose name is the two parts: 0 where it is too long. */
 int run_library(char path[PATH_BYTES], const char *beginning, const char *name);
+
+/* Return a variable that leads to the run, as this process was started with it, the settings first; empty if without.
+   Its name with the '=' has so many bytes. */
+const char *run_variable(int which, size_t *name_bytes);
