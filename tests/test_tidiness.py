@@ -25,6 +25,7 @@ LONG_MODULES: Final = {
     "harness/quiesce/simulator/native/kernels/memory_races.c": "one detector, whose parts share words",
     "harness/quiesce/simulator/native/surfaces/driver_functions.inc": "one table, with a row for each function",
     "harness/quiesce/simulator/native/surfaces/hip_functions.inc": "one table, with a row for each function",
+    "harness/quiesce/simulator/ledger.py": "one layout, with the enumerations of the C sources, and its reader",
     "tests/oracle/allocators/bench.py": "one backend, with every operation that a trial allocator is carried through",
     "tests/backends/test_opencl.py": "one backend's behaviours, which share its contexts",
     "tests/backends/test_command.py": "one backend's behaviours, which share its driver programs",

@@ -43,6 +43,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "no-stacks": [],
         "no-pools": [],
         "ring": ["99"],
+        "disk": ["1MiB"],
         "static-runtime": ["refuse"],
         "kernels": ["off"],
         "no-kernel-checks": [],

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.simulator.programs import compile_client
 
 from quiesce.errors import QuiesceError
 from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.flavours import parse_flavour
+from quiesce.simulator.launch import MachineSettings, run_program
 from quiesce.simulator.ledger import (
     CALL_KINDS,
     COUNTED,
@@ -22,6 +26,7 @@ from quiesce.simulator.ledger import (
     NAME_BYTES,
     OBSERVATION,
     Flag,
+    Record,
     Seen,
     Thing,
     open_ledger,
@@ -107,6 +112,62 @@ def test_no_more_is_kept_than_there_is_room_for(start: Any) -> None:
     for _ in range(5000):
         client.call("Free", 12345)
     assert len(list(client.machine.ledger.records())) == 4096 + 16
+
+
+SAVED = """
+    void *p, *q; cudaMalloc(&q, 1000);
+    for (int i = 1; i <= 200; i++) cudaMalloc(&p, i == 50 ? 4096 : 8), i % 10 ? 0 : cudaMemset(p, 0, 1), cudaFree(p);
+    cudaFree(q); return 0;
+"""
+
+
+def _kept(tmp_path: Path, saved_bytes: int, body: str = SAVED) -> tuple[int, int, list[Record]]:
+    """Return how many observations of a program were lost, how many there were, and those that were kept."""
+    settings = MachineSettings(parse_flavour("cuda:12"), options={"ring": 128, "saved": saved_bytes})
+    program = compile_client(tmp_path, body)
+    with run_program([str(program)], settings, os.environ) as ended, open_ledger(ended.ledgers[0]) as ledger:
+        return ledger.lost, ledger.observations, list(ledger.records())
+
+
+@pytest.mark.usefixtures("library")
+def test_what_the_ring_has_no_room_for_is_saved_but_blocks_that_nobody_used(tmp_path: Path) -> None:
+    lost, made, records = _kept(tmp_path, 1 << 20)
+    assert (lost, made) == (0, 442)
+    numbers = [record.number for record in records]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:1] == [0]
+    assert numbers[-120:] == list(range(442 - 120, 442))
+    used = [record for record in records if record.seen is Seen.WRITTEN]
+    assert len(used) == 20, "no use is left out"
+    live: dict[int, int] = {}
+    for record in records:
+        if record.seen is Seen.ALLOCATED:
+            assert live.setdefault(record.address, record.number) == record.number
+        elif record.seen is Seen.FREED:
+            assert live.pop(record.address) < record.number
+    assert not live, "a block and its free are both kept or both left out"
+    assert max(record.size_bytes for record in records) == 4096, "no peak is left out"
+    assert len(records) < 350
+
+
+@pytest.mark.usefixtures("library")
+def test_what_the_disk_has_no_room_for_is_lost(tmp_path: Path) -> None:
+    lost, made, records = _kept(tmp_path, 2000)
+    assert 250 < lost < made == 442
+    assert [record.number for record in records] == list(range(lost, made))
+
+
+@pytest.mark.usefixtures("library")
+def test_pairs_that_begin_in_one_part_of_the_ring_and_end_in_the_next_are_whole(tmp_path: Path) -> None:
+    """Each part ends between the two."""
+    body = "void *p, *q; cudaMalloc(&q, 8); for (int i = 0; i < 500; i++) cudaMalloc(&p, 8), cudaFree(p); return 0;"
+    lost, made, records = _kept(tmp_path, 1 << 20, body)
+    live: set[int] = set()
+    for record in records:
+        assert (record.address in live) == (record.seen is Seen.FREED)
+        live ^= {record.address}
+    assert (len(live), lost, made) == (1, 0, 1001)
+    assert len(records) < 600
 
 
 def test_live_things_say_what_made_them(start: Any) -> None:

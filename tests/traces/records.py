@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any, Final
 
 from quiesce.simulator.ledger import Flag, LiveThing, Reach, Record, Seen, Thing
@@ -14,7 +13,7 @@ _EMPTY: Final = Record(0, Seen.NOTHING, Thing.NONE, 0, 0, "", Flag(0), 0, 0, 0, 
 
 def record(seen: Seen, **fields: Any) -> Record:
     """Return a record with a number of its own, in which everything but ``fields`` is 0."""
-    return replace(_EMPTY, **{"number": next(_NUMBERS), "seen": seen, **fields})
+    return _EMPTY._replace(**{"number": next(_NUMBERS), "seen": seen, **fields})
 
 
 def live(thing: Thing, function: str, *, device: int = 0, size_bytes: int = 0, reach: Reach = Reach.LOST) -> LiveThing:

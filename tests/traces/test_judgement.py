@@ -222,6 +222,7 @@ def test_races_are_not_judged_where_calls_are_missing(tmp_path: Path) -> None:
     judgement = judged(compile_client(tmp_path, BEGIN + body + END), ring=16)
     assert judgement.findings == ()
     assert any("races were not judged" in note for note in judgement.notes)
+    assert any("races were not judged" in reason for reason in judgement.unjudged)
 
 
 def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
@@ -236,4 +237,6 @@ def test_what_is_not_simulated_is_noted_and_no_finding(tmp_path: Path) -> None:
     judgement = judged(compile_client(tmp_path, "cudaMallocMipmappedArray(); cudaMallocMipmappedArray(); return 0;"))
     assert judgement.findings == ()
     assert judgement.notes == ("not simulated: cudaMallocMipmappedArray (called 2 times)",)
-    assert judgement.not_checked == ("it called cudaMallocMipmappedArray, which is not simulated",)
+    assert judgement.not_checked == ()
+    (unjudged,) = judgement.unjudged
+    assert "(called 2 times): what it would make was not judged" in unjudged

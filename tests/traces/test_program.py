@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,7 +149,7 @@ def test_a_launch_is_a_kernel_on_its_stream() -> None:
     launched = Record(7, Seen.LAUNCHED, Thing.NONE, 1, 1, "cuLaunchKernelEx", Flag(0), 4, 0, 0, 0, 0, 0)
     words = Sentences({}, "host memory")
     assert words.of(launched) == "stream 4 runs a kernel"
-    assert words.of(replace(launched, stream=0)) == "the default stream of device 1 runs a kernel"
+    assert words.of(launched._replace(stream=0)) == "the default stream of device 1 runs a kernel"
 
 
 def test_a_block_has_the_name_that_it_had_then(tmp_path: Path) -> None:

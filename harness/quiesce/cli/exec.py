@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import tempfile
 from typing import Final
 
 from quiesce.cli.arguments import report_folder, seed_number, whole_number
@@ -105,12 +107,23 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "simulated runtime, or refuse it a device (default: redirect)",
     )
     _add_kernels(parser)
+    _add_ledger(parser)
+
+
+def _add_ledger(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ring",
         type=whole_number,
         default=1 << 20,
         metavar="N",
-        help="how many calls to keep (default: 1,048,576); a program that makes more is not judged for races",
+        help="how many calls to keep in memory (default: 1,048,576); older ones are saved on disk",
+    )
+    parser.add_argument(
+        "--disk",
+        type=_size,
+        metavar="SIZE",
+        help="how much of the temporary folder the older calls of each process may take (default: half of what is "
+        "free); a process that needs more is not judged for races",
     )
 
 
@@ -162,6 +175,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         "devices": arguments.devices,
         "recycle": arguments.recycle,
         "ring": arguments.ring,
+        "saved": _half_of_the_disk() if arguments.disk is None else arguments.disk,
         "fail": ",".join(arguments.fail),
         **({"stacks": 1} if arguments.stacks else {}),
         **({"checks": 1, "races": _LOOKED_AT} if kernels and arguments.kernel_checks else {}),
@@ -226,15 +240,23 @@ def _orders(text: str) -> int:
     return number
 
 
-def _capacity(text: str) -> int:
+def _size(text: str) -> int:
     from quiesce.requests import RequestError, evaluate_size
 
     try:
-        size_bytes = evaluate_size(text, {})
+        return evaluate_size(text, {})
     except RequestError:
         decimal = _DECIMAL.fullmatch(text)
         instead = f"write {decimal[1]}{decimal[2].upper()}iB" if decimal else "write bytes, such as 64MiB"
         raise argparse.ArgumentTypeError(f"'{text}' is not a size; {instead}") from None
+
+
+def _half_of_the_disk() -> int:
+    return shutil.disk_usage(tempfile.gettempdir()).free // 2
+
+
+def _capacity(text: str) -> int:
+    size_bytes = _size(text)
     if size_bytes == 0:
         raise argparse.ArgumentTypeError("no program can use a device without memory; write at least 1MiB")
     return size_bytes

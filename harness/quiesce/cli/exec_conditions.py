@@ -24,6 +24,7 @@ _REPEATED: Final = (
     "at_exit",
     "stacks",
     "ring",
+    "disk",
     "static_runtime",
     "kernels",
     "kernel_checks",

@@ -15,8 +15,9 @@ from quiesce.cli.exec_conditions import conditions_of, environment_of, reproduce
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.access_log import read_accesses
-from quiesce.simulator.launch import Ended
+from quiesce.simulator.launch import Ended, process_of
 from quiesce.simulator.ledger import Ledger, open_ledger
+from quiesce.simulator.loads import Loaded
 from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.simulator.touched_log import touched_beside
@@ -28,7 +29,7 @@ from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.pools_in_use import pools_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
-from quiesce.traces.unchecked import kernels_uncomputed, kernels_unfinished, leaks_unchecked
+from quiesce.traces.unchecked import kernels_uncomputed, kernels_unfinished, leaks_unchecked, outlived
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 
@@ -56,7 +57,7 @@ def judge_processes(
             console.complain("the program never called the simulated runtime: nothing was judged")
         why = never_called(ended.loads, simulated, outlived=bool(ended.running), failed=bool(end))
         processes = [Process((), 0, why, unobserved)]
-    end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments))))
+    end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments), _outlived(ended, console))))
     results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
@@ -73,6 +74,16 @@ def _refusals_without_ledger(ended: Ended) -> list[tuple[Refusal, ...]]:
     found = [read_refusals(path) for path in ended.refused]
     told = [each for each in found if any(refusal.kind not in in_vain for refusal in each)]
     return told if ended.ledgers else found
+
+
+def _outlived(ended: Ended, console: Console) -> str:
+    """Return which processes that can use a GPU went on after the program, and tell of the others."""
+    program = next((load.path for load in ended.loads if load.kind is Loaded.STARTED), None)
+    told = outlived(ended.survivors, {*map(process_of, ended.ledgers)} & ended.running, program)
+    for each in ended.survivors:
+        if not each.has_runtime and each.program != program:
+            console.complain(f"{clean_line(each.name)} was still running when the program had ended")
+    return told
 
 
 def kernels_were_left_out(ended: Ended, arguments: argparse.Namespace) -> bool:
@@ -115,7 +126,8 @@ def _judged(
             program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
         leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
         kernels = read_uncomputed(path)
-        unchecked = "; ".join(filter(None, (leaks, kernels_uncomputed(kernels), kernels_unfinished(kernels))))
+        of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
+        unchecked = "; ".join(filter(None, (leaks, *judgement.unjudged, *of_kernels)))
         return Process(
             judgement.findings,
             ledger.observations,

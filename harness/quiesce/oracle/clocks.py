@@ -82,6 +82,14 @@ class HappensBefore:
         self._streams[state.timeline] = self._streams[state.marks] = state
         return state
 
+    def forget(self, stream: StreamState) -> bool:
+        """Forget a stream that gets no more work; say whether that could be: all its work must be complete."""
+        if stream.timeline in self._unfinished or stream.timeline in self._stalled:
+            return False
+        for timeline in (stream.timeline, stream.marks):
+            self._streams.pop(timeline, None)
+        return True
+
     # -- what streams do -------------------------------------------------------------------------------------------
 
     def enqueue(self, stream: StreamState) -> int:
@@ -241,7 +249,9 @@ class HappensBefore:
         if it is not stalled, and of no others.
         """
         for timeline, number in clock.items():
-            stream = self._streams[timeline]
+            stream = self._streams.get(timeline)
+            if stream is None:
+                continue  # it was complete when it was forgotten
             is_mark = timeline == stream.marks
             if is_mark and asked is not None and (stream is not asked or stream.stall_mark is not None):
                 continue

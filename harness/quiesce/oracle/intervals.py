@@ -58,6 +58,15 @@ class IntervalIndex(Generic[_Value]):
             del self._firsts[index]
         return entry[1]
 
+    def exactly(self, start: int, end: int) -> _Value | None:
+        """Return the value of the range ``[start, end)``; None where there is no such range."""
+        entry = self._ranges.get(start)
+        return entry[1] if entry is not None and entry[0] == end else None
+
+    def change(self, start: int, value: _Value) -> None:
+        """Give another value to the range that begins at ``start``."""
+        self._ranges[start] = (self._ranges[start][0], value)
+
     def overlapping(self, start: int, end: int) -> list[tuple[int, int, _Value]]:
         """Return the ranges that share an address with ``[start, end)``, in order."""
         found: list[tuple[int, int, _Value]] = []

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -34,10 +34,14 @@ def kernels_can_run() -> bool:
 
 
 @contextmanager
-def kernel_compiler(folder: Path) -> Iterator[None]:
-    """Let clients reach a compiler through ``folder`` for as long as the ``with`` lasts."""
+def kernel_compiler(folder: Path, started: Callable[[int], None] = lambda _: None) -> Iterator[None]:
+    """Let clients reach a compiler through ``folder`` for as long as the ``with`` lasts.
+
+    ``started`` gets the number of its process.
+    """
     listening, (stop, stopped) = _listen(folder), socket.socketpair()
-    waiter = threading.Thread(target=_serve, args=(listening, stopped, cache_folder() / "kernels", folder), daemon=True)
+    of_serving = (listening, stopped, cache_folder() / "kernels", folder, started)
+    waiter = threading.Thread(target=_serve, args=of_serving, daemon=True)
     waiter.start()
     try:
         yield
@@ -59,7 +63,9 @@ def _listen(folder: Path) -> socket.socket:
     return made
 
 
-def _serve(listening: socket.socket, stopped: socket.socket, cache: Path, run: Path) -> None:
+def _serve(
+    listening: socket.socket, stopped: socket.socket, cache: Path, run: Path, started: Callable[[int], None]
+) -> None:
     """Start the compiler when a client connects, and end it when nobody holds the other end of ``stopped``."""
     with listening:
         ready, _, _ = select.select([listening, stopped], [], [])
@@ -69,6 +75,7 @@ def _serve(listening: socket.socket, stopped: socket.socket, cache: Path, run: P
         server = subprocess.Popen(  # noqa: S603 - a list, no shell
             words, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], start_new_session=True
         )
+        started(server.pid)
     # The socket is the compiler's alone now: where that fails, clients that wait are told so.
     stopped.recv(1)
     if server.stdin is not None:

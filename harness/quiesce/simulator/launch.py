@@ -15,6 +15,7 @@ from quiesce.errors import ConfigurationError
 from quiesce.flavour import Flavour
 from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.command_lines import read_command
+from quiesce.simulator.descendants import Descendants, Survivor, is_running
 from quiesce.simulator.flavours import COMPILERS, Simulated
 from quiesce.simulator.kernel_compiler import kernel_compiler
 from quiesce.simulator.loading import loader_variables
@@ -72,6 +73,8 @@ class Ended:
     """The processes that had not ended when the program had."""
     folder: Path
     """Where else its processes leave what they found."""
+    survivors: tuple[Survivor, ...] = ()
+    """The processes that it started and that were still running, some time after it had ended."""
 
 
 def _was_begun(path: Path) -> bool:
@@ -85,13 +88,9 @@ def _process(path: Path) -> tuple[int, int]:
     return int(number), int(again or 0)
 
 
-def _is_running(process: int) -> bool:
-    """Say whether a process has not ended; one that nobody has waited for yet has."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(b")")[2].split()[0] not in (b"Z", b"X")  # proc_pid_stat(5)
+def process_of(ledger: Path) -> int:
+    """Return the number of the process that a ledger is of."""
+    return _process(ledger)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,8 @@ class Prepared:
 
     def running(self) -> frozenset[int]:
         """Return which of the processes that are known have not ended."""
-        known = {_process(path)[0] for path in self.ledgers()} | {load.process for load in self.loads()}
-        return frozenset(filter(_is_running, known))
+        known = {process_of(path) for path in self.ledgers()} | {load.process for load in self.loads()}
+        return frozenset(filter(is_running, known))
 
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
@@ -175,12 +174,14 @@ def run_program(
     follows = bool(settings.options.get("follows"))
     how = {"redirects": settings.redirects, "kernels": settings.kernels, "follows": follows}
     with prepare(words, settings.simulated, environment, **how) as prepared:
-        relay = SignalRelay()
-        compiler = kernel_compiler(prepared.folder) if settings.kernels else nullcontext()
-        with relay.listening(), compiler:
-            status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay)
+        relay, descendants = SignalRelay(), Descendants()
+        compiler = kernel_compiler(prepared.folder, descendants.spare) if settings.kernels else nullcontext()
+        with relay.listening(), compiler, descendants.inherited():
+            status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay, descendants)
+            survivors = descendants.left(prepared.folder)
             running = prepared.running()
-        yield Ended(status, prepared.ledgers(), prepared.loads(), prepared.refused(), running, prepared.folder)
+        left = (prepared.ledgers(), prepared.loads(), prepared.refused(), running, prepared.folder, survivors)
+        yield Ended(status, *left)
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:
@@ -205,6 +206,7 @@ def _run(
     environment: Mapping[str, str],
     meanwhile: Callable[[], None] | None,
     relay: SignalRelay,
+    descendants: Descendants,
 ) -> int:
     try:
         started = subprocess.Popen(  # noqa: S603 - a list, no shell
@@ -218,6 +220,7 @@ def _run(
     with started as process:
         try:
             relay.attach(process)
+            descendants.begin(process.pid)
             if meanwhile is not None:
                 meanwhile()
             return process.wait()

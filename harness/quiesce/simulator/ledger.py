@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
+import itertools
 import mmap
+import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 10
-HEADER: Final = struct.Struct("<Q6I17Q")
+LAYOUT: Final = 11
+HEADER: Final = struct.Struct("<Q6I19Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
     "device",
@@ -39,11 +42,16 @@ LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
 KEPT_NUMBER: Final = struct.Struct("<Q")
+_KEPT: Final = struct.Struct("<QBBHIHHI6Q")
+_READ_AT_ONCE: Final = 4096
+"""So many records are copied from a ledger together, and as many from the file beside it."""
 NAME_BYTES: Final = 64
 
 
 class Thing(enum.IntEnum):
     """What can be live."""
+
+    __hash__ = int.__hash__  # that of enum takes longer than to judge what it is asked for
 
     NONE = 0
     DEVICE = 1
@@ -90,6 +98,8 @@ OF_LIBRARIES: Final = (
 
 class Seen(enum.IntEnum):
     """What can be observed; ``native/ledger/ledger.h`` says which fields each has."""
+
+    __hash__ = int.__hash__
 
     NOTHING = 0
     ALLOCATED = 1
@@ -170,6 +180,8 @@ class Reach(enum.IntEnum):
 class Flag(enum.IntFlag):
     """What is said beside an observation."""
 
+    __and__ = int.__and__  # type: ignore[assignment]
+
     STREAM_DEAD = 1
     NONBLOCKING = 2
     ORDERED = 4
@@ -179,6 +191,11 @@ class Flag(enum.IntFlag):
     WRITES = 64
     PARTLY = 256
     STRICT = 512
+
+
+_SEEN: Final = tuple(Seen)
+_THINGS: Final = tuple(Thing)
+_flag: Final = functools.cache(Flag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +228,7 @@ class LiveThing:
         return self.thing is Thing.CONTEXT and self.address == self.device + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One observation. ``number`` counts all of the run's, from 0; ``ledger/ledger.h`` says which fields each has."""
 
     number: int
@@ -234,11 +250,14 @@ class Record:
 class Ledger:
     """A ledger in ``data``, a file's or the memory of a running machine, which is read again at every call.
 
+    ``saved`` is the file beside it, for what its ring had no more room for.
+
     Raises :class:`quiesce.errors.QuiesceError` for data that is no ledger, or one of another layout.
     """
 
-    def __init__(self, data: mmap.mmap | memoryview, name: str = "the ledger") -> None:
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "the ledger", saved: Path | None = None) -> None:
         self._data = data
+        self._saved = saved
         if len(data) < HEADER.size:
             raise QuiesceError(f"{name}: this is no ledger; it is shorter than one's header")
         fields = self._header()
@@ -286,9 +305,14 @@ class Ledger:
         return self._header()[18]
 
     @property
+    def overwritten(self) -> int:
+        """How many observations, the first, are not in the ring any more: saved or lost."""
+        return self._header()[24]
+
+    @property
     def lost(self) -> int:
-        """How many observations were overwritten by later ones."""
-        return max(0, self.observations - self._ring_entries)
+        """How many observations, the first, are not kept at all."""
+        return self._header()[24 if self._saved is None else 25]
 
     def counted(self, *things: Thing) -> tuple[int, int]:
         """Return how many of ``things`` are live, and their bytes."""
@@ -333,31 +357,65 @@ class Ledger:
     def records(self, first: int = 0) -> Iterator[Record]:
         """Yield the observations that are kept, oldest first, from the one with the number ``first``.
 
-        Of those that the ring has overwritten, what the program did wrong is kept apart.
+        Those that the ring has overwritten come from the file beside the ledger. Where they were lost, what the program
+        did wrong is kept apart.
         """
+        lost = self.lost
         for place in range(min(self._kept_entries, self._header()[21])):
             start = self._kept_offset + place * (KEPT_NUMBER.size + OBSERVATION.size)
             (number,) = KEPT_NUMBER.unpack_from(self._data, start)
-            if first <= number < self.lost:
+            if first <= number < lost:
                 yield self._record_at(number, start + KEPT_NUMBER.size)
-        for number in range(max(first, self.lost), self.observations):
-            yield self.record(number)
+        number = max(first, lost)
+        while number < self.observations:
+            fields = self._from_ring(number)
+            if self.overwritten <= number:  # also after they were copied
+                yield from map(self._record, itertools.count(number), fields)
+                number += len(fields)
+            else:
+                end = self.overwritten
+                yield from (self._record(each, rest) for each, *rest in self._from_file(number) if each < end)
+                number = end
+
+    def _from_ring(self, number: int) -> list[tuple[int, ...]]:
+        """Return some observations from a number on, as long as they are side by side."""
+        place = number % self._ring_entries
+        length = min(_READ_AT_ONCE, self.observations - number, self._ring_entries - place)
+        start = self._ring_offset + place * OBSERVATION.size
+        return [*OBSERVATION.iter_unpack(bytes(self._data[start : start + length * OBSERVATION.size]))]
+
+    def _from_file(self, first: int) -> Iterator[tuple[int, ...]]:
+        """Yield observations that were saved, from the one with the number ``first``."""
+        if self._saved is None:
+            return
+        with self._saved.open("rb") as opened:
+            low, high = 0, opened.seek(0, os.SEEK_END) // _KEPT.size
+            while low < high:
+                middle = (low + high) // 2
+                opened.seek(middle * _KEPT.size)
+                (number,) = KEPT_NUMBER.unpack(opened.read(KEPT_NUMBER.size))
+                low, high = (middle + 1, high) if number < first else (low, middle)
+            opened.seek(low * _KEPT.size)
+            while content := opened.read(_READ_AT_ONCE * _KEPT.size):
+                yield from _KEPT.iter_unpack(content[: len(content) // _KEPT.size * _KEPT.size])
 
     def record(self, number: int) -> Record:
         """Return one observation of those in the ring."""
         return self._record_at(number, self._ring_offset + (number % self._ring_entries) * OBSERVATION.size)
 
     def _record_at(self, number: int, place: int) -> Record:
-        fields = OBSERVATION.unpack_from(self._data, place)
+        return self._record(number, OBSERVATION.unpack_from(self._data, place))
+
+    def _record(self, number: int, fields: Sequence[int]) -> Record:
         seen, thing, device, thread, function, flags, stack, stream, about, address, other, size, reach = fields
         return Record(
             number,
-            Seen(seen),
-            Thing(thing),
+            _SEEN[seen],
+            _THINGS[thing],
             device,
             thread,
-            self._name(function),
-            Flag(flags),
+            self._names[function] if function < len(self._names) else self._name(function),
+            _flag(flags),
             stream,
             about,
             address,
@@ -368,8 +426,8 @@ class Ledger:
         )
 
     def numbers_of(self, seen: Seen) -> Iterator[int]:
-        """Yield the numbers of the observations of one kind that are kept; far faster than reading each."""
-        lost, count = self.lost, self.observations - self.lost
+        """Yield the numbers of the observations of one kind that are in the ring; far faster than reading each."""
+        lost, count = self.overwritten, self.observations - self.overwritten
         with memoryview(self._data) as whole, whole[self._ring_offset :] as ring, ring[:: OBSERVATION.size] as first:
             kinds = bytes(first[:count])
         kinds = kinds[lost % self._ring_entries :] + kinds[: lost % self._ring_entries]
@@ -402,4 +460,4 @@ def open_ledger(path: Path) -> Iterator[Ledger]:
         except ValueError:
             raise QuiesceError(f"{path}: this is no ledger; it is empty") from None
     with data:
-        yield Ledger(data, str(path))
+        yield Ledger(data, str(path), path.with_suffix(".saved"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,6 +33,7 @@ from quiesce.simulator.touched_log import Touched, TouchedLog
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.bounding import bounded, left_out
 from quiesce.traces.causes import Causes
+from quiesce.traces.effects import effect_of, effects_missing
 from quiesce.traces.host_copies import unwritten_in_words, wrong_copy
 from quiesce.traces.kernel_accesses import wrong_access
 from quiesce.traces.leftovers import held_lines, leak_findings
@@ -53,7 +54,7 @@ class Judgement:
 
     ``out_of_memory`` says who held the memory when a request first ran out of memory. ``left_out`` has the
     rules of which there were more findings than these, each with how many more. ``not_checked`` are those of the notes
-    that a pass does not cover.
+    that a pass does not cover, ``unjudged`` those that leave no room for one.
     """
 
     findings: tuple[Finding, ...]
@@ -62,6 +63,7 @@ class Judgement:
     out_of_memory: OutOfMemory | None = None
     left_out: tuple[tuple[str, int], ...] = ()
     not_checked: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
 
 class RunningJudgement:
@@ -86,6 +88,7 @@ class RunningJudgement:
         self._broken: dict[int, str] = {}
         self._unwritten: list[Record] = []
         self._valued = ""
+        self._streams = 1
 
     def see(self, record: Record) -> Iterator[Finding]:
         """Enter one record and yield the rules that it breaks."""
@@ -94,6 +97,8 @@ class RunningJudgement:
         elif record.seen is Seen.STREAM_WAITED_VALUE:
             self._valued = self._valued or f"call {record.number:,} on: {record.function}"
             self.stop_judging_races()
+        elif record.seen is Seen.CREATED:
+            self._streams += record.thing is Thing.STREAM
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         if record.seen in OF_KERNELS:
@@ -101,7 +106,7 @@ class RunningJudgement:
         elif record.seen is Seen.COPIED_UNWRITTEN and not record.flags & Flag.STRICT:
             self._unwritten.append(record)
         elif (finding := wrong_copy(record)) is not None:
-            made = replace(record, number=finding.operation_index) if finding.operation_index is not None else record
+            made = record._replace(number=finding.operation_index) if finding.operation_index is not None else record
             yield self.origins.explain(finding, made)
         yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
         self.origins.see(record)
@@ -113,7 +118,7 @@ class RunningJudgement:
         if record.object >= len(self._logged):
             self._logged = self._accesses()
         finding, launch = wrong_access(record, self._logged)
-        finding = self._wrong[record.object] = self.origins.explain(finding, replace(record, number=launch))
+        finding = self._wrong[record.object] = self.origins.explain(finding, record._replace(number=launch))
         return finding
 
     def wrong_accesses(self, told: Sequence[int]) -> Iterator[Finding]:
@@ -154,9 +159,25 @@ class RunningJudgement:
         accused = (thing for thing in things if thing.device not in self._broken)
         return leak_findings(accused, self.origins, moment, looked)
 
-    def missing(self) -> list[str]:
-        """Return the functions that were called and are not simulated."""
-        return sorted(self._missing)
+    def missing(self) -> Mapping[str, int]:
+        """Return how often each function was called that is not simulated."""
+        return dict(sorted(self._missing.items()))
+
+    def not_checked(self) -> str:
+        """Return which functions were called that are not simulated, and that only ask."""
+        return functions_missing([function for function in self.missing() if effect_of(function) is None])
+
+    def unjudged(self) -> str:
+        """Return which functions were called whose effects are missing, and which races were not judged."""
+        return "; ".join(filter(None, (effects_missing(self.missing()), self._waits_for_values())))
+
+    def _waits_for_values(self) -> str:
+        return f"races were not judged from {self._valued} orders streams by a value in memory" if self._valued else ""
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether work of two streams could race."""
+        return self._streams > 1
 
     def notes(self) -> list[str]:
         """Return what was called and is not simulated, and what could not be judged."""
@@ -166,9 +187,7 @@ class RunningJudgement:
         broken = [
             f"{text}: memory and handles that were on it are not judged" for _, text in sorted(self._broken.items())
         ]
-        valued = (
-            f"races were not judged from {self._valued} orders streams by a value in memory" if self._valued else ""
-        )
+        valued = self._waits_for_values()
         return [*missing, *broken, *self._copied_unwritten(), *filter(None, [valued, self.origins.note()])]
 
     def _copied_unwritten(self) -> Iterator[str]:
@@ -210,7 +229,8 @@ def judge(
         causes.add(running.see(record))
     held: list[str] = []
     kernels = kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)
-    notes = [*filter(None, [kernels, _calls_lost(ledger), launches_unjudged(touched.lost)])]
+    launches = launches_unjudged(touched.lost)
+    notes = [*filter(None, [kernels, _calls_lost(ledger), launches])]
     causes.add(marks.findings(live))
     notes.extend(marks.notes())
     left = list(ledger.live())
@@ -224,8 +244,11 @@ def judge(
         held.extend(f"held at exit: {text}" for text in running.held(thing for thing in left if thing.serial in kept))
     told, more = running.told(causes)
     exhausted = exhaustion.told(ledger, running.origins)
-    not_checked = tuple(filter(None, [functions_missing(running.missing()), kernels]))
-    return Judgement(told, (*running.notes(), *notes), tuple(held), exhausted, more, not_checked)
+    unjudged = (running.unjudged(), _calls_lost(ledger), launches if running.has_streams else "")
+    not_checked = (running.not_checked(), kernels, "" if running.has_streams else launches)
+    all_notes = (*running.notes(), *notes)
+    left_open = (tuple(filter(None, each)) for each in (not_checked, unjudged))
+    return Judgement(told, all_notes, tuple(held), exhausted, more, *left_open)
 
 
 def _is_accused(thing: LiveThing, at_exit: AtExit) -> bool:
@@ -242,8 +265,8 @@ def _calls_lost(ledger: Ledger) -> str:
     if not ledger.lost:
         return ""
     return (
-        f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten; "
-        f"run again with --ring {2 * ledger.observations}"
+        f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten, for it found "
+        "no room on the disk; set TMPDIR to a folder with more room, or choose a larger --disk"
     )
 
 
@@ -255,8 +278,9 @@ _WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
 
 
 def _broken_rules_of_order(oracle: Oracle, record: Record, origins: Origins) -> Iterator[Finding]:
-    observations = tuple(observations_of(record, {}))
-    if observations and record.seen in _WAITS:  # memory and order are judged by byte, not by slot
+    if record.seen not in _WAITS:  # memory and order are judged by byte, not by slot
+        return
+    if observations := tuple(observations_of(record, {})):
         for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):
             sites = (origins.site("waited by", record),)
             yield replace(finding, operation_index=record.number, request=record.function, call_sites=sites)

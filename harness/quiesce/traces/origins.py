@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,6 +33,8 @@ _ROLES: Final = {
     **dict.fromkeys(OF_KERNELS, "launched by"),
 }
 """What the call that breaks a rule did."""
+_ENDED_MAX: Final = 100_000
+"""Of so many handles that were destroyed last it is known who made them."""
 _STREAM: Final = re.compile(r"\bstream (\d+)\b")
 """A stream in a sentence, by its number."""
 
@@ -67,6 +70,7 @@ class Origins:
         self._by_end: dict[int, _Call] = {}
         self._freed: dict[int, _Call] = {}
         self._handles: dict[int, _Call] = {}
+        self._ended: deque[int] = deque()
         self._frames: dict[int, tuple[Frame, ...]] = {0: ()}
 
     def see(self, record: Record) -> None:
@@ -80,6 +84,10 @@ class Origins:
                 self._freed[record.address] = _call(record)
             case Seen.CREATED:
                 self._handles[record.object] = _call(record)
+            case Seen.DESTROYED:
+                self._ended.append(record.object)
+                if len(self._ended) > _ENDED_MAX:
+                    self._handles.pop(self._ended.popleft(), None)
             case _:
                 pass
 

@@ -123,6 +123,8 @@ class RaceDetector:
                 self._order.complete_device(record.device)
             case Seen.DESTROYED if record.thing is Thing.EVENT:
                 self._events.pop(record.object, None)
+            case Seen.DESTROYED if record.object in self._streams and self._order.forget(self._streams[record.object]):
+                del self._streams[record.object]
             case _:
                 pass
 

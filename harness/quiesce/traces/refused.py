@@ -26,8 +26,8 @@ _OWN_TABLES: Final = "cuGetExportTable"
 _RUNTIME: Final = re.compile(r"libcudart(?![A-Za-z_]).*\.so(?:\.[0-9.]+)?")
 """A shared runtime by its file's name, also the copies that wheels bring along (``libcudart-5a077122.so.12.9.79``)."""
 _NUMBERED: Final = re.compile(r"lib(cudart|amdhip64).*\.so\.(\d+)")
-_GIVES_BACK: Final = re.compile("Free|Destroy|Release|Unload|Unregister|Unmap|Close|Reset|Synchronize|Query|LastError")
-"""In the names of functions, CUDA's and HIP's, that are called at an end."""
+_ASKS_ONLY: Final = re.compile("Query|GetError|LastError|Version|__(?:cuda|hip)(?:Unr|R)egister")
+"""In the names of functions, CUDA's and HIP's, for which a device has nothing to do."""
 _UNKNOWN: Final = "its functions were not recognized"
 _COMPILERS: Final = {"nvrtc": ("NVRTC", "libnvrtc"), "nvvm": ("libNVVM", "libnvvm")}
 """NVIDIA's compilers, which need no GPU, by how their functions begin: the title, and the library."""
@@ -115,9 +115,9 @@ def _flavour_named(named: str) -> str:
     return f"This version is not simulated: install one of {', '.join(map(str, KNOWN))}"
 
 
-def is_clean_up(refusal: Refusal) -> bool:
-    """Say whether a child of fork() only gave back what its parent has, as destructors at its exit do."""
-    return refusal.kind is RefusalKind.FORKED and _GIVES_BACK.search(refusal.function) is not None
+def asks_only(refusal: Refusal) -> bool:
+    """Say whether a child of fork() was refused what its device would have done nothing for."""
+    return refusal.kind is RefusalKind.FORKED and _ASKS_ONLY.search(refusal.function) is not None
 
 
 def _is_runtimes(refusal: Refusal) -> bool:
@@ -174,7 +174,7 @@ def _others_refused(refusals: Sequence[Refusal], simulated: Simulated, owner: Ow
             yield f"the simulated runtime could not start at {each.function}: {each.caller}"
     forked = [each for each in refusals if each.kind is RefusalKind.FORKED]
     if forked:
-        asked = [each for each in forked if not is_clean_up(each)]
+        asked = [each for each in forked if not asks_only(each)]
         names = _listed(each.function for each in asked or forked)
         yield (
             f"a child of fork() called {names} and was refused a device, as on a GPU. Start it as a new process: "

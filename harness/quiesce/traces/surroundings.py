@@ -26,7 +26,7 @@ def surroundings_of(findings: Sequence[Finding], ledger: Ledger) -> tuple[Surrou
     shown = [_numbers(finding, ledger) for finding in findings]
     records = {number: ledger.record(number) for number in sorted({*(each for numbers in shown for each in numbers)})}
     threads = {thread: count for count, thread in enumerate(dict.fromkeys(each.thread for each in records.values()), 1)}
-    elsewhere = "host memory, or a block whose allocation was not kept" if ledger.lost else "host memory"
+    elsewhere = "host memory, or a block whose allocation was not kept" if ledger.overwritten else "host memory"
     sentences = Sentences(_places(records.values(), ledger), elsewhere)
     return tuple(
         Surroundings(position, tuple(_call(records[number], threads, sentences, roles) for number in numbers))
@@ -45,7 +45,7 @@ def _numbers(finding: Finding, ledger: Ledger) -> list[int]:
     for number in _roles(finding):
         before, after = (BEFORE, AFTER) if number == finding.operation_index else (NEAR, NEAR)
         numbers.update(range(number - before, number + after + 1))
-    return sorted(number for number in numbers if ledger.lost <= number < ledger.observations)
+    return sorted(number for number in numbers if ledger.overwritten <= number < ledger.observations)
 
 
 def _call(record: Record, threads: Mapping[int, int], sentences: Sentences, roles: Mapping[int, str]) -> ObservedCall:

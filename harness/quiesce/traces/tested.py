@@ -20,8 +20,8 @@ from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
 from quiesce.traces.linked_runtimes import LinkedRuntime, left_alone, linked_runtimes
 from quiesce.traces.refused import (
     Owner,
+    asks_only,
     flavours_of,
-    is_clean_up,
     linked_text,
     memory_refused_text,
     missing_text,
@@ -167,7 +167,7 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed:
     refusals = [each for each in called if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
     vendors = () if use.work else use.vendors
     if refusals or vendors:
-        asked = bool(vendors) or not all(map(is_clean_up, refusals))
+        asked = bool(vendors) or not all(map(asks_only, refusals))
         reason = refused_text(refusals, vendors, simulated, owner, use.left_alone)
         return Untested("; ".join((reason, *missing)), refused=asked)
     if use.work:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
+from pathlib import Path
 from typing import Final
 
 from quiesce.amounts import bytes_in_words, counted
+from quiesce.simulator.descendants import Survivor
 from quiesce.simulator.ledger import Ledger
 from quiesce.simulator.uncomputed import Uncomputed
 from quiesce.traces.at_exit import AtExit
@@ -71,16 +74,33 @@ def functions_missing(functions: Sequence[str]) -> str:
     return f"it called {len(functions):,} functions that are not simulated: {names}{more}"
 
 
+def outlived(survivors: Sequence[Survivor], known: Container[int], program: Path | None) -> str:
+    """Return which processes went on after the program, empty where none did that can use a GPU.
+
+    These have a library of the runtime loaded, or run the same ``program``, which may load one later. ``known`` are
+    those of which this is said anyway.
+    """
+    names = [
+        each.name for each in survivors if each.process not in known and (each.has_runtime or each.program == program)
+    ]
+    if not names:
+        return ""
+    shown = ", ".join(f"{name} ({counted(number, 'process')})" for name, number in sorted(Counter(names).items()))
+    return f"{OUTLIVED} ({shown})"
+
+
 def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:
     """Return why nobody knows whether a process leaked, empty where that is known or was not asked for.
 
     At ``_exit``, a signal or an exec, nothing of the runtime is called any more, so that nobody searches for owners of
     what is held. A process that holds nothing leaks nothing, however it ends.
     """
-    if ledger.exited or at_exit is AtExit.NONE:
+    if ledger.exited:
         return ""
     if is_running:
         return OUTLIVED
+    if at_exit is AtExit.NONE:
+        return ""
     live = list(ledger.live())
     if not live:
         return ""

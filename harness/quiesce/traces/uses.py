@@ -79,7 +79,9 @@ class Uses:
         Each comes with the first byte that both use, and how many bytes these are.
         """
         shared: dict[Use, tuple[int, int]] = {}
-        for first, last, uses in self._parts.overlapping(start, end):
+        known = self._parts.exactly(start, end)
+        parts = self._parts.overlapping(start, end) if known is None else [(start, end, known)]
+        for first, last, uses in parts:
             for use in uses:
                 if not use.conflicts_with(later) or use.is_before(self._order, later.stream):
                     continue
@@ -91,7 +93,11 @@ class Uses:
             yield use, *shared[use]
 
     def enter(self, start: int, end: int, use: Use) -> None:
-        """Enter a use of ``[start, end)``."""
+        """Enter a use of ``[start, end)``; most programs use the same parts again and again."""
+        known = self._parts.exactly(start, end)
+        if known is not None:
+            self._parts.change(start, (*self._kept(known, use), use))
+            return
         before = self._parts.overlapping(start, end)
         self._parts.cut(start, end)
         self._add((low, high, (*self._kept(uses, use), use)) for low, high, uses in _divide(start, end, before))

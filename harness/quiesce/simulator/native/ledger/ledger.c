@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,6 +10,8 @@
 
 #define MAGIC 0x3152474445535155ull  // "UQSEDGR1", little-endian
 #define LIVE_ENTRIES (1ull << 22)
+
+enum { PARTS_MIN = 16 };
 
 _Static_assert(sizeof(struct live) == 64, "a cache line");
 _Static_assert(sizeof(struct observation) == 64, "a cache line");
@@ -20,6 +23,9 @@ static char stem[1024];
 static struct live *live;
 static struct kept *kept;
 struct ledger_place ledger_place;
+static struct observation *ring;
+static uint64_t part_length;
+static struct ledger_part *parts;  // of the ring: what saving each needs to know
 static char (*names)[LEDGER_NAME_BYTES];
 static uint32_t free_entry;  // a list through `address` of the entries that were used
 static const char *entered;  // a literal
@@ -56,7 +62,32 @@ static void *map(const char *folder) {
     return start;
 }
 
-bool ledger_open(const char *folder, uint64_t ring_entries) {
+// Begin a part of the ring; what stood there is saved before.
+static void begin_part(struct observation *begin) {
+    uint64_t left = (uint64_t)(ring + ledger->ring_entries - begin);
+    uint64_t length = left < part_length ? left : part_length;
+    if (ledger->ring_count >= ledger->ring_entries) {
+        bool is_kept = saved_add(&parts[(uint64_t)(begin - ring) / part_length], ledger->saved);
+        ledger->saved += length;
+        if (!is_kept) ledger->lost = ledger->saved;
+    }
+    ledger_place = (struct ledger_place){.begin = begin, .next = begin, .end = begin + length};
+}
+
+void ledger_next_part(void) {
+    const struct ledger_place *now = &ledger_place;
+    parts[(uint64_t)(now->begin - ring) / part_length] = (struct ledger_part){
+        now->begin, (uint64_t)(now->end - now->begin), now->pairs, now->largest};
+    begin_part(now->end == ring + ledger->ring_entries ? ring : now->end);
+}
+
+void ledger_pair(void) {
+    ledger_place.pairs++;
+    struct observation *freed = ledger_place.next - 1;
+    if (!ledger_place.largest || freed->size_bytes > ledger_place.largest->size_bytes) ledger_place.largest = freed;
+}
+
+bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes) {
     uint64_t names_offset = 4096;
     uint64_t kept_offset = names_offset + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
     uint64_t live_offset = (kept_offset + KEPT_ENTRIES * sizeof(struct kept) + 63) / 64 * 64;  // a cache line
@@ -68,8 +99,13 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
     ledger = (struct ledger_header *)start;
     live = (struct live *)(start + live_offset);
     kept = (struct kept *)(start + kept_offset);
-    struct observation *ring = (struct observation *)(start + ring_offset);
-    ledger_place = (struct ledger_place){ring, ring, ring + ring_entries};
+    ring = (struct observation *)(start + ring_offset);
+    part_length = ring_entries / PARTS_MIN < LEDGER_PART ? ring_entries / PARTS_MIN : LEDGER_PART;
+    parts = calloc(ring_entries / part_length + 1, sizeof *parts);
+    if (!parts) {
+        munmap(start, length_bytes);
+        return false;
+    }
     names = (char(*)[LEDGER_NAME_BYTES])(start + names_offset);
     memset(cache, 0, sizeof cache);
     entered_index = 0;
@@ -88,12 +124,16 @@ bool ledger_open(const char *folder, uint64_t ring_entries) {
         .kept_offset = kept_offset,
         .kept_entries = KEPT_ENTRIES,
     };
+    saved_open(stem, saved_bytes);
+    begin_part(ring);
     ledger->magic = MAGIC;
     return true;
 }
 
 void ledger_close(void) {
     munmap(ledger, length_bytes);
+    free(parts);
+    parts = NULL;
     ledger = NULL;
 }
 
@@ -142,9 +182,7 @@ uint16_t ledger_function(void) {
 void ledger_see_wrong(struct observation observation) {
     uint64_t number = ledger->ring_count, place = ledger->kept_count;
     ledger_see(observation);
-    if (place < KEPT_ENTRIES)
-        kept[place] = (struct kept){number, ledger_place.next == ledger_place.first ? ledger_place.end[-1]
-                                                                                   : ledger_place.next[-1]};
+    if (place < KEPT_ENTRIES) kept[place] = (struct kept){number, ledger_place.next[-1]};
     __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
 }
 

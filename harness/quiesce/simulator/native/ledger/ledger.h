@@ -1,4 +1,5 @@
-// What a run leaves behind: a live table, which decides leaks, and a ring of observations, in one mapped file.
+// What a run leaves behind: a live table, which decides leaks, and a ring of observations, in one mapped file. What the
+// ring has no more room for is written to a second file (saved.c).
 //
 // The kernel keeps the file's pages when the process dies, however it dies. ledger.py reads the same layout; a test
 // compares the two. An entry of the live table counts while its serial is not 0, which is written last and cleared
@@ -11,7 +12,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 10, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096 };
+enum { LEDGER_LAYOUT = 11, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
 
 enum thing {
     THING_NONE,
@@ -171,6 +172,8 @@ struct ledger_header {
     uint64_t kept_offset, kept_entries, kept_count;  // kept_count: also those that found no room
     uint64_t computed;  // launches of kernels that compute
     uint64_t checked;   // of these, those whose accesses are judged
+    uint64_t saved;     // observations before this number were overwritten; they were saved, or lost
+    uint64_t lost;      // of these, the first that were not saved
     struct {
         uint64_t count, bytes;
     } live[THINGS];
@@ -187,8 +190,9 @@ struct kept {
 
 extern struct ledger_header *ledger;
 
-// Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Returns false and sets errno.
-bool ledger_open(const char *folder, uint64_t ring_entries);
+// Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Of older observations than the ring has,
+// up to `saved_bytes` are kept on disk. Returns false and sets errno.
+bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes);
 void ledger_close(void);
 void ledger_discard(void);  // as if it had never been opened
 const char *ledger_stem(void);  // of its path, for what lies beside it; empty where it has none
@@ -208,10 +212,34 @@ struct live *ledger_live(uint32_t index);
 void ledger_share(bool share);
 void ledger_range(void (*add)(const void *start, size_t bytes));
 
-// Where the ring is written.
+// Where the ring is written, part by part. A pair is a block that the very next observation freed.
 extern struct ledger_place {
-    struct observation *first, *next, *end;
+    struct observation *begin, *next, *end;  // of the part
+    uint64_t pairs;
+    struct observation *largest;  // the free of the largest pair
 } ledger_place;
+
+// A part of the ring, of LEDGER_PART observations at most, with what they were counted for.
+struct ledger_part {
+    struct observation *begin;
+    uint64_t length, pairs;
+    struct observation *largest;  // the free of the largest pair; NULL: there is none
+};
+
+// Takes up to `bytes` of disk from now on, in a file of this stem; none where the stem is empty.
+void saved_open(const char *stem, uint64_t bytes);
+
+// Saves a part whose first observation has this number. Returns false where that can't be, now or ever again: the limit
+// is reached, or the disk is full.
+bool saved_add(const struct ledger_part *part, uint64_t number);
+
+void ledger_next_part(void);  // the part is full
+void ledger_pair(void);       // the last two observations are a pair, in one part
+
+static inline bool ledger_is_pair(const struct observation *made, const struct observation *freed) {
+    return freed->seen == SEEN_FREED && made->seen == SEEN_ALLOCATED && made->address == freed->address &&
+           !((made->flags | freed->flags) & FLAG_ORDERED);
+}
 
 // These two are inline because the caller's structure then goes from registers to its place. Built in memory and
 // copied, it is read in wider parts than it was written in, for which a processor waits until all of them have arrived.
@@ -239,9 +267,12 @@ static inline uint32_t ledger_add(struct live entry) {
 static inline void ledger_see(struct observation observation) {
     observation.thread = ledger_thread();
     if (!observation.function) observation.function = ledger_function();
-    *ledger_place.next++ = observation;
-    if (ledger_place.next == ledger_place.end) ledger_place.next = ledger_place.first;
+    if (ledger_place.next == ledger_place.end) ledger_next_part();
+    struct observation *place = ledger_place.next++;
+    *place = observation;
     __atomic_store_n(&ledger->ring_count, ledger->ring_count + 1, __ATOMIC_RELEASE);
+    if (observation.seen == SEEN_FREED && place != ledger_place.begin && ledger_is_pair(place - 1, place))
+        ledger_pair();
 }
 
 // The same for what a program did wrong: the first of these observations stay, however many others come after them.

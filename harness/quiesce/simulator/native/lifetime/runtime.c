@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,12 +51,27 @@ enum { COULD_NOT_START = 97 };  // the exit status; no vendor's runtime ends a p
 enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another thread
 
 static bool starting, running, forked;
+static volatile bool *own_page;  // true in the process that made it; a child finds it empty, however it was forked
 static _Thread_local enum status last_error;
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
 static void become_a_child(void) {
+    own_page = NULL;
     lock_renew();
     forked = running || starting;
+}
+
+// A child of _Fork() or of the system call runs no handlers. What it copied of the lock may be taken.
+static void notice_fork(void) {
+    if (own_page && !*own_page) become_a_child();
+}
+
+static void make_own_page(void) {
+    enum { PAGE_BYTES = 4096 };
+    void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, PAGE_BYTES, MADV_WIPEONFORK)) return;
+    own_page = page;
+    *own_page = true;
 }
 
 static const char *asked_for(void) {
@@ -83,7 +99,7 @@ static const char *start(const char *text) {
         memory_close();
         return wrong;
     }
-    if (!ledger_open(settings.folder, settings.ring_entries)) {
+    if (!ledger_open(settings.folder, settings.ring_entries, settings.saved_bytes)) {
         memory_close();
         return "its ledger can't be made in that folder";
     }
@@ -96,6 +112,7 @@ static const char *start(const char *text) {
     ledger->version = settings.version;
     ledger->devices = settings.devices;
     ledger->capacity_bytes = settings.capacity_bytes;
+    if (!own_page) make_own_page();
     streams_open();
     stream_handles_open();
     devices_open();
@@ -143,6 +160,7 @@ static void stop(void) {
 // unloaded, for what it made after the search would look lost. A call that this thread itself never came back from, as
 // when a signal's handler exits, leaves the lock taken: then nothing is searched, and nothing is said to be lost.
 __attribute__((destructor)) static void exiting(void) {
+    notice_fork();
     if ((!running && !starting) || forked) return;
     struct timespec patience;
     clock_gettime(CLOCK_REALTIME, &patience);
@@ -163,6 +181,7 @@ static void search_anew(void) {
 }
 
 enum status runtime_enter(const char *function) {
+    notice_fork();
     lock_take();
     if (forked) {
         refusal_note(REFUSAL_FORKED, function, NOT_INITIALIZED, NULL);

@@ -37,6 +37,7 @@ static const struct number {
     {"granularity", NUMBER(granularity_bytes), 1, 1ull << 30},
     {"seed", NUMBER(seed), 0, UINT64_MAX},
     {"ring", NUMBER(ring_entries), 16, 1ull << 28},
+    {"saved", NUMBER(saved_bytes), 0, 1ull << 50},
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
     {"kernels", NUMBER(kernels), 0, 1},
     {"checks", NUMBER(checks), 0, 1},

@@ -30,7 +30,8 @@ struct settings {
     uint64_t pinned_capacity_bytes;  // of page-locked host memory
     uint64_t granularity_bytes;      // what an allocation is rounded up to when capacity is counted
     uint64_t seed;
-    uint64_t ring_entries;     // observations that are kept; older ones are overwritten
+    uint64_t ring_entries;     // observations that are kept; older ones are saved
+    uint64_t saved_bytes;      // of disk, for older observations; those that find no room are lost
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool kernels;              // compute: who compiles them listens in the folder
     bool checks;               // judge every access of a kernel that computes
