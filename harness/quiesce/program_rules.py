@@ -32,6 +32,8 @@ BARRIERS_END: Final = "barriers_are_reached"
 BARRIERS_SAME: Final = "warps_wait_at_one_barrier"
 LANES_TAKE_PART: Final = "shuffles_use_lanes_that_take_part"
 KERNELS_ANY_ORDER: Final = "results_do_not_depend_on_order"
+ERRORS_NOTICED: Final = "errors_of_refused_work_are_noticed"
+REFUSALS_SURVIVED: Final = "programs_survive_refusals"
 
 RULES: Final[Mapping[str, str]] = {
     FREED_ONCE: "A block is freed once.",
@@ -61,5 +63,7 @@ RULES: Final[Mapping[str, str]] = {
     BARRIERS_SAME: "All threads of a warp wait for their block at the same `__syncthreads()`.",
     LANES_TAKE_PART: "A thread does not use the value of a lane that takes no part in its shuffle.",
     KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",
+    ERRORS_NOTICED: "A program looks at the error of a launch, a copy, a fill, a free, a wait or a record that fails.",
+    REFUSALS_SURVIVED: "A program does not crash when a call fails that the run lets fail.",
 }
 """Every such rule. What is lost at exit breaks the oracle's rule about quiescence."""

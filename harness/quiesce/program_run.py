@@ -170,6 +170,44 @@ HOLDERS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCall:
+    """A call of the runtime that failed, all times that it did so with one error at one place.
+
+    ``error`` is the name of ``code``, empty where there is none. ``unnoticed`` is how often work was refused and the
+    program did not look at the error. ``is_injected`` says that the failure was asked for; ``known`` is why the user
+    accepts it, or empty.
+    """
+
+    site: CallSite
+    code: int
+    error: str
+    count: int
+    unnoticed: int
+    is_injected: bool = False
+    known: str = ""
+
+    @property
+    def remark(self) -> str:
+        """Return what else there is to say of it, or an empty text."""
+        if self.known:
+            return f"known: {self.known}"
+        if self.is_injected:
+            return "--fail asked for it"
+        return "the program did not look at the error" if self.unnoticed else ""
+
+    def __str__(self) -> str:
+        return f"{self.site.call} with error {self.code}{f' ({self.error})' if self.error else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCalls:
+    """Calls that failed; ``count`` also covers what ``kept`` has no room for."""
+
+    kept: tuple[FailedCall, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramRun:
     """What a report shows of one process.
 
@@ -187,3 +225,4 @@ class ProgramRun:
     surroundings: tuple[Surroundings, ...]
     holdings: Holdings
     out_of_memory: OutOfMemory | None = None
+    failed_calls: FailedCalls = FailedCalls()

@@ -39,6 +39,8 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "devices": ["2"],
         "capacity": ["64MiB"],
         "fail": ["device:1", "pinned:2+"],
+        "api-errors": ["finding"],
+        "known-errors": ["errors.toml"],
         "at-exit": ["all"],
         "no-stacks": [],
         "no-pools": [],

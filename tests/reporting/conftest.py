@@ -12,6 +12,8 @@ from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
 from quiesce.program_run import (
     Conditions,
     Event,
+    FailedCall,
+    FailedCalls,
     Holding,
     Holdings,
     MemoryHistory,
@@ -196,6 +198,21 @@ USED_AFTER_FREE = Result(
             count=5,
             size_bytes=8 << 20,
             at_exit=True,
+        ),
+        failed_calls=FailedCalls(
+            kept=(
+                FailedCall(
+                    CallSite("failed in", "cudaMemset", 4, (Frame("clear", "train.py", 12),)),
+                    code=1,
+                    error="cudaErrorInvalidValue",
+                    count=1200,
+                    unnoticed=1,
+                ),
+                FailedCall(
+                    CallSite("failed in", "cudaMalloc", 6), 2, "cudaErrorMemoryAllocation", 1, 0, is_injected=True
+                ),
+            ),
+            count=3,
         ),
     ),
 )

@@ -40,7 +40,7 @@ def test_golden_report_is_what_is_written_today(report: Report) -> None:
 
 def test_schema_is_a_schema_and_closed_everywhere() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
-    assert len(object_schemas(schema())) == 21
+    assert len(object_schemas(schema())) == 23
     assert all("additionalProperties" in found for found in object_schemas(schema()))
 
 
@@ -86,6 +86,8 @@ def test_the_golden_report_of_a_program_is_what_is_written_today(program: Result
         ("surroundings", 0, "calls", 0),
         ("holdings",),
         ("holdings", "kept", 0),
+        ("failed_calls",),
+        ("failed_calls", "kept", 0),
     ],
 )
 def test_what_a_program_did_is_read_back_and_nothing_else(path: tuple[str | int, ...], program: Result) -> None:

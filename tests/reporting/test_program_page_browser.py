@@ -157,7 +157,7 @@ def test_the_flame_graph_is_walked_through_by_keyboard(browser: Browser, racing:
 
 def test_what_was_held_is_a_table_as_well(browser: Browser, racing: Report, tmp_path: Path) -> None:
     with opened(browser, racing, tmp_path, java_script_enabled=False) as page:
-        rows = page.locator(".holders tbody tr")
+        rows = page.locator("section[aria-labelledby=held] .holders tbody tr")
         assert [row.split("\n")[0].split("\t")[:3] for row in rows.all_inner_texts()] == [
             ["lost", "device memory", "4,194,304 bytes (4 MiB)"],
             ["held", "pinned memory", "3,145,728 bytes (3 MiB)"],
@@ -253,3 +253,12 @@ def test_one_finding_makes_a_small_page(program: Result) -> None:
     text = render_html(Report(0, (program,)))
     assert len(text.encode()) < 100_000
     assert "plotly" not in text.lower()
+
+
+def test_calls_that_failed_are_shown(browser: Browser, program: Result, tmp_path: Path) -> None:
+    with opened(browser, Report(0, (program,)), tmp_path, viewport={"width": 390, "height": 900}) as page:
+        page.locator("nav").get_by_role("link", name="Failed calls").press("Enter")
+        expect(page.locator("#failed")).to_be_in_viewport()
+        expect(page.locator("#failed + .scroll tbody tr")).to_have_count(2)
+        expect(page.locator("#failed + .scroll tbody")).to_contain_text("the program did not look at the error")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

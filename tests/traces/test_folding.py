@@ -38,6 +38,35 @@ def test_what_calls_main_is_left_out() -> None:
     assert [frame.function for frame in frames_of(stack(native=native))] == ["work", "main"]
 
 
+@pytest.mark.parametrize(
+    ("inner", "folded"),
+    [
+        (
+            (
+                Frame("__cudaLaunchKernel_helper", "/usr/local/cuda/include/crt/device_functions.h", 2963),
+                Frame("__device_stub__Z3addPi(int*)", "/scratch/add.cudafe1.stub.c", 17),
+                Frame("add(int*)", "add.cu", 3),
+            ),
+            ["CUDA's headers", "CUDA's headers", "the launch of a kernel"],
+        ),
+        ((Frame("cudaMalloc<int>", "/usr/local/cuda/include/cuda_runtime.h", 700),), ["CUDA's headers"]),
+        (
+            (
+                Frame("hipLaunchKernel<int>", "/opt/rocm/include/hip/amd_detail/amd_hip_runtime.h", 9),
+                Frame("__device_stub__add(int*)", "add.hip", 3),
+                Frame("add(int*)", "add.hip", 3),
+            ),
+            ["HIP's headers", "the launch of a kernel", "the launch of a kernel"],
+        ),
+    ],
+)
+def test_a_launch_is_at_the_line_of_the_program(inner: tuple[Frame, ...], folded: list[str]) -> None:
+    own = (Frame("step", "src/include/hip/step.h", 40), Frame("main", "src/main.cu", 9))
+    frames = frames_of(stack(native=(*inner, *own)))
+    assert [frame.folded for frame in frames] == [*folded, "", ""]
+    assert made_at([frames]) == ["at src/include/hip/step.h:40"]
+
+
 def test_crates_are_packages_and_what_calls_main_in_rust_is_left_out() -> None:
     crates = "/cargo/registry/src/index.example-1949cf8c6b5b557f"
     module = "/srv/target/debug/client"

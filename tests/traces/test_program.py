@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.programs import compile_client
 
 from quiesce.errors import BackendUnavailable
-from quiesce.program_run import Conditions, MemorySeries, ProgramRun
+from quiesce.program_run import Conditions, FailedCalls, MemorySeries, ProgramRun
 from quiesce.simulator.build import build_library
 from quiesce.simulator.flavours import parse_flavour
 from quiesce.simulator.launch import MachineSettings, run_program
@@ -43,7 +43,7 @@ def described(folder: Path, body: str, **options: str | int) -> ProgramRun:
     ):
         memory = MemoryRecorder(ledger.lost, ledger.observations)
         judgement = judge(ledger, AtExit.LOST, stacks, memory)
-        return describe_program(ledger, stacks, judgement, memory, CONDITIONS)
+        return describe_program(ledger, stacks, judgement, memory, CONDITIONS, FailedCalls())
 
 
 def sentences(program: ProgramRun, finding: int = 0) -> list[str]:

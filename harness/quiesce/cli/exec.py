@@ -9,7 +9,8 @@ import argparse
 import re
 import shutil
 import tempfile
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from quiesce.cli.arguments import report_folder, seed_number, whole_number
 from quiesce.cli.at_exit import add_at_exit
@@ -23,6 +24,9 @@ from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
 from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
 from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
+
+if TYPE_CHECKING:
+    from quiesce.traces.known_errors import KnownError
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
@@ -92,6 +96,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "them; add =CODE for the error code. Kinds: device, pinned, managed, memory (any of these three), stream, "
         "event, graph, copy, launch, synchronize",
     )
+    _add_errors(parser)
     add_at_exit(parser)
     parser.add_argument(
         "--stacks",
@@ -124,6 +129,22 @@ def _add_ledger(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="how much of the temporary folder the older calls of each process may take (default: half of what is "
         "free); a process that needs more is not judged for races",
+    )
+
+
+def _add_errors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--api-errors",
+        choices=("tell", "inconclusive", "finding"),
+        default="inconclusive",
+        help="what comes of refused work (a launch, a copy, a fill, a free, a wait, a record) if the program does not "
+        "look at the error: only tell it, leave the run without a verdict, or report a finding (default: inconclusive)",
+    )
+    parser.add_argument(
+        "--known-errors",
+        type=Path,
+        metavar="FILE",
+        help="a TOML file of errors that are expected, by function and line",
     )
 
 
@@ -169,6 +190,7 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     kernels = _runs_kernels(arguments)
+    known = _known_errors(arguments)
     options = {
         **({"follows": 1} if arguments.flavour is None else {}),
         **({} if arguments.capacity is None else {"capacity": arguments.capacity}),
@@ -195,7 +217,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, arguments.words, sessions)
-        of_programs = judge_processes(ended, arguments, _defaults(), end, console)
+        of_programs = judge_processes(ended, arguments, _defaults(), end, console, known)
         lacks_compiler = arguments.kernels is None and not kernels_can_run() and kernels_were_left_out(ended, arguments)
     results = [*of_programs, *(each for session in sessions for each in session.results)]
     is_reported = not arguments.report or _report(arguments, results, console)
@@ -216,6 +238,15 @@ def _runs_kernels(arguments: argparse.Namespace) -> bool:
     if arguments.kernels == "run" and not can_run:
         raise ConfigurationError(f"--kernels run needs packages that are not installed; run {INSTALL_KERNELS}")
     return can_run
+
+
+def _known_errors(arguments: argparse.Namespace) -> tuple[KnownError, ...]:
+    """Return the errors that are expected. Raises ConfigurationError for a file that makes no sense."""
+    if arguments.known_errors is None:
+        return ()
+    from quiesce.traces.known_errors import read_known_errors
+
+    return read_known_errors(arguments.known_errors)
 
 
 def _report(arguments: argparse.Namespace, results: list[Result], console: Console) -> bool:

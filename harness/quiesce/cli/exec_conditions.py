@@ -21,6 +21,8 @@ _REPEATED: Final = (
     "devices",
     "capacity",
     "fail",
+    "api_errors",
+    "known_errors",
     "at_exit",
     "stacks",
     "ring",

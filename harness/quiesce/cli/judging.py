@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quiesce import shell
 from quiesce.amounts import counted
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import conditions_of, environment_of, reproduce_command, simulated_by
+from quiesce.cli.program_end import crash_of
+from quiesce.findings import Finding
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.access_log import read_accesses
+from quiesce.simulator.failed_calls import FailureLog, LoggedFailure, read_failures
 from quiesce.simulator.launch import Ended, process_of
 from quiesce.simulator.ledger import Ledger, open_ledger
 from quiesce.simulator.loads import Loaded
@@ -23,6 +27,7 @@ from quiesce.simulator.stacks import CallStacks, open_stacks
 from quiesce.simulator.touched_log import touched_beside
 from quiesce.simulator.uncomputed import read_uncomputed
 from quiesce.traces.armed_failures import met_in, never_happened
+from quiesce.traces.failed_calls import ApiErrors, Failures, failures_of, last_refusal, needless, unsurvived
 from quiesce.traces.judgement import Judgement, judge
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.out_of_memory import lines_of
@@ -32,23 +37,39 @@ from quiesce.traces.tested import Use, causes_of, never_called, untested, untest
 from quiesce.traces.unchecked import kernels_uncomputed, kernels_unfinished, leaks_unchecked, outlived
 from quiesce.traces.verdicts import Process, names_of, results_of
 
+if TYPE_CHECKING:
+    from quiesce.traces.known_errors import KnownError
+
 
 def judge_processes(
-    ended: Ended, arguments: argparse.Namespace, defaults: argparse.Namespace, end: str, console: Console
+    ended: Ended,
+    arguments: argparse.Namespace,
+    defaults: argparse.Namespace,
+    end: str,
+    console: Console,
+    known: Sequence[KnownError] = (),
 ) -> list[Result]:
     """Return a result for each process that called the runtime; where none did, one for the program.
 
     ``defaults`` are the command's options where none is given. ``end`` is what the program says of itself by its exit
-    status, empty where all is well.
+    status, empty where all is well. ``known`` are errors of calls that the user expects.
     """
     simulated = simulated_by(arguments)
     command = shell.join(arguments.words)
     refusals = _refusals_without_ledger(ended)
     names = names_of(command, len(ended.ledgers) + len(refusals))
-    processes = [
-        _judged(path, name, ended, arguments, console, failed=bool(end))
-        for path, name in zip(ended.ledgers, names, strict=False)
-    ]
+    logs = {path: read_failures(path) for path in ended.ledgers}
+    crashed = _crashed(ended, logs, arguments)
+    processes: list[Process] = []
+    needed: frozenset[KnownError] = frozenset()
+    for path, name in zip(ended.ledgers, names, strict=False):
+        with open_stacks(path) as stacks:
+            failures = failures_of(logs[path], stacks, known)
+            crash = unsurvived(crashed[1], stacks, crash_of(ended.status)) if crashed and crashed[0] == path else None
+        needed |= failures.known
+        processes.append(_judged(path, name, ended, arguments, console, failures, crash, failed=bool(end)))
+    for note in needless(known, needed):
+        console.complain(note)
     unobserved = nothing_observed(conditions_of(arguments)) if arguments.report else None
     refused = [untested(Use(each), simulated, failed=bool(end)) for each in refusals]
     processes += [Process((), 0, why, unobserved) for why in refused]
@@ -96,6 +117,22 @@ def kernels_were_left_out(ended: Ended, arguments: argparse.Namespace) -> bool:
     return False
 
 
+def _crashed(
+    ended: Ended, logs: Mapping[Path, FailureLog], arguments: argparse.Namespace
+) -> tuple[Path, LoggedFailure] | None:
+    """Return the process that crashed after a call that the run let fail, and the call; None where none did."""
+    if not crash_of(ended.status):
+        return None
+    is_small = arguments.capacity is not None
+    refused = [(path, call) for path, log in logs.items() if (call := last_refusal(log, is_small=is_small))]
+    return next((each for each in refused if not _has_exited(each[0])), None)
+
+
+def _has_exited(path: Path) -> bool:
+    with open_ledger(path) as ledger:
+        return ledger.exited
+
+
 def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[str]:
     with ExitStack() as opened:
         processes = [met_in(opened.enter_context(open_ledger(path))) for path in ended.ledgers]
@@ -103,12 +140,22 @@ def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[st
 
 
 def _judged(
-    path: Path, name: str, ended: Ended, arguments: argparse.Namespace, console: Console, *, failed: bool
+    path: Path,
+    name: str,
+    ended: Ended,
+    arguments: argparse.Namespace,
+    console: Console,
+    failures: Failures,
+    crash: Finding | None,
+    *,
+    failed: bool,
 ) -> Process:
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
         judgement = judge(ledger, arguments.at_exit, stacks, memory, lambda: read_accesses(path), touched_beside(path))
+        unnoticed = failures.findings() if arguments.api_errors == ApiErrors.FINDING else ()
+        judgement = replace(judgement, findings=(*judgement.findings, *unnoticed, *([crash] if crash else [])))
         use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
@@ -117,23 +164,25 @@ def _judged(
         if passes or not arguments.pools:
             judgement = _with_pools(judgement, ledger, stacks, arguments, passes=passes)
         console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
-        for note in (*judgement.notes, *judgement.held):
+        for note in (*judgement.notes, *failures.lines(), *judgement.held):
             console.complain(f"  {clean_line(note)}")
         for line in lines_of(judgement.out_of_memory) if judgement.out_of_memory else ():
             console.complain(f"  {clean(line)}")
         program = None
         if memory is not None:
-            program = describe_program(ledger, stacks, judgement, memory, conditions_of(arguments, ledger))
+            conditions = conditions_of(arguments, ledger)
+            program = describe_program(ledger, stacks, judgement, memory, conditions, failures.told)
         leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
         kernels = read_uncomputed(path)
         of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
-        unchecked = "; ".join(filter(None, (leaks, *judgement.unjudged, *of_kernels)))
+        errors = failures.unchecked() if arguments.api_errors == ApiErrors.INCONCLUSIVE else ""
+        unchecked = (leaks, *judgement.unjudged, *of_kernels, errors)
         return Process(
             judgement.findings,
             ledger.observations,
             why,
             program,
-            unchecked,
+            "; ".join(filter(None, unchecked)),
             judgement.not_checked,
             simulated,
             causes_of(use, simulated),

@@ -16,6 +16,11 @@ _PYTEST: Final = frozenset({"pytest", "py.test"})
 _TESTS_FAILED: Final = 1
 _NO_TESTS_COLLECTED: Final = 5
 """``pytest.ExitCode``."""
+_SHELLS: Final = 128
+_CRASHES: Final = frozenset(
+    {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP}
+)
+"""Signals that a program brings about itself, rather than somebody outside."""
 
 
 def end_of(status: int, words: Sequence[str], sessions: Sequence[Session] = ()) -> str:
@@ -36,6 +41,12 @@ def end_of(status: int, words: Sequence[str], sessions: Sequence[Session] = ()) 
         has_no_test = status == _NO_TESTS_COLLECTED and (_is_pytest(words) or bool(sessions))
         said = f"the program ended with status {status}" + ": pytest ran no test" * has_no_test
     return "; ".join(filter(None, (said + f": {uncollected}" * bool(uncollected), own)))
+
+
+def crash_of(status: int) -> str:
+    """Return the signal by which a program crashed, empty where it did not; a shell's status has that of its child."""
+    number = -status if status < 0 else status - _SHELLS
+    return signal.Signals(number).name if number in _CRASHES else ""
 
 
 def _is_of_tests(sessions: Iterable[Session]) -> bool:

@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from quiesce.amounts import bytes_in_words
 from quiesce.program_run import ProgramRun
 from quiesce.reporting.program_page.holders import things_of
+from quiesce.reporting.program_page.places import short_place
 from quiesce.reporting.text import clean_line
 
 
 def program_notes(program: ProgramRun) -> Iterator[str]:
-    """Yield the notes of a process, then a line for each place that made some of what it held at its end."""
+    """Yield the notes of a process, its calls that failed, then a line for each place that made what it held."""
     yield from map(clean_line, program.notes)
+    for failed in program.failed_calls.kept:
+        where = f" at {place}" if (place := short_place(failed.site)) else ""
+        remark = f" ({failed.remark})" if failed.remark else ""
+        yield clean_line(f"failed{remark}: {failed.count:,} x {failed}{where}")
     held = program.holdings
     moment = "held at exit" if held.at_exit else "held at its end"
     for each in held.kept:

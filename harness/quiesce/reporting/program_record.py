@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from quiesce.program_run import (
     Conditions,
     Event,
+    FailedCalls,
     Holding,
     Holdings,
     MemoryHistory,
@@ -16,6 +17,7 @@ from quiesce.program_run import (
     ProgramRun,
     Surroundings,
 )
+from quiesce.reporting.failed_calls_record import failed_calls_from, failed_calls_record
 from quiesce.reporting.finding_record import call_site_from, call_site_record
 from quiesce.reporting.json_values import (
     RecordError,
@@ -48,6 +50,8 @@ def program_record(program: ProgramRun) -> dict[str, Any]:
             for each in program.surroundings
         ],
     }
+    if program.failed_calls.count:
+        record["failed_calls"] = failed_calls_record(program.failed_calls)
     if program.out_of_memory is not None:
         record["out_of_memory"] = out_of_memory_record(program.out_of_memory)
     return record
@@ -136,6 +140,7 @@ def program_from(record: object) -> ProgramRun:
         surroundings=_each(fields, "surroundings", _surroundings_from),
         holdings=_holdings_from(fields.get("holdings")),
         out_of_memory=out_of_memory_from(fields["out_of_memory"]) if "out_of_memory" in fields else None,
+        failed_calls=failed_calls_from(fields["failed_calls"]) if "failed_calls" in fields else FailedCalls(),
     )
 
 

@@ -34,6 +34,18 @@ _EXIT_FUNCTIONS: Final = frozenset({"finalize._exitfunc"})
 """Functions of the standard library that Python calls when the program has ended: ``weakref`` has one."""
 _THE_INTERPRETER: Final = "the interpreter"
 _STANDARD_LIBRARY_NAME: Final = "the standard library"
+_HEADERS: Final = (
+    (
+        "CUDA's headers",
+        re.compile(
+            r"/include/(?:crt/\w+|cuda_runtime(?:_api)?|cooperative_groups(?:/[\w/]+)?)\.h$|\.cudafe1\.(?:stub\.c|cpp)$"
+        ),
+    ),
+    ("HIP's headers", re.compile(r"/include/hip/(?:amd_detail/\w+|hip_runtime(?:_api)?)\.h$")),
+)
+"""Whose functions lead to the runtime, and code that nvcc writes for them."""
+_STUB: Final = "__device_stub__"
+"""How the name of the function begins that calls the runtime to launch a kernel."""
 _FOREIGN_CALLS: Final = re.compile(r"_ctypes|_cffi_backend|libffi")
 
 
@@ -43,15 +55,31 @@ def frames_of(stack: CallStack) -> tuple[Frame, ...]:
     Where there is Python code its frames are the stack. Native code stands before them where Python called an extension
     module; what the interpreter does in between is left out.
     """
+    native = tuple(_folded_launches(stack.native))
     if not stack.python:
-        return tuple(_folded_interpreter(list(_up_to_main(stack.native))))
-    inner = takewhile(lambda frame: not _EVALUATION.match(frame.function), stack.native)
+        return tuple(_folded_interpreter(list(_up_to_main(native))))
+    inner = takewhile(lambda frame: not _EVALUATION.match(frame.function), native)
     return (*map(_folded_native, inner), *_folded_scripts(stack.python))
 
 
 def scripts_of(stack: CallStack) -> tuple[Frame, ...]:
     """Return the frames of Python code alone, for which no tool has to look into files; all where there are none."""
     return tuple(_folded_scripts(stack.python)) or frames_of(stack)
+
+
+def _folded_launches(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Fold what stands between a call of the runtime and the line of the program, as for ``kernel<<<...>>>()``.
+
+    For that compilers write a function, and another one with the name and the line of the kernel, which calls it.
+    """
+    was_stub = False
+    for frame in frames:
+        around = next((name for name, files in _HEADERS if files.search(frame.file)), "")
+        is_stub = frame.function.startswith(_STUB)
+        if is_stub or was_stub:
+            around = around or "the launch of a kernel"
+        was_stub = is_stub
+        yield replace(frame, folded=around) if around else frame
 
 
 def _up_to_main(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -75,7 +103,7 @@ def _folded_interpreter(frames: list[Frame]) -> Iterator[Frame]:
     ends = any(_ENDING.match(frame.function) for frame in frames[first:])
     yield from frames[:first]
     for frame, is_pythons in zip(frames[first:], is_python[first:], strict=True):
-        is_folded = is_pythons or not frame.is_own
+        is_folded = not frame.folded and (is_pythons or not frame.is_own)
         yield replace(frame, folded=SHUTDOWN if ends else _THE_INTERPRETER) if is_folded else frame
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiesce.program_run import Conditions, Holdings, ProgramRun
+from quiesce.program_run import Conditions, FailedCalls, Holdings, ProgramRun
 from quiesce.simulator.ledger import Ledger
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.holdings import holdings_of
@@ -13,7 +13,12 @@ from quiesce.traces.surroundings import surroundings_of
 
 
 def describe_program(
-    ledger: Ledger, stacks: CallStacks | None, judgement: Judgement, memory: MemoryRecorder, conditions: Conditions
+    ledger: Ledger,
+    stacks: CallStacks | None,
+    judgement: Judgement,
+    memory: MemoryRecorder,
+    conditions: Conditions,
+    failed_calls: FailedCalls,
 ) -> ProgramRun:
     """Return what one process did. ``memory`` has taken the records that the judgement is about."""
     live = list(ledger.live())
@@ -27,6 +32,7 @@ def describe_program(
         surroundings=surroundings_of(judgement.findings, ledger),
         holdings=holdings_of(live, Origins(stacks), at_exit=ledger.exited),
         out_of_memory=judgement.out_of_memory,
+        failed_calls=failed_calls,
     )
 
 

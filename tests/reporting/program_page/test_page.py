@@ -8,6 +8,7 @@ import pytest
 
 from quiesce.findings import Finding
 from quiesce.program_rules import ORDERED
+from quiesce.program_run import FailedCalls
 from quiesce.reporting.page.headline import Mood
 from quiesce.reporting.program_page.page import WHOLE_PROCESSES_MAX, is_of_programs, make_program_page
 from quiesce.results import LEAK_CHECK, Report, Result, Verdict
@@ -96,3 +97,22 @@ def test_of_very_many_processes_those_with_findings_are_whole(program: Result) -
     assert "report.json" in page.processes[-3].notes[0]
     assert [len(each.findings) for each in page.processes[-2:]] == [1, 1]
     assert page.headline == "6 uses after free"
+
+
+def test_calls_that_failed_are_a_table(program: Result) -> None:
+    table = make_program_page(Report(4, (program,))).processes[0].failed
+    assert table is not None
+    assert [(each.call, each.error, each.times, each.about, each.place) for each in table.rows] == [
+        (
+            "cudaMemset",
+            "1 cudaErrorInvalidValue",
+            "1,200",
+            "the program did not look at the error",
+            "train.py:12 in clear",
+        ),
+        ("cudaMalloc", "2 cudaErrorMemoryAllocation", "1", "--fail asked for it", ""),
+    ]
+    assert table.left_out == 1
+    assert program.program is not None
+    none = replace(program, program=replace(program.program, failed_calls=FailedCalls()))
+    assert make_program_page(Report(4, (none,))).processes[0].failed is None

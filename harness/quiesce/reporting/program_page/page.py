@@ -14,6 +14,7 @@ from quiesce.reporting.page.glossary import VERDICTS, sentence_of
 from quiesce.reporting.page.headline import Mood
 from quiesce.reporting.page.upstream import KNOWN, Reference, reference
 from quiesce.reporting.program_page.axis import Axis
+from quiesce.reporting.program_page.failed_calls import FailedTable, make_failed
 from quiesce.reporting.program_page.findings import FindingCard, make_findings, noted
 from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
 from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
@@ -48,6 +49,7 @@ class Process:
     findings: tuple[FindingCard, ...]
     plot: MemoryPlot | None
     exhaustion: Exhaustion | None
+    failed: FailedTable | None
     held: HeldAtEnd | None
     notes: tuple[str, ...]
 
@@ -149,7 +151,7 @@ def _in_short(result: Result, program: ProgramRun, prefix: str) -> Process:
     note = f"This page shows {WHOLE_PROCESSES_MAX} processes; report.json has what this one did."
     whole = _process(replace(result, findings=()), program, prefix)
     facts = tuple(_facts(result, program))
-    return replace(whole, facts=facts, plot=None, exhaustion=None, held=None, notes=(note,))
+    return replace(whole, facts=facts, plot=None, exhaustion=None, failed=None, held=None, notes=(note,))
 
 
 def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
@@ -164,6 +166,7 @@ def _process(result: Result, program: ProgramRun, prefix: str) -> Process:
         findings=findings,
         plot=make_memory_plot(program.memory, axis, program.conditions.devices, noted(findings)),
         exhaustion=make_exhaustion(program.out_of_memory) if program.out_of_memory else None,
+        failed=make_failed(program.failed_calls),
         held=make_held(program.holdings),
         notes=tuple(map(shorten, program.notes)),
     )

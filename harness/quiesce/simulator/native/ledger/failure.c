@@ -6,6 +6,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/refusals.h"
+#include "machine/admission.h"
 #include "machine/random.h"
 
 static const char *const KINDS[CALL_KINDS] = {
@@ -22,6 +23,7 @@ static struct arming {
     int answer;
 } armed[CALL_KINDS];
 static uint64_t dice;
+static uint64_t last_call;  // that failed so, among all calls
 
 static int usual_answer(unsigned kind) {
     switch (kind) {
@@ -129,6 +131,11 @@ enum status failure_meet(enum call_kind kind) {
         enum status of_any_kind = meet(CALL_MEMORY);
         if (!status) status = of_any_kind;
     }
-    if (status) refusal_note(REFUSAL_ARMED, ledger_entered(), status, NULL);
+    if (status) {
+        last_call = admission_calls;
+        refusal_note(REFUSAL_ARMED, ledger_entered(), status, NULL);
+    }
     return status;
 }
+
+bool failure_in_call(void) { return last_call && last_call == admission_calls; }

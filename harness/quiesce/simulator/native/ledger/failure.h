@@ -1,6 +1,7 @@
 // Failures on demand: the n-th call of a kind, all from the n-th on, or some by probability with the run's seed.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/call_kinds.h"
@@ -16,3 +17,5 @@ void failure_arm_one(enum call_kind kind, uint64_t nth, int answer);
 
 // Counts one call of a kind; returns what it has to answer, OK where it may go on.
 enum status failure_meet(enum call_kind kind);
+
+bool failure_in_call(void);  // whether the call that is under way was made to fail

@@ -12,6 +12,8 @@ enum status unsimulated(const char *function, const char *instead);
 // Whether nobody asked so for the function before, by its name's address: for what says it in its own words.
 bool unsimulated_is_new(const char *function);
 
+bool unsimulated_in_call(void);  // whether the call that is under way is one
+
 bool unsimulated_was_called(void);  // any: what it should have written is missing
 
 void unsimulated_open(void);  // nothing was said yet

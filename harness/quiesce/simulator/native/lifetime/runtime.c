@@ -19,6 +19,7 @@
 #include "kernels/kernel.h"
 #include "kernels/request.h"
 #include "ledger/current_test.h"
+#include "ledger/failed_calls.h"
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
@@ -53,11 +54,13 @@ enum { EXIT_SECONDS = 2 };      // how long the exit waits for a call of another
 static bool starting, running, forked;
 static volatile bool *own_page;  // true in the process that made it; a child finds it empty, however it was forked
 static _Thread_local enum status last_error;
+static const char *turned_away;  // the function of the call that holds the lock, if its thread may make none
 
 // A child inherits no device: its calls are refused, and the parent's ledger is not mapped in it.
 static void become_a_child(void) {
     own_page = NULL;
     lock_renew();
+    failed_calls_forget();
     forked = running || starting;
 }
 
@@ -150,6 +153,7 @@ static void stop(void) {
     symbols_close();
     handles_close();
     memory_close();
+    failed_calls_close();
     stacks_close();
     ledger_close();
     last_error = OK;
@@ -188,7 +192,10 @@ enum status runtime_enter(const char *function) {
         return NOT_INITIALIZED;
     }
     enum status refused = admission_ask();
-    if (refused) return refused;
+    if (refused) {
+        turned_away = function ? function : "";
+        return refused;
+    }
     if (!running) {
         const char *wrong = start(asked_for());
         if (wrong) {
@@ -206,31 +213,53 @@ enum status runtime_enter(const char *function) {
 
 bool runtime_has_machine(void) { return running && !forked; }
 
-// A query that says "not yet" did not fail, and a name that is looked up may not exist.
-static void note_failure(enum status answer) {
-    if (!forked && running && ledger->made == driver_contexts_made && answer != NOT_READY && answer != NOT_FOUND)
-        refusal_note(REFUSAL_FAILED, ledger_entered(), answer, NULL);
+// A thread that may make no call now has a stack of its own, while that of another call is kept.
+static void note_turned_away(enum status answer, bool keeps) {
+    stacks_new_call();
+    failed_calls_note(turned_away, answer, 0, keeps);
+    stacks_new_call();
+}
+
+// A query that says "not yet" did not fail, and a name that is looked up may not exist. What is not simulated is told
+// by itself, and at the end of the process calls fail that nobody waits for. `keeps`: it becomes the last error.
+static void note_failure(enum status answer, bool keeps) {
+    if (forked || !running || answer == NOT_READY) return;
+    bool is_first = ledger->made == driver_contexts_made;
+    if (is_first && answer != NOT_FOUND) refusal_note(REFUSAL_FAILED, ledger_entered(), answer, NULL);
+    if (answer == UNLOADING) return;
+    if (turned_away) {
+        note_turned_away(answer, keeps);
+        return;
+    }
+    if (unsimulated_in_call()) return;
+    unsigned flags = (failure_in_call() ? FAILED_INJECTED : 0) | (answer == context_error() ? FAILED_AFTERWARDS : 0);
+    failed_calls_note(ledger_entered(), answer, flags, keeps);
 }
 
 int runtime_leave(enum status answer) {
     if (answer != OK) {
         bool is_news = answer != NOT_READY || settings.flavour == FLAVOUR_HIP;  // CUDA keeps it for itself
         if (is_news) last_error = answer;
-        note_failure(answer);
+        note_failure(answer, is_news);
     }
+    turned_away = NULL;
     lock_release();
     return (int)answer;
 }
 
 int runtime_leave_to_driver(enum status answer) {
-    if (answer != OK) note_failure(answer);
+    if (answer != OK) note_failure(answer, false);
+    turned_away = NULL;
     lock_release();
     return (int)answer;
 }
 
 enum status runtime_last_error(bool reset) {
     enum status error = last_error;
-    if (reset) last_error = OK;
+    if (reset && error) {
+        last_error = OK;
+        failed_calls_fetched();
+    }
     return error;
 }
 

@@ -19,6 +19,7 @@
 #include "code/symbol.h"
 #include "kernels/launch.h"
 #include "kernels/needs.h"
+#include "ledger/failed_calls.h"
 #include "ledger/failure.h"
 #include "ledger/unsimulated.h"
 #include "lifetime/reset.h"

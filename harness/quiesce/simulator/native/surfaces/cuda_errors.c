@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "ledger/failed_calls.h"
 #include "machine/export.h"
 #include "machine/status.h"
 
@@ -139,12 +140,14 @@ static const char *text_of(int error) {
 // address" (cuGetErrorName).
 EXPORT int cuGetErrorName(int error, const char **name) {
     if (!name) return INVALID_VALUE;
+    failed_calls_looked_up(error);
     *name = find(error);
     return *name ? OK : INVALID_VALUE;
 }
 
 EXPORT int cuGetErrorString(int error, const char **text) {
     if (!text) return INVALID_VALUE;
+    failed_calls_looked_up(error);
     *text = find(error) ? text_of(error) : NULL;
     return *text ? OK : INVALID_VALUE;
 }
