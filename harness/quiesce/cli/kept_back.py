@@ -99,6 +99,7 @@ def _tell(kept: Path, directory: Path | None, console: Console) -> None:
         kept.unlink()
         return
     if directory is not None and directory.is_dir():
+        (directory / FILE_NAME).unlink(missing_ok=True)  # a link there would be followed from another file system
         kept = Path(shutil.move(kept, directory / FILE_NAME))
     are = "is" if lines == 1 else "are"
     console.complain(

@@ -11,7 +11,7 @@ from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode, exit_code
 from quiesce.cli.file_errors import explain
 from quiesce.cli.run_record import has_unreadable, is_finished
-from quiesce.reporting.folder import ReportFolder, read_folder, write_reports
+from quiesce.reporting.folder import read_folder, replace_reports, write_reports
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.merging import merged_report
 from quiesce.reporting.page.headline import named_backends
@@ -59,12 +59,15 @@ def _merge(directory: Path, folders: Sequence[Path], console: Console) -> ExitCo
     """Write one report of several runs. It is complete if each of them is."""
     reports = [read_folder(folder) for folder in folders]
     merged = merged_report(reports)
-    write = ReportFolder(directory, seed=merged.seed, run=merged.run)
-    with write:
-        for result in merged.results:
-            write.add(result)
+    is_written = True
+    try:
+        replace_reports(merged, directory)
+    except OSError as error:
+        is_written = False
+        console.complain(f"the reports are not complete: {explain(error)}")
     console.write(render_summary(merged.results, named=named_backends(merged), palette=console.palette))
     unfinished = [str(folder) for folder, report in zip(folders, reports, strict=True) if not is_finished(report)]
     for folder in unfinished:
         console.complain(f"the run in {folder} did not complete")
-    return exit_code(merged.results, incomplete=bool(unfinished) or any(has_unreadable(each) for each in reports))
+    unread = any(has_unreadable(each) for each in reports)
+    return exit_code(merged.results, incomplete=bool(unfinished) or unread or not is_written)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from quiesce.errors import ConfigurationError
+from quiesce.files import locked_folder
 from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.html import why_unavailable, write_html
 from quiesce.reporting.journal import Journal, read_journal
@@ -28,12 +30,14 @@ FILE_NAMES: Final = (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME, JOURNAL_NAME)
 class ReportFolder:
     """A context manager: results go to the journal as they come in, the reports are written on leaving.
 
-    Entering removes the reports of an earlier run, so that a killed run never leaves an old green report behind.
+    Entering locks the folder against other runs, and removes the reports of an earlier run once the new journal is
+    begun, so that a killed run never leaves an old green report behind.
     Every method raises :class:`OSError`, which names the file, where the folder cannot be written. A journal that could
     not be written to is not written to again: its last line may be torn. The reports still hold every result.
     """
 
     def __init__(self, directory: Path, *, seed: int, run: Mapping[str, str]) -> None:
+        self._opened = ExitStack()
         self._directory = directory
         self._seed = seed
         self._run = dict(run)
@@ -42,9 +46,13 @@ class ReportFolder:
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
-        for name in (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME):
-            (self._directory / name).unlink(missing_ok=True)
-        self._journal = Journal(self._directory / JOURNAL_NAME, seed=self._seed, run=self._run)
+        with ExitStack() as opened:
+            opened.enter_context(locked_folder(self._directory))
+            _remove_parts(self._directory)
+            journal = Journal(self._directory / JOURNAL_NAME, seed=self._seed, run=self._run)
+            self._journal = opened.enter_context(journal)
+            _remove_written(self._directory)
+            self._opened = opened.pop_all()
         return self
 
     def add(self, result: Result) -> None:
@@ -63,14 +71,46 @@ class ReportFolder:
     ) -> None:
         ended = _how_it_ended(kind)
         run = {**self._run, ENDED: ended}
-        try:
-            with self._journal:
+        with self._opened:
+            try:
                 if not self._is_torn:
                     self._journal.end(ended)
-        finally:
-            write_reports(
-                Report(seed=self._seed, results=tuple(last_attempts(self._results)), run=run), self._directory
-            )
+            finally:
+                report = Report(seed=self._seed, results=tuple(last_attempts(self._results)), run=run)
+                _write_reports(report, self._directory)
+
+
+def _remove_written(directory: Path) -> None:
+    """Remove what is made from a journal: what follows it can't be old then."""
+    for name in (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _remove_parts(directory: Path) -> None:
+    """Remove the beginnings of files that a killed run left; the folder is locked, so that nobody writes them."""
+    for name in FILE_NAMES:
+        for part in directory.glob(f".{name}.*.part"):
+            part.unlink(missing_ok=True)
+
+
+def replace_reports(report: Report, directory: Path) -> None:
+    """Write a whole report to a folder in place of the one there, which may be a part of it.
+
+    The folder is made where it is missing. Raises :class:`OSError`; up to the moment in which all results are on disk,
+    nothing of the older report is lost.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    ended = report.run.get(ENDED, "completed")
+    run = {key: value for key, value in report.run.items() if key != ENDED}
+    with locked_folder(directory):
+        _remove_parts(directory)
+        with Journal(directory / JOURNAL_NAME, seed=report.seed, run=run, whole=True) as journal:
+            for result in report.results:
+                journal.add(result)
+            journal.end(ended)
+        _remove_written(directory)
+        results = tuple(last_attempts(report.results))
+        _write_reports(Report(seed=report.seed, results=results, run={**run, ENDED: ended}), directory)
 
 
 def _how_it_ended(kind: type[BaseException] | None) -> str:
@@ -85,6 +125,11 @@ def write_reports(report: Report, directory: Path) -> None:
     A report with leak checks of tests is written as ``leaks.sarif``, too.
     :func:`quiesce.reporting.html.why_unavailable` says why the last one was not written. Raises :class:`OSError`.
     """
+    with locked_folder(directory):
+        _write_reports(report, directory)
+
+
+def _write_reports(report: Report, directory: Path) -> None:
     write_json(report, directory / JSON_NAME)
     write_junit(report, directory / JUNIT_NAME)
     if has_leak_checks(report):
@@ -99,8 +144,10 @@ def read_folder(directory: Path) -> Report:
     Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read.
     """
     journal = directory / JOURNAL_NAME
-    if not journal.is_file():
-        raise ConfigurationError(
-            f"'{directory}' holds no {JOURNAL_NAME}; name a folder that 'quiesce run --report' wrote"
-        )
-    return read_journal(journal)
+    try:
+        return read_journal(journal)
+    except (FileNotFoundError, NotADirectoryError):
+        why = f"'{directory}' holds no {JOURNAL_NAME}"
+    except OSError as error:
+        why = f"'{journal}' can't be read: {error.strerror or error}"
+    raise ConfigurationError(f"{why}; name a folder that 'quiesce run --report' wrote")

@@ -2,19 +2,20 @@
 
 The first line is a header with the seed and what is known of the run, the last says how the run ended. Every line
 reaches the operating system in one write before the next result is waited for; only the line being written when the
-process dies can be torn.
+process dies can be torn. An older journal stays until the new one has its header.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from quiesce.errors import ConfigurationError
-from quiesce.files import naming
+from quiesce.files import create_part, naming, open_regular, part_of, put_in_place, write_whole
 from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.json_values import RecordError
 from quiesce.reporting.record import result_from_record, result_record, run_values
@@ -26,34 +27,50 @@ VERSION: Final = 1
 
 
 class Journal:
-    """An open journal; :meth:`add` may be called until :meth:`end`. An older file of that name is replaced."""
+    """An open journal; :meth:`add` may be called until :meth:`end`. An older file of that name is replaced.
 
-    def __init__(self, path: Path, *, seed: int, run: Mapping[str, str]) -> None:
+    With ``whole`` it is replaced by :meth:`end`, when this journal has all that is known: what the older one holds is
+    lost by no error before.
+    """
+
+    def __init__(self, path: Path, *, seed: int, run: Mapping[str, str], whole: bool = False) -> None:
         self._path = path
-        self._stream = path.open("wb", buffering=0)
+        self._is_whole = whole
+        with naming(path):
+            self._stream = create_part(path)
         try:
             self._write({"format": FORMAT, "run": run_values(run), "seed": seed, "version": VERSION})
+            if not whole:
+                self._put_in_place()
         except OSError:
             self.close()
             raise
+
+    def _put_in_place(self) -> None:
+        with naming(self._path):
+            put_in_place(self._stream, self._path)
 
     def add(self, result: Result) -> None:
         """Append one result. Raises :class:`OSError` where the disk is full or gone."""
         self._write(result_record(result))
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        remaining = memoryview(json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
         with naming(self._path):
-            while remaining:
-                remaining = remaining[self._stream.write(remaining) :]
+            write_whole(self._stream, json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
 
     def end(self, how: str) -> None:
         """Write the last line, which says how the run ended. Raises :class:`OSError` as :meth:`add` does."""
         self._write({ENDED: how})
+        if self._is_whole:
+            self._put_in_place()
+        else:
+            with naming(self._path):
+                os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Close the file; idempotent."""
+        """Close the file; idempotent. A journal that never took its place leaves nothing."""
         self._stream.close()
+        part_of(self._path).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +89,8 @@ def read_journal(path: Path) -> Report:
     :class:`OSError` where it cannot be read.
     """
     # Every complete line ends in a line feed, so what follows the last one is torn or empty.
-    lines = path.read_bytes().split(b"\n")[:-1]
+    with os.fdopen(open_regular(path), "rb") as stream:
+        lines = stream.read().split(b"\n")[:-1]
     if not lines:
         raise _wrong(path, 1, "the header is missing", "name a results.jsonl that 'quiesce run --report' wrote")
     seed, run = _header(path, lines[0])
