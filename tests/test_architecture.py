@@ -43,6 +43,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "files": _rooms(""),
     "flavour": _rooms(""),
     "findings": _rooms("shown_paths"),
+    "quoting": _rooms("files findings"),
     "kinds": _rooms("contract"),
     "program_run": _rooms("findings"),
     "versions": _rooms(""),
@@ -71,7 +72,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "simulator": VALUES,
     "kernels": VALUES | _rooms("simulator"),
     "backends.simulated": VALUES | _rooms("backend simulator"),
-    "traces": VALUES | _rooms("backend oracle simulator"),
+    "traces": VALUES | _rooms("backend oracle quoting simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep reference"),
     "generation": VALUES | _rooms("backend cases files lockstep"),
     "generation.strategies": VALUES | _rooms("backend generation"),
@@ -93,7 +94,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "__main__": _rooms("cli"),
     "pytest_plugin": VALUES
     | _rooms(
-        "backend backends.registry cases execution generation generation.strategies leaks reporting simulator traces"
+        "backend backends.registry cases execution generation generation.strategies leaks quoting reporting simulator "
+        "traces"
     ),
 }
 

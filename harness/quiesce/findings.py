@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from quiesce.shown_paths import shown_path
@@ -48,6 +49,35 @@ _PACKAGES: Final = "(?:site|dist)-packages|registry/src/[^/]+-[0-9a-f]{16}"
 INSTALLED: Final = re.compile(rf"/(?:{_PACKAGES})/([^/.-]+(?:-[^/.\d-][^/.-]*)*)")
 """A file of a Python package or of a crate that is installed, and its name."""
 _SYSTEM: Final = re.compile(r"(?:/usr)?/lib(?:32|64)?/")
+
+
+_TOOLKIT: Final = (
+    r"(?:/usr/(?:local|lib)|/opt(?:/nvidia)?)/(?:cuda|rocm|hpc_sdk)[^/]*/(?:.*/)?include/"
+    r"|/nvidia/cu(?:\d+|da_\w+)/(?:.*/)?include/|/targets/[\w-]+-linux/include/|/cupy/_core/include/"
+    r"|(?:^|/)(?:cub|thrust|cccl|libcudacxx|rocprim|hipcub|rocthrust|cooperative_groups|hip/amd_detail|cuda/std)/"
+    r"|(?:^|/)cuda/(?:__\w+/|[a-z_]+$)"
+    r"|(?:^|/)(?:sm_\d+_\w+|cuda_(?:fp\d+|bf16|runtime|pipeline|awbarrier)\w*|(?:device|math)_\w*functions"
+    r"|cooperative_groups|nv/target)\.(?:h|hpp)$"
+    r"|\.cudafe1\.stub\.c$"
+)
+"""A header of CUDA's or ROCm's toolkit or of their libraries, wherever it is installed, or code that nvcc writes."""
+
+
+_COMPILED: Final = (".cu", ".hip", ".cpp", ".cc", ".cxx", ".py")
+
+
+def is_of_toolkit(file: str) -> bool:
+    """Whether a source file belongs to a toolkit for device code: a reader looks for who uses it.
+
+    Who works in a checkout of such a library has headers as well, but also files that are compiled by themselves.
+    """
+    return not file.endswith(_COMPILED) and bool(_toolkit_pattern().search(file))
+
+
+@cache
+def _toolkit_pattern() -> re.Pattern[str]:
+    """Return the pattern, compiled when a file is first asked about: that takes a millisecond."""
+    return re.compile(_TOOLKIT)
 
 
 _PLACE: Final = re.compile(r"(?:thread '.*' in )?(.+?:\d+)(?=$|: )", re.MULTILINE)
@@ -96,11 +126,14 @@ class Frame:
     @property
     def is_own(self) -> bool:
         """Whether it is the program's own, rather than of a package that is installed or of the system."""
-        return not self.folded and not INSTALLED.search(self.file) and not is_installed(self.module)
+        is_of_others = INSTALLED.search(self.file) or is_of_toolkit(self.file) or is_installed(self.module)
+        return not self.folded and not is_of_others
 
     @property
     def owner(self) -> str:
         """Return whose code it is, where that is not the program's own: a package, a library, the interpreter."""
+        if is_of_toolkit(self.file):
+            return "the toolkit for device code"
         installed = INSTALLED.search(self.file) or INSTALLED.search(self.module)
         return self.folded or (installed[1] if installed else re.split(r"[/\\]", self.module)[-1])
 
@@ -142,6 +175,21 @@ class CallSite:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotation:
+    """Lines of a source as they were when the program ran. ``line`` is the one that is meant, ``first`` the first."""
+
+    file: str
+    line: int
+    first: int
+    lines: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Return ``file:line``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One broken rule.
 
@@ -152,8 +200,8 @@ class Finding:
     ``readings`` are those of the gauge that a leak check found growing. ``call_sites`` are the calls of a program that
     it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
     often a program broke the rule from these places; the finding is about the first time. ``tests`` are the tests of
-    pytest that launched the kernel which it is about. ``kind`` is the kind of mistake, mostly one of
-    :mod:`quiesce.kinds`.
+    pytest that launched the kernel which it is about. ``quoted`` has the lines of source that it is about. ``kind`` is
+    the kind of mistake, mostly one of :mod:`quiesce.kinds`.
     """
 
     rule: str
@@ -171,6 +219,7 @@ class Finding:
     seen: int = 1
     tests: tuple[str, ...] = ()
     kept: str = ""
+    quoted: tuple[Quotation, ...] = field(default=(), repr=False)
 
     @property
     def allocated(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
 from quiesce.program_run import (
     Conditions,
     Event,
@@ -72,6 +72,7 @@ LEAK = Result(
             kind="memory leak (C heap)",
             kept="no Python object: lost references or native memory",
             grade=Grade.GROWTH,
+            quoted=(Quotation("tests/test_pool.py", 5, 4, ("def test_keeps():", "    größe(KEPT)\x1b[0m")),),
             readings=RoundReadings(
                 gauge="the C heap",
                 unit="bytes",

@@ -2,14 +2,23 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from quiesce.reporting.folder import ReportFolder, read_folder, write_reports
+from quiesce.cli.main import main
+from quiesce.errors import ConfigurationError
+from quiesce.findings import CallSite, Finding, Frame
+from quiesce.reporting.folder import FILE_NAMES, ReportFolder, read_folder, replace_reports, write_reports
 from quiesce.reporting.journal import Journal
-from quiesce.results import Report, Result
+from quiesce.results import LEAK_CHECK, Report, Result, Verdict
 
 
 def run(directory: Path, report: Report, error: type[BaseException] | None = None) -> None:
@@ -104,8 +113,176 @@ def test_a_journal_that_cannot_be_written_leaves_the_reports_every_result(
     assert (tmp_path / "results.jsonl").read_bytes().count(b"\n") == 2, "what follows a torn line cannot be read"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_journal_on_a_full_disk_names_itself(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"No space left on device: '.*/results\.jsonl'"):
-        ReportFolder(tmp_path, seed=0, run={}).__enter__()
+def test_links_in_a_folder_are_replaced_and_not_followed(report: Report, tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_text("precious", encoding="utf-8")
+    parts = [f".{name}.{os.getpid()}.part" for name in FILE_NAMES]
+    for name in (*FILE_NAMES, *parts):
+        (folder / name).symlink_to(elsewhere)
+    run(folder, report)
+    assert elsewhere.read_text(encoding="utf-8") == "precious"
+    assert not any(path.is_symlink() for path in folder.iterdir() if path.name in FILE_NAMES)
+    assert len(written(folder)["results"]) == len(report.results)
+
+
+def test_a_journal_is_not_read_through_a_link_or_from_what_has_no_end(report: Report, tmp_path: Path) -> None:
+    run(tmp_path / "true", report)
+    for name in ("link", "pipe", "device"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link" / "results.jsonl").symlink_to(tmp_path / "true" / "results.jsonl")
+    (tmp_path / "device" / "results.jsonl").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe" / "results.jsonl")
+    for name, why in (
+        ("link", "it is a symbolic link, and none is followed"),
+        ("device", "it is a symbolic link, and none is followed"),
+        ("pipe", r"it is a pipe \(FIFO\), and no regular file"),
+    ):
+        with pytest.raises(ConfigurationError, match=rf"results\.jsonl' can't be read: {why}; name a folder"):
+            read_folder(tmp_path / name)
+
+
+def test_a_folder_that_a_run_writes_to_is_nobody_elses(
+    report: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy = "another run of quiesce writes its reports here until it ends"
+    run(tmp_path / "other", report)
+    with ReportFolder(tmp_path / "out", seed=report.seed, run=report.run) as folder:
+        folder.add(report.results[0])
+        with pytest.raises(OSError, match=busy):
+            ReportFolder(tmp_path / "out", seed=0, run={}).__enter__()
+        for words in ([], ["--merge", str(tmp_path / "other")]):
+            assert main(["report", str(tmp_path / "out"), *words]) in (1, 2), "the results have a failure, too"
+            assert busy in capsys.readouterr().err
+        folder.add(report.results[1])
+    assert len(read_folder(tmp_path / "out").results) == 2
+    assert len(written(tmp_path / "out")["results"]) == 2
+    main(["report", str(tmp_path / "out")])
+    assert busy not in capsys.readouterr().err
+
+
+def test_what_a_killed_run_has_begun_goes_with_the_next_one(report: Report, tmp_path: Path) -> None:
+    parts = [tmp_path / f".{name}.7.part" for name in FILE_NAMES]
+    for write in (run, lambda folder, whole: replace_reports(whole, folder)):
+        for part in parts:
+            part.write_text("torn", encoding="utf-8")
+        write(tmp_path, report)
+        assert not any(part.exists() for part in parts)
+        assert len(read_folder(tmp_path).results) == len(report.results)
+
+
+LIMITED: Final = """
+import resource, sys
+from quiesce.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+raise SystemExit(main(sys.argv[2:]))
+"""
+"""A command that can't write a file of more bytes, as on a disk that is full after so many."""
+
+
+def test_a_merge_in_place_that_finds_no_room_loses_nothing(report: Report, tmp_path: Path) -> None:
+    run(tmp_path / "out", report)
+    run(tmp_path / "more", report)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    journal = len(before["results.jsonl"])
+    for limit in (100, journal):
+        done = limited(limit, "report", tmp_path / "out", "--merge", tmp_path / "out", tmp_path / "more")
+        assert done.returncode in (1, 2), done.stderr
+        assert "the reports are not complete: " in done.stderr
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    done = limited(2 * journal, "report", tmp_path / "out", "--merge", tmp_path / "out", tmp_path / "more")
+    assert len(read_folder(tmp_path / "out").results) == 2 * len(report.results)
+    assert {path.name for path in (tmp_path / "out").iterdir()} <= set(FILE_NAMES)
+
+
+def test_a_journal_that_can_not_be_begun_leaves_the_older_reports(report: Report, tmp_path: Path) -> None:
+    run(tmp_path / "out", report)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    done = limited(10, "run", "--report", tmp_path / "out", "events/finished_event_says_so")
+    assert done.returncode == 2
+    assert f"'{tmp_path / 'out' / 'results.jsonl'}': File too large" in done.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_merge_that_is_killed_at_any_step_leaves_whole_files(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "quiesce.reporting.folder.why_unavailable", lambda: "a page takes long, and is a file as others"
+    )
+    run(tmp_path / "before", report)
+    merged = replace(report, results=(*report.results, *report.results))
+    sizes = set()
+    for step in range(1, 100):
+        folder = tmp_path / str(step)
+        shutil.copytree(tmp_path / "before", folder)
+        child = os.fork()
+        if not child:
+            _replace_and_die(merged, folder, step)
+        _, status = os.waitpid(child, 0)
+        sizes.add(len(read_folder(folder).results))
+        for name in ("report.json", "leaks.sarif"):
+            if (folder / name).exists():
+                assert json.loads((folder / name).read_bytes()), (name, step)
+        if not status:
+            break
+    assert step > 10, "it has fewer steps than files"
+    assert sizes == {len(report.results), 2 * len(report.results)}
+    assert len(written(folder)["results"]) == 2 * len(report.results)
+
+
+def _replace_and_die(report: Report, folder: Path, step: int) -> None:
+    """Replace reports in a process that ends at a step of those that change what a folder has. Never returns."""
+    left = [step]
+
+    def count(event: str, _: object) -> None:
+        if event in ("open", "os.rename", "os.remove"):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+    try:
+        replace_reports(report, folder)
+    finally:
+        os._exit(0)
+
+
+def limited(limit: int, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", LIMITED, str(limit), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+OPENED: Final = """
+import sys
+from quiesce.cli.main import main
+main(["report", sys.argv[1], "--merge", sys.argv[2]])  # once before, for what is imported
+opened = []
+sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
+code = main(["report", sys.argv[1], "--merge", sys.argv[2]])
+sys.stderr.write("\\n".join(sorted({path for path in opened if path.startswith(sys.argv[3])})))
+raise SystemExit(code)
+"""
+
+
+def test_a_report_that_is_merged_opens_no_file_that_it_names(report: Report, tmp_path: Path) -> None:
+    named = tmp_path / "config"
+    named.write_text('[http "https://example.org/"]\n\textraheader = secret\n', encoding="utf-8")
+    place = f'{named}:1: [http "https://example.org/"]'
+    sites = (CallSite("used by", "f", 0, (Frame("main", str(named), 1),)),)
+    findings = (
+        Finding("a_rule", "nothing", "something", allocated_by=place, evidence=place, kind="memory leak (Python)"),
+        Finding("a_rule", "nothing", "something", request=f"k at {named}:1", call_sites=sites),
+    )
+    leak = Result("t.py::t", "", "t.py", LEAK_CHECK, Verdict.FAILED, findings=findings)
+    run(tmp_path / "source", replace(report, results=(leak,)))
+    words = (tmp_path / "out", tmp_path / "source", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, *map(str, words)], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1, done.stderr
+    opened = {str(Path(line).relative_to(tmp_path).parent) for line in done.stderr.splitlines()}
+    assert opened == {"out", "source", "."}, done.stderr
+    assert str(named) not in done.stderr, "of the folder above, only the folder of reports is opened: it is locked"
+    for path in (tmp_path / "out").iterdir():
+        assert "secret" not in path.read_text(encoding="utf-8"), path.name

@@ -11,6 +11,7 @@ from tests.simulator.kernel_programs import Device, entry
 
 from quiesce.findings import Finding
 from quiesce.simulator.access_log import read_accesses
+from quiesce.simulator.device_code import DeviceCode
 from quiesce.traces.at_exit import AtExit
 from quiesce.traces.judgement import judge
 
@@ -49,7 +50,11 @@ class Checked(Device):
         logs = sorted(self._folder.glob("*.accesses"), key=lambda path: path.stat().st_mtime_ns)
         accesses = read_accesses(logs[-1]) if logs else ()
         return judge(
-            self.client.machine.ledger, AtExit.NONE, accesses=lambda: accesses, touched=self.client.machine.touched
+            self.client.machine.ledger,
+            AtExit.NONE,
+            accesses=lambda: accesses,
+            touched=self.client.machine.touched,
+            code=DeviceCode(logs[-1] if logs else None),
         ).findings
 
     def rules(self) -> list[str]:

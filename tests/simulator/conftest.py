@@ -174,5 +174,5 @@ def checked(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
     from tests.simulator.checked_kernels import Checked
 
     yield lambda **options: Checked(start, folder, options)
-    for log in folder.glob("*.accesses"):
+    for log in (*folder.glob("*.accesses"), *folder.glob("*.variables")):
         log.unlink()

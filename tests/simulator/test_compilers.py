@@ -150,6 +150,21 @@ for options in ([b"-arch=sm_90a"], [b"--gpu-architecture", b"sm_86"], [b"-arch=c
     ]
 
 
+def test_the_source_goes_along_with_the_ptx(packages: Path) -> None:
+    said = compiled(
+        packages,
+        r"""
+import base64
+for source in (b"/" * 1, b"of \xc3\xa4 line\n  and\tanother", b"xyz" * 1000, b"x" * (1 << 20 | 1)):
+    ptx = compile(source, b"-arch=sm_80")[2].splitlines()
+    words = ptx[1].split()
+    is_there = words[:2] == ["//", "quiesce-source"]
+    print(is_there and [base64.b64decode(word) for word in words[2:]] == [b"kernel.cu", source], len(ptx))
+""",
+    )
+    assert said.splitlines()[:4] == ["True 8", "True 8", "True 8", "False 7"]
+
+
 def test_a_library_that_is_named_by_its_path_is_that_one(packages: Path, tmp_path: Path) -> None:
     there = tmp_path / "elsewhere" / "libnvrtc.so.12"
     there.parent.mkdir()

@@ -43,6 +43,40 @@ int main() {
     return cudaFree(block);
 }
 """
+PLACES: Final = """
+#include <cuda_fp16.h>
+namespace settings { __device__ float weights[8]; }
+namespace { __constant__ int hidden[4]; }
+__device__ __forceinline__ void helper(double *to) {
+    atomicAdd_system(to, 1.0);
+}
+__global__ void system_atomic(int *to, int at) {
+    atomicAdd_system(to + at, 1);
+}
+__global__ void nested(double *to, int at) {
+    helper(to + at);
+}
+__global__ void halves(__half2 *to, int at) {
+    atomicAdd(to + at, __half2{});
+}
+__global__ void variable(float *to, int at) {
+    to[0] = settings::weights[at];
+}
+__global__ void constant(int *to, int at) {
+    to[0] = hidden[at];
+}
+int main() {
+    int *block;
+    cudaMalloc(&block, 4000);
+    cudaMemset(block, 0, 4000);
+    system_atomic<<<1, 1>>>(block, 1000);
+    nested<<<1, 1>>>((double *)block, 500);
+    halves<<<1, 1>>>((__half2 *)block, 1000);
+    variable<<<1, 1>>>((float *)block, 8);
+    constant<<<1, 1>>>(block, 4);
+    return cudaFree(block);
+}
+"""
 PARTS: Final = {
     "one.cu": """
 __device__ int counter = 40;
@@ -116,3 +150,22 @@ def test_parts_that_are_linked_compute(tmp_path: Path) -> None:
     done = run(build(tmp_path, PARTS, "-rdc=true", code=VIRTUAL))
     assert done.stdout.startswith("84\n"), done.stdout + done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("lines", ["-lineinfo", "-G"])
+def test_code_of_headers_is_placed_at_its_caller_and_variables_are_named(tmp_path: Path, lines: str) -> None:
+    done = run(build(tmp_path, {"places.cu": PLACES}, lines))
+    assert done.returncode == 1, done.stdout + done.stderr
+    observed = re.findall(
+        r"^  observed:  kernel '(\w+)' .* the end of (.*), in thread .*? at .*?places.cu:(.*)$", done.stdout, re.M
+    )
+    nested = "6, inlined at " if lines == "-lineinfo" else "6"
+    block = "a device block of 4,000 bytes (3.9 KiB)"
+    assert [(kernel, what, line.partition(str(tmp_path))[0]) for kernel, what, line in observed] == [
+        ("system_atomic", block, "9"),
+        ("nested", block, nested),
+        ("halves", block, "15"),
+        ("variable", "variable 'settings::weights' of 32 bytes", "18"),
+        ("constant", "variable '(anonymous namespace)::hidden' of 16 bytes", "21"),
+    ]
+    assert ">  9 |     atomicAdd_system(to + at, 1);" in done.stdout

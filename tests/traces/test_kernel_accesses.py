@@ -22,15 +22,18 @@ LOGGED: Final = LoggedAccess(3, "", "k", (0, 0, 0), (1, 0, 0), HERE, None, 5)
 IN_BLOCK: Final[dict[str, Any]] = {"thing": Thing.DEVICE, "other": 0x1000, "other_bytes": 64}
 
 
-def found(seen: Seen, logged: LoggedAccess | None = LOGGED, *, writes: bool = False, **fields: Any) -> Finding:
+def found(
+    seen: Seen, logged: LoggedAccess | None = LOGGED, *, writes: bool = False, variable: str = "", **fields: Any
+) -> Finding:
     fields = {"address": 0x1000, "size_bytes": 4, "function": "cudaLaunchKernel", **fields}
-    made = record(seen, flags=Flag.WRITES if writes else Flag(0), **fields)
-    return wrong_access(made, () if logged is None else (logged,))[0]
+    flags = fields.pop("flags", Flag(0)) | (Flag.WRITES if writes else Flag(0))
+    made = record(seen, flags=flags, **fields)
+    return wrong_access(made, () if logged is None else (logged,), variable)[0]
 
 
-def said(seen: Seen, *, writes: bool = False, **fields: Any) -> str:
+def said(seen: Seen, *, writes: bool = False, variable: str = "", **fields: Any) -> str:
     """Return what follows the verb and the size of an access."""
-    text = found(seen, None, writes=writes, **fields).observed
+    text = found(seen, None, writes=writes, variable=variable, **fields).observed
     verb = "a kernel writes 4 bytes " if writes else "a kernel reads 4 bytes "
     assert text.startswith(verb)
     return text.removeprefix(verb)
@@ -63,6 +66,53 @@ def test_how_far_into_a_block_an_access_is(address: int, into: str) -> None:
     assert said(Seen.KERNEL_FREED_IN_HEAP, address=address, **IN_BLOCK) == at + heap
     for seen in (Seen.KERNEL_RACE_OF_BLOCKS, Seen.KERNEL_MEMORY_RACE_IN_BLOCK, Seen.KERNEL_MEMORY_RACE_IN_WARP):
         assert said(seen, address=address, **IN_BLOCK) == at + "a device block of 64 bytes"
+
+
+def test_a_variable_is_named_in_place_of_a_block() -> None:
+    named = {"variable": "ns::table", **IN_BLOCK}
+    outside = said(Seen.KERNEL_OUT_OF_BOUNDS, address=0x1040, **named)
+    assert outside == "at 0x1040, directly after the end of variable 'ns::table' of 64 bytes"
+    race = said(Seen.KERNEL_RACE_OF_BLOCKS, address=0x1008, **named)
+    assert race == "at 0x1008, 8 bytes into variable 'ns::table' of 64 bytes"
+    freed = said(Seen.KERNEL_USED_FREED, address=0x1008, **named)
+    assert freed == "at 0x1008, 8 bytes into variable 'ns::table' of a module that was unloaded before"
+    constant = said(Seen.KERNEL_READ_ONLY, address=0x1000, **named)
+    assert constant == "at 0x1000, at the start of variable 'ns::table' of 64 bytes, which may only be read"
+
+
+@pytest.mark.parametrize(
+    ("offset", "size_bytes", "hint"),
+    [
+        (-(1 << 31) + 8, 1, ""),
+        ((1 << 32) + 8, 4, "with 2^32 bytes less it would be at byte 8 of the block"),
+        (-(1 << 34) + 8, 4, "with 2^32 times 4 bytes more it would be at byte 8 of the block"),
+        ((1 << 35) - 8, 8, "with 2^32 times 8 bytes less it would be 8 bytes before its start"),
+        ((12 << 32) + 64, 4, "with 2^32 times 12 bytes less it would be directly after its end"),
+        ((1 << 32) + 4096, 4, ""),
+        (4096, 4, ""),
+    ],
+)
+def test_an_address_that_is_off_by_what_32_bits_hold(offset: int, size_bytes: int, hint: str) -> None:
+    start = 1 << 40
+    fields: dict[str, Any] = {"thing": Thing.DEVICE, "other": start, "other_bytes": 64, "size_bytes": size_bytes}
+    observed = found(Seen.KERNEL_OUT_OF_BOUNDS, None, address=start + offset, **fields).observed
+    assert ("of 32 bits seems to have overflowed" in observed) == bool(hint)
+    assert hint in observed
+
+
+@pytest.mark.parametrize(
+    ("symbol", "how"),
+    [
+        ("_Z4fillPi", "compile with nvcc -lineinfo (NVRTC: --generate-line-info)"),
+        ("_ZN8__main__4workB2v1B94cw51cXTLSUwv1kE5Array", "write @cuda.jit(lineinfo=True)"),
+        ("_ZN6cudapy8__main__4workE", "write @cuda.jit(lineinfo=True)"),
+        ("step_0a1b2c3d_cuda_kernel_forward", "set warp.config.lineinfo = True before the kernels are built"),
+    ],
+)
+def test_how_to_get_lines_where_there_are_none(symbol: str, how: str) -> None:
+    logged = replace(LOGGED, symbol=symbol, place=replace(HERE, source=""))
+    assert found(Seen.KERNEL_MISALIGNED, logged).evidence == f"its PTX has no lines of the source; to see them, {how}"
+    assert found(Seen.KERNEL_MISALIGNED, replace(LOGGED, symbol=symbol)).evidence == ""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +148,13 @@ def test_how_far_into_a_block_an_access_is(address: int, into: str) -> None:
         (Seen.KERNEL_OTHER_DEVICE, {"device": 1}, "at 0x1000, which device 1 has no access to"),
         (Seen.KERNEL_READ_ONLY, {}, "at 0x1000, which may only be read"),
         (Seen.KERNEL_NO_MEMORY, {}, "at 0x1000, which is no memory of a device"),
-        (Seen.KERNEL_NO_MEMORY, {"address": 0}, "at 0x0, a null pointer"),
+        (Seen.KERNEL_NO_MEMORY, {"address": 0, "flags": Flag.OF_NULL}, "at 0x0, a null pointer"),
+        (Seen.KERNEL_NO_MEMORY, {"address": 8, "flags": Flag.OF_NULL}, "at 0x8, 8 bytes after a null pointer"),
+        (
+            Seen.KERNEL_NO_MEMORY,
+            {"address": (1 << 64) - 8, "flags": Flag.OF_NULL},
+            "at 0xfffffffffffffff8, 8 bytes before a null pointer",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_access(seen: Seen, fields: dict[str, Any], expected: str) -> None:

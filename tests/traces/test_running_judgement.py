@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import pytest
 
-from quiesce.findings import Finding
+from quiesce.findings import CallSite, Finding, Frame, Quotation
 from quiesce.flavour import Flavour
 from quiesce.kinds import Kind
 from quiesce.simulator.ledger import Reach, Record, Seen, Thing
 from quiesce.traces.judgement import RunningJudgement
+from quiesce.traces.watching import Between, between_from
 
 from .records import live, record
 
@@ -185,3 +189,11 @@ def test_calls_that_are_not_simulated_are_counted_by_name() -> None:
         "not simulated: cudaA (called 1 time)",
         "not simulated: cudaB (called 2 times)",
     ]
+
+
+def test_a_finding_comes_from_another_process_as_it_was() -> None:
+    quoted = (Quotation("a.cu", 3, 2, ("{", "    a[i] = 1;")),)
+    sites = (CallSite("launched by", "cuLaunchKernel", 4, (Frame("main", "a.cu", 9),)),)
+    finding = Finding("a_rule", "this", "that", call_sites=sites, tests=("t.py::t",), quoted=quoted)
+    between = Between((finding,), 2)
+    assert between_from(json.loads(json.dumps(asdict(between)))) == between

@@ -18,6 +18,7 @@ from quiesce.findings import Finding
 from quiesce.reporting.text import clean, clean_line
 from quiesce.results import Result, Verdict
 from quiesce.simulator.access_log import read_accesses
+from quiesce.simulator.device_code import DeviceCode
 from quiesce.simulator.failed_calls import FailureLog, LoggedFailure, read_failures
 from quiesce.simulator.launch import Ended, process_of
 from quiesce.simulator.ledger import Ledger, open_ledger
@@ -153,7 +154,8 @@ def _judged(
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
-        judgement = judge(ledger, arguments.at_exit, stacks, memory, lambda: read_accesses(path), touched_beside(path))
+        logs = (lambda: read_accesses(path), touched_beside(path), DeviceCode(path))
+        judgement = judge(ledger, arguments.at_exit, stacks, memory, *logs)
         unnoticed = failures.findings() if arguments.api_errors == ApiErrors.FINDING else ()
         judgement = replace(judgement, findings=(*judgement.findings, *unnoticed, *([crash] if crash else [])))
         use = use_of(ledger, path, ended.loads)

@@ -28,7 +28,8 @@ def kernel_key(
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
     if checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by
-        digest.update(repr((line, module.files, memory_base)).encode())
+        files = (module.files, sorted(module.toolkit_files))
+        digest.update(repr((line, *files, memory_base)).encode())
     waiting = [module.find(entry)]
     seen = {entry}
     while waiting:

@@ -9,7 +9,9 @@ holds open.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import os
 import resource
 import select
@@ -17,6 +19,7 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -24,6 +27,7 @@ from quiesce.kernels.kept_objects import KeptObjects
 from quiesce.kernels.protocol import read_request
 from quiesce.kernels.service import Service
 from quiesce.kernels.toolkits import find_toolkit
+from quiesce.simulator.program_sources import keep_sources
 
 KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
 _KERNEL_SECONDS: Final = 300
@@ -56,7 +60,9 @@ def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> No
         process, _, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
-        service = Service(kept, lambda name: find_toolkit(name, process, run).text())
+        service = Service(
+            kept, lambda name: find_toolkit(name, process, run).text(), functools.partial(_keep_sources, run)
+        )
         while (request := read_request(connection)) is not None:
             signal.alarm(seconds)  # whose signal ends the process, wherever it is
             answer = service.answer(request)
@@ -67,6 +73,12 @@ def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> No
         pass  # the client has ended, or is none
     finally:
         os._exit(0)
+
+
+def _keep_sources(run: Path, sources: Mapping[str, str]) -> None:
+    """Keep what findings may quote; a run whose folder is full goes on without it."""
+    with contextlib.suppress(OSError):
+        keep_sources(run, sources)
 
 
 def _limit_memory() -> None:

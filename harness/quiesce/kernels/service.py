@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -28,11 +28,18 @@ class _Told:
     packing: Packing
     plain_bytes: int
     module: Module | None = field(default=None)
+    is_told: bool = field(default=False)
 
     def split(self) -> Module:
         if self.module is None:
             self.module = Module(unpack(self.content, self.packing, self.plain_bytes))
         return self.module
+
+    def sources(self) -> Mapping[str, str]:
+        """Return the sources that came along, once."""
+        found = {} if self.is_told else self.split().sources
+        self.is_told = True
+        return found
 
 
 class Keeps(Protocol):
@@ -49,10 +56,18 @@ class Keeps(Protocol):
 
 
 class Service:
-    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler of a name and headers are for it."""
+    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler of a name and headers are for it.
 
-    def __init__(self, kept: Keeps, toolkit: Callable[[str], str] = str) -> None:
-        self._kept, self._toolkit = kept, toolkit
+    ``sources`` takes the texts of sources, by name, of the modules whose kernels are checked.
+    """
+
+    def __init__(
+        self,
+        kept: Keeps,
+        toolkit: Callable[[str], str] = str,
+        sources: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> None:
+        self._kept, self._toolkit, self._sources = kept, toolkit, sources
         self._modules: dict[int, _Told] = {}
 
     def answer(self, request: Request) -> Answer | None:
@@ -77,6 +92,8 @@ class Service:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
         checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
+        if checks:
+            self._sources(told.sources())
         backwards = request.asked in (Asked.BACKWARDS_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
         if name not in module.functions and name in module.variables:
             module, name = with_initial_kernel(module, name)

@@ -17,6 +17,7 @@ from quiesce.leaks.left_files import left_files_text
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
+from quiesce.quoting import with_allocation_quoted
 from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS
 from quiesce.reporting.text import clean_line, failure_text, rate
 from quiesce.results import LEAK_CHECK, Result, Verdict
@@ -109,12 +110,12 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_eac
     if quantity.family == REFERENCES:
         expected = "the test loses no references to None"
         observed = f"the test loses {rate(readings).replace(' per round', ' to None per round')}"
-    return Finding(
+    finding = Finding(
         LEAVES_NOTHING,
         expected,
         observed,
         line=line,
-        allocated_by=_below(growth.origin, folder),
+        allocated_by=growth.origin,
         kind=kind_of_leak(quantity.family),
         grade=Grade.GROWTH,
         evidence=_below("\n".join(filter(None, [round_is, growth.evidence])), folder),
@@ -122,6 +123,8 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_eac
         call_sites=growth.call_sites,
         kept=_below(growth.kept, folder),
     )
+    quoted = (replace(each, file=_below(each.file, folder)) for each in with_allocation_quoted(finding).quoted)
+    return replace(finding, allocated_by=_below(growth.origin, folder), quoted=tuple(quoted))
 
 
 def peak_findings(item: pytest.Item, plan: Plan, peaks: Peaks) -> tuple[Finding, ...]:

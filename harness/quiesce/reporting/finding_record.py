@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiesce.findings import CallSite, Finding, Frame, Grade, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
 from quiesce.reporting.json_values import (
     RecordError,
     encodable,
@@ -42,7 +42,18 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         record["tests"] = [encodable(test) for test in finding.tests]
     if finding.kept:
         record["kept"] = encodable(finding.kept)
+    if finding.quoted:
+        record["quoted"] = [_quotation_record(each) for each in finding.quoted]
     return record
+
+
+def _quotation_record(quotation: Quotation) -> dict[str, Any]:
+    return {
+        "file": encodable(quotation.file),
+        "first": quotation.first,
+        "line": quotation.line,
+        "lines": [encodable(line) for line in quotation.lines],
+    }
 
 
 def call_site_record(site: CallSite) -> dict[str, Any]:
@@ -98,7 +109,16 @@ def finding_from(record: object) -> Finding:
         seen=number_of(fields, "seen") if "seen" in fields else 1,
         tests=tuple(map(str, items_of(fields, "tests"))) if "tests" in fields else (),
         kept=text_of(fields, "kept") if "kept" in fields else "",
+        quoted=tuple(map(_quotation_from, items_of(fields, "quoted"))) if "quoted" in fields else (),
     )
+
+
+def _quotation_from(record: object) -> Quotation:
+    fields = mapping_of(record, "a quotation")
+    lines = tuple(map(str, items_of(fields, "lines")))
+    if not lines:
+        raise RecordError("'lines' of a quotation is empty")
+    return Quotation(text_of(fields, "file"), number_of(fields, "line"), number_of(fields, "first"), lines)
 
 
 def call_site_from(record: object) -> CallSite:

@@ -13,9 +13,10 @@ from typing import Final
 
 from quiesce import shell
 from quiesce.amounts import counted, singular
-from quiesce.findings import CallSite, Finding, Frame, RoundReadings
+from quiesce.findings import CallSite, Finding, Frame, Quotation, RoundReadings
 from quiesce.reporting.stack_lines import shown_frames
 from quiesce.results import Result
+from quiesce.shown_paths import shown_path
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
@@ -142,6 +143,25 @@ def _tests(finding: Finding) -> list[str]:
     return [f"  {'in test:' if not number else '':<10} {test}" for number, test in enumerate(shown)]
 
 
+def quoted_lines(quotation: Quotation) -> list[tuple[int, str, bool]]:
+    """Return the number and the text of each quoted line, and whether it is the one that is meant."""
+    return [
+        (number, f"{' ' * (len(line) - len(line.lstrip()))}{clean_line(line)}", number == quotation.line)
+        for number, line in enumerate(quotation.lines, quotation.first)
+    ]
+
+
+def _quoted(finding: Finding, quotation: Quotation) -> list[str]:
+    """Return the lines around a place, unless the text has said already what is there."""
+    if quotation.place == finding.allocated:
+        return []
+    numbers = quoted_lines(quotation)
+    width = max(len(str(number)) for number, _, _ in numbers)
+    lines = (f"{'>' if is_it else ' '} {number:>{width}} | {line}".rstrip() for number, line, is_it in numbers)
+    place = f"{shown_path(quotation.file)}:{quotation.line}"
+    return [f"source:    {clean_line(place)}", *(f"  {line}" for line in lines)]
+
+
 def finding_text(result: Result, finding: Finding) -> str:
     """Return one finding of ``result`` as lines: where, which request, the rule, expected and observed."""
     lines = [
@@ -159,6 +179,7 @@ def finding_text(result: Result, finding: Finding) -> str:
     if finding.kind:
         lines.append(f"  kind:      {clean_line(finding.kind)}")
     lines.extend(_tests(finding))
+    lines.extend(f"  {line}" for quotation in finding.quoted for line in _quoted(finding, quotation))
     lines.extend(f"  {line}" for site in finding.call_sites for line in call_site_lines(site))
     return "\n".join([*lines, *_evidence(finding)])
 

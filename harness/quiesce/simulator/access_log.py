@@ -36,6 +36,7 @@ class LoggedAccess:
     """A wrong access: the first of its kind of one instruction, in launches from one place by one test.
 
     ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, or empty.
+    ``symbol`` is the kernel's name as its compiler wrote it.
     """
 
     launch: int
@@ -48,6 +49,7 @@ class LoggedAccess:
     count: int
     arrays: tuple[str, str] = ("", "")
     """The array of shared memory that it has to stay in, and the one that it uses; empty: none."""
+    symbol: str = ""
 
 
 def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
@@ -73,6 +75,7 @@ def _access(fields: list[str]) -> LoggedAccess:
         OtherAccess(_index(other_block), _index(other), writes == "1", _place(places[7:])) if other else None,
         int(count),
         (readable_variable_name(array), readable_variable_name(used)),
+        kernel,
     )
 
 

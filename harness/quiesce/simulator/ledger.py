@@ -189,6 +189,7 @@ class Flag(enum.IntFlag):
     CAPTURED = 16
     INJECTED = 32
     WRITES = 64
+    OF_NULL = 128
     PARTLY = 256
     STRICT = 512
 

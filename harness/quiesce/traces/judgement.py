@@ -26,6 +26,7 @@ from quiesce.program_rules import (
 )
 from quiesce.program_run import OutOfMemory
 from quiesce.simulator.access_log import LoggedAccess
+from quiesce.simulator.device_code import NO_CODE, DeviceCode
 from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
@@ -42,6 +43,7 @@ from quiesce.traces.marks import Marks
 from quiesce.traces.memory_history import MemoryRecorder
 from quiesce.traces.origins import Origins
 from quiesce.traces.out_of_memory import Exhaustion
+from quiesce.traces.quoted_places import quotations
 from quiesce.traces.race_findings import launches_unjudged, race_finding
 from quiesce.traces.races import RaceDetector
 from quiesce.traces.thing_names import thing_in_words
@@ -77,8 +79,10 @@ class RunningJudgement:
         judges_races: bool,
         accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
         touched: Callable[[int], Touched | None] = lambda _: None,
+        code: DeviceCode = NO_CODE,
     ) -> None:
-        self.origins = Origins(stacks)
+        self.origins = Origins(stacks, code.variables)
+        self._sources = code.sources
         self._accesses = accesses
         self._logged: Sequence[LoggedAccess] = ()
         self._wrong: dict[int, Finding] = {}
@@ -108,16 +112,22 @@ class RunningJudgement:
         elif (finding := wrong_copy(record)) is not None:
             made = record._replace(number=finding.operation_index) if finding.operation_index is not None else record
             yield self.origins.explain(finding, made)
-        yield from (self.origins.explain(finding, record) for finding in _broken_at_once(record))
+        yield from self._broken_at_once(record)
         self.origins.see(record)
         yield from _broken_rules_of_order(self._oracle, record, self.origins)
         if self._races is not None:
-            yield from (race_finding(race, self.origins) for race in self._races.see(record))
+            yield from (race_finding(race, self.origins, self._sources) for race in self._races.see(record))
+
+    def _broken_at_once(self, record: Record) -> Iterator[Finding]:
+        if (rule := _rule_at_once(record)) is not None:
+            yield self.origins.explain(_broken_at_once(record, rule, self.origins.variable_of(record)), record)
 
     def _wrong_access(self, record: Record) -> Finding:
         if record.object >= len(self._logged):
             self._logged = self._accesses()
-        finding, launch = wrong_access(record, self._logged)
+        finding, launch = wrong_access(record, self._logged, self.origins.variable_of(record))
+        if record.object < len(self._logged):
+            finding = replace(finding, quoted=quotations(self._logged[record.object], self._sources))
         finding = self._wrong[record.object] = self.origins.explain(finding, record._replace(number=launch))
         return finding
 
@@ -206,15 +216,16 @@ def judge(
     memory: MemoryRecorder | None = None,
     accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
     touched: TouchedLog | None = None,
+    code: DeviceCode = NO_CODE,
 ) -> Judgement:
     """Judge one process's ledger; ``stacks`` is the log of call stacks next to it, where one was kept.
 
-    ``memory`` takes the records in the same pass. ``accesses`` returns those of kernels that
-    were wrong, from the log of these; ``touched`` is the log of what each launch touched.
+    ``memory`` takes the records in the same pass. ``accesses`` returns those of kernels that were wrong, from the log
+    of these; ``touched`` is the log of what each launch touched, ``code`` what is known of device code.
     """
     touched = touched or TouchedLog(lambda: None)
-    judges_races = not ledger.lost
-    running = RunningJudgement(ledger.flavour, stacks, judges_races=judges_races, accesses=accesses, touched=touched.of)
+    races, of = not ledger.lost, touched.of
+    running = RunningJudgement(ledger.flavour, stacks, judges_races=races, accesses=accesses, touched=of, code=code)
     causes = Causes(running.origins)
     live = None if ledger.lost else LiveSet()
     marks, exhaustion = Marks(running.origins), Exhaustion()
@@ -227,8 +238,7 @@ def judge(
         if memory is not None:
             memory.see(record)
         causes.add(running.see(record))
-    held: list[str] = []
-    kernels = kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)
+    held, kernels = list[str](), kernels_unchecked(ledger.launches, ledger.computed, ledger.checked)
     launches = launches_unjudged(touched.lost)
     notes = [*filter(None, [kernels, _calls_lost(ledger), launches])]
     causes.add(marks.findings(live))
@@ -347,11 +357,20 @@ _NOT_MAPPED: Final = _Rule(
 )
 
 
-def _broken_at_once(record: Record) -> Iterator[Finding]:
+_OF_VARIABLES: Final = {
+    Seen.FREED_FOREIGN: "{function} of {address:#x}, which is variable '{variable}'",
+    Seen.USED_AFTER_FREE: "{function} uses {size} at {address:#x}, variable '{variable}' of a module that was unloaded",
+    Seen.OUT_OF_BOUNDS: "{function} uses {size} at {address:#x}; variable '{variable}' ends at {other:#x}",
+}
+"""What is observed where the block is a variable of device code."""
+
+
+def _rule_at_once(record: Record) -> _Rule | None:
     is_of_host = record.seen is Seen.USED_AFTER_FREE and record.thing is Thing.REGISTERED
-    rule = _NOT_MAPPED if is_of_host else _AT_ONCE.get(record.seen)
-    if rule is None:
-        return
+    return _NOT_MAPPED if is_of_host else _AT_ONCE.get(record.seen)
+
+
+def _broken_at_once(record: Record, rule: _Rule, variable: str) -> Finding:
     words = {
         "function": record.function,
         "address": record.address,
@@ -359,11 +378,13 @@ def _broken_at_once(record: Record) -> Iterator[Finding]:
         "size": bytes_in_words(record.size_bytes),
         "thing": thing_in_words(record.thing),
         "of": "in" if record.thing is Thing.CONTEXT and not record.function.startswith("cuCtx") else "of",
+        "variable": variable,
     }
-    yield Finding(
+    observed = _OF_VARIABLES.get(record.seen, rule.observed) if variable else rule.observed
+    return Finding(
         rule.name,
         rule.expected.format(**words),
-        rule.observed.format(**words),
+        observed.format(**words),
         operation_index=record.number,
         request=record.function,
         kind=rule.kind,

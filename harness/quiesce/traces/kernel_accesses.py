@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +32,7 @@ from quiesce.program_rules import (
 from quiesce.shown_paths import shown_path
 from quiesce.simulator.access_log import LoggedAccess, Place
 from quiesce.simulator.ledger import Flag, Record, Seen
+from quiesce.traces.quoted_places import how_to_get_lines
 from quiesce.traces.thing_names import thing_in_words
 
 
@@ -54,6 +56,9 @@ _RACES_IN_MEMORY: Final = (
     Seen.KERNEL_MEMORY_RACE_IN_WARP,
 )
 _RACES: Final = (*_RACES_IN_SHARED, *_RACES_IN_MEMORY)
+_NEAR_BYTES: Final = 4096
+_ELEMENTS: Final = (1, 2, 4, 8, 12, 16, 24, 32)
+"""Sizes of elements of which an index may have overflowed, as ``native/kernels/wrong_access.c`` has them."""
 _ABSENT: Final = "which takes no part in the shuffle"
 _ABSENCES: Final = {
     0: "which the mask of the shuffle leaves out",
@@ -129,10 +134,10 @@ _RULES: Final = {
 }
 
 
-def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Finding, int]:
+def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str = "") -> tuple[Finding, int]:
     """Return the finding about such a record, and the number of the launch's record.
 
-    ``accesses`` are those that the process logged.
+    ``accesses`` are those that the process logged, ``variable`` is the name of the block where it is a variable's.
     """
     rule = _RULES[record.seen]
     logged = accesses[record.object] if record.object < len(accesses) else None
@@ -144,7 +149,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
     if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
         return _without_place(record, rule, logged, launch, "its threads wait for each other for ever"), launch
     if record.seen is Seen.KERNEL_DEPENDS_ON_ORDER:
-        return _without_place(record, rule, logged, launch, _other_bytes(record)), launch
+        return _without_place(record, rule, logged, launch, _other_bytes(record, variable)), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
     elif record.seen in (Seen.KERNEL_BARRIERS_DIFFER, Seen.KERNEL_WARP_LEFT):
@@ -154,7 +159,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
             f"{who} uses the value of lane {record.address} of the warp, {_ABSENCES.get(record.size_bytes, _ABSENT)}"
         )
     else:
-        observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record)}"
+        observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record, variable)}"
     request = record.function
     if record.seen is Seen.KERNEL_OUTSIDE_ARRAY:
         observed += _of_array(record, logged)
@@ -162,6 +167,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
         observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}"
         request = f"{logged.kernel} at {_place(logged.place)}"
+    has_lines = logged is None or bool(logged.place.source)
     finding = Finding(
         rule.name,
         _expected(record, rule, logged),
@@ -169,6 +175,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess]) -> tuple[Find
         operation_index=launch,
         request=request,
         kind=rule.kind,
+        evidence="" if has_lines or logged is None else how_to_get_lines(logged.symbol),
         seen=logged.count if logged else 1,
         tests=_tests(logged),
     )
@@ -209,11 +216,11 @@ def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, lau
     )
 
 
-def _other_bytes(record: Record) -> str:
+def _other_bytes(record: Record, variable: str) -> str:
     verb = "is" if record.size_bytes == 1 else "are"
     return (
         f"{bytes_in_words(record.size_bytes)} {verb} different if its blocks and threads run in another order; the "
-        f"first one is at {record.address:#x}, {_into(record)} {_block(record)}"
+        f"first one is at {record.address:#x}, {_into(record)} {_block(record, variable)}"
     )
 
 
@@ -223,24 +230,27 @@ def _tests(logged: LoggedAccess | None) -> tuple[str, ...]:
 
 def _where(record: Record) -> str:
     if record.seen in _IN_SHARED:
-        offset = record.address - (1 << 64 if record.address >> 63 else 0)
-        return f"at byte {offset:,} of shared memory"
+        return f"at byte {_signed(record.address):,} of shared memory"
     if record.seen is Seen.KERNEL_OUTSIDE_SURFACE:
-        at, row = (number - (1 << 64 if number >> 63 else 0) for number in (record.address, record.other))
+        at, row = map(_signed, (record.address, record.other))
         return f"at byte {at:,} of row {row:,} of a surface"
     return f"at {record.address:#x}"
 
 
-def _miss(record: Record) -> str:
+def _miss(record: Record, variable: str) -> str:
     """Return how an access is wrong, in words that follow its address."""
     match record.seen:
         case Seen.KERNEL_OUT_OF_BOUNDS:
-            return _distance(record, _block(record)) if record.other else ", where no memory is allocated"
+            if not record.other:
+                return ", where no memory is allocated"
+            return _distance(record, _block(record, variable)) + _overflow(record)
         case Seen.KERNEL_OUTSIDE_HEAP:
             return _distance(record, _heap_block(record))
         case Seen.KERNEL_FREED_IN_HEAP:
             return f", {_into(record)} {_heap_block(record)} that was freed before"
         case Seen.KERNEL_USED_FREED:
+            if variable:
+                return f", {_into(record)} variable '{variable}' of a module that was unloaded before"
             return f", {_into(record)} a block that was freed before"
         case Seen.KERNEL_MISALIGNED:
             return f", which is not a multiple of {record.size_bytes}"
@@ -251,7 +261,7 @@ def _miss(record: Record) -> str:
         case Seen.KERNEL_SHARED_UNWRITTEN:
             return ", which no thread of the block has written"
         case Seen.KERNEL_RACE_OF_BLOCKS | Seen.KERNEL_MEMORY_RACE_IN_BLOCK | Seen.KERNEL_MEMORY_RACE_IN_WARP:
-            return f", {_into(record)} {_block(record)}"
+            return f", {_into(record)} {_block(record, variable)}"
         case (
             Seen.KERNEL_RACE_IN_SHARED
             | Seen.KERNEL_OUTSIDE_ARRAY
@@ -270,9 +280,45 @@ def _miss(record: Record) -> str:
         case Seen.KERNEL_OTHER_DEVICE:
             return f", which device {record.device} has no access to"
         case Seen.KERNEL_READ_ONLY:
-            return ", which may only be read"
+            place = f", {_into(record)} {_block(record, variable)}" if variable else ""
+            return f"{place}, which may only be read"
         case _:
-            return ", which is no memory of a device" if record.address else ", a null pointer"
+            return _null(record) if record.flags & Flag.OF_NULL else ", which is no memory of a device"
+
+
+def _null(record: Record) -> str:
+    offset = _signed(record.address)
+    where = "after" if offset > 0 else "before"
+    return f", {bytes_in_words(abs(offset))} {where} a null pointer" if offset else ", a null pointer"
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64 if number >> 63 else 0)
+
+
+def _overflow(record: Record) -> str:
+    """Return where the access would be with an index of more bits, if its address is 2^32 elements off; or nothing."""
+    start, end = record.other, record.other + record.other_bytes
+    if start - _NEAR_BYTES <= record.address <= end + _NEAR_BYTES:
+        return ""
+    for element, sign in itertools.product((record.size_bytes, *_ELEMENTS), (-1, 1)):
+        meant = record.address + sign * (element << 32)
+        if start - element <= meant <= end + element:
+            less = "less" if sign < 0 else "more"
+            times = f" times {element}" if element > 1 else ""
+            return (
+                f"; with 2^32{times} bytes {less} it would be {_offset(meant - start, record.other_bytes)}: an index "
+                "of 32 bits seems to have overflowed (int, unsigned); compute it with 64 bits (size_t, long long)"
+            )
+    return ""
+
+
+def _offset(offset: int, size_bytes: int) -> str:
+    if 0 <= offset < size_bytes:
+        return f"at byte {offset:,} of the block"
+    if offset < 0:
+        return f"{bytes_in_words(-offset)} before its start"
+    return "directly after its end" if offset == size_bytes else f"{bytes_in_words(offset - size_bytes)} after its end"
 
 
 def _of_array(record: Record, logged: LoggedAccess | None) -> str:
@@ -286,7 +332,9 @@ def _into(record: Record) -> str:
     return f"{bytes_in_words(offset)} into" if offset else "at the start of"
 
 
-def _block(record: Record) -> str:
+def _block(record: Record, variable: str) -> str:
+    if variable:
+        return f"variable '{variable}' of {bytes_in_words(record.other_bytes)}"
     return f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.findings import CallSite, Finding, Frame
+from quiesce.simulator.device_code import VariableLog
 from quiesce.simulator.ledger import OF_KERNELS, LiveThing, Record, Seen
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.folding import frames_of
@@ -64,8 +65,9 @@ class Origins:
     lines once.
     """
 
-    def __init__(self, stacks: CallStacks | None) -> None:
+    def __init__(self, stacks: CallStacks | None, variables: VariableLog | None = None) -> None:
         self._stacks = stacks
+        self._variables = variables or VariableLog(None)
         self._by_start: dict[int, _Call] = {}
         self._by_end: dict[int, _Call] = {}
         self._freed: dict[int, _Call] = {}
@@ -91,10 +93,23 @@ class Origins:
             case _:
                 pass
 
-    def explain(self, finding: Finding, record: Record) -> Finding:
-        """Return the finding with where its block or handle came from, and by whom the call was made."""
+    def variable_of(self, record: Record) -> str:
+        """Return the name of the variable of device code that a record is about, or an empty text."""
         start = record.other if record.seen in _WITH_START else record.address
-        made = self._made(record, start)
+        made = self._by_end.get(record.other) if record.seen is Seen.OUT_OF_BOUNDS else self._by_start.get(start)
+        return self._variables.name(made.number) if made else self._variables.name_at(start, record.number)
+
+    def variable_made_by(self, record: Record) -> str:
+        """Return the name of the variable of device code whose memory a record allocated, or an empty text."""
+        return self._variables.name(record.number)
+
+    def explain(self, finding: Finding, record: Record) -> Finding:
+        """Return the finding with where its block or handle came from, and by whom the call was made.
+
+        The call that made a variable is the one that used its module first: it says nothing.
+        """
+        start = record.other if record.seen in _WITH_START else record.address
+        made = None if self.variable_of(record) else self._made(record, start)
         freed = self._freed.get(start) if record.seen in _AFTER_FREE else None
         sites = [self._site("created by" if record.seen is Seen.DEAD_HANDLE else "allocated by", made)] if made else []
         sites += [self._site("freed by", freed)] if freed else []

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from quiesce.findings import CallSite, Finding, Frame, Grade
+from quiesce.findings import CallSite, Finding, Frame, Grade, Quotation
 from quiesce.simulator.access_log import LoggedAccess, read_accesses
+from quiesce.simulator.device_code import NO_CODE, DeviceCode
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import SETTINGS_VARIABLE
 from quiesce.simulator.ledger import OF_KERNELS, Ledger, LiveThing, open_ledger
@@ -53,12 +54,13 @@ class Watch:
         stacks: CallStacks | None,
         accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
         touched: TouchedLog | None = None,
+        code: DeviceCode = NO_CODE,
     ) -> None:
         self._ledger = ledger
         judges_races = not ledger.lost
         of = (touched or TouchedLog(lambda: None)).of
         self._judgement = RunningJudgement(
-            ledger.flavour, stacks, judges_races=judges_races, accesses=accesses, touched=of
+            ledger.flavour, stacks, judges_races=judges_races, accesses=accesses, touched=of, code=code
         )
         self._read = ledger.lost
         self._made = 0
@@ -131,11 +133,11 @@ class RemoteWatch:
 
     def findings(self, left: AtExit) -> Between:
         """Return what :meth:`Watch.findings` does."""
-        return _between_from(self._ask({"left": left.value}))
+        return between_from(self._ask({"left": left.value}))
 
     def wrong_accesses(self, told: Sequence[int]) -> Between:
         """Return what :meth:`Watch.wrong_accesses` does."""
-        return _between_from(self._ask({"told": list(told)}))
+        return between_from(self._ask({"told": list(told)}))
 
     def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         to, back = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
@@ -149,7 +151,8 @@ class RemoteWatch:
         self._process.communicate()
 
 
-def _between_from(answer: Mapping[str, Any]) -> Between:
+def between_from(answer: Mapping[str, Any]) -> Between:
+    """Return what a process has answered."""
     why = answer["untested"]
     findings = tuple(map(_finding_from, answer["findings"]))
     return Between(findings, answer["lost"], None if why is None else Untested(**why))
@@ -160,12 +163,15 @@ def _finding_from(fields: Mapping[str, Any]) -> Finding:
         CallSite(**{**site, "frames": tuple(Frame(**frame) for frame in site["frames"])})
         for site in fields["call_sites"]
     )
-    return Finding(**{**fields, "grade": Grade(fields["grade"]), "call_sites": sites, "tests": tuple(fields["tests"])})
+    quoted = tuple(Quotation(**{**each, "lines": tuple(each["lines"])}) for each in fields["quoted"])
+    read = {"grade": Grade(fields["grade"]), "call_sites": sites, "tests": tuple(fields["tests"]), "quoted": quoted}
+    return Finding(**{**fields, **read})
 
 
 def _serve(path: Path) -> None:
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        watch = Watch(ledger, stacks, lambda: read_accesses(path), touched_beside(path))
+        logs = (lambda: read_accesses(path), touched_beside(path), DeviceCode(path))
+        watch = Watch(ledger, stacks, *logs)
         for line in sys.stdin:
             request = json.loads(line)
             if "begin" in request:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import binascii
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.errors import RefusedKernel
+from quiesce.findings import is_of_toolkit
 from quiesce.kernels.ptx.declarations import LINKAGE, Parameter, Variable, parse_parameters, parse_variables
 from quiesce.kernels.ptx.device_runtime import DEVICE_RUNTIME, PREFIX
 from quiesce.kernels.ptx.tokens import END, Lines, Tokens
@@ -25,6 +28,8 @@ _VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
 _BOUNDS: Final = re.compile(r"\.(?:max|req)ntid\s+(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})")
 _BLOCK_THREADS_MAX: Final = 1024
 _FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
+_SOURCE: Final = re.compile(r"^// quiesce-source ([A-Za-z0-9+/=]+) ([A-Za-z0-9+/=]*)$", re.MULTILINE)
+"""A comment of ``native/compilers/source_texts.c``: the name of a file and its text, in Base64."""
 _TARGET: Final = re.compile(r"\.target\s+(?:sm|compute)_(\d+)")
 _LINE_DIRECTIVES: Final = frozenset({".version", ".target", ".address_size"})
 
@@ -77,6 +82,16 @@ class Module:
     def files(self) -> dict[int, str]:
         """Return the source files that ``.loc`` directives name, by number."""
         return {int(found[1]): found[2] for found in _FILE.finditer(self.text)}
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Return the texts of source files that came along with the text, by the names of the files."""
+        return {_decoded(found[1]): _decoded(found[2]) for found in _SOURCE.finditer(self.text)}
+
+    @functools.cached_property
+    def toolkit_files(self) -> frozenset[int]:
+        """Return the numbers of the source files that belong to a toolkit for device code."""
+        return frozenset(number for number, name in self.files.items() if is_of_toolkit(name))
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -204,6 +219,10 @@ class Module:
             self._twice.add(found[2])
         if known is None or known.body is None:
             self.functions[found[2]] = FunctionText(found[2], found[1] == "entry", (start, end), body)
+
+
+def _decoded(text: str) -> str:
+    return binascii.a2b_base64(text).decode("utf-8", "replace")
 
 
 def _parse_variable_statement(tokens: Tokens) -> tuple[Variable, ...]:

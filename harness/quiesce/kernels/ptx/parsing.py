@@ -38,7 +38,7 @@ _LINE = re.compile(r"[0-9]{1,9}\Z")
 def parse_function(module: Module, text: FunctionText) -> Function:
     """Parse a function of a module. Raises RefusedKernel for anything that is no PTX."""
     signature = module.signature(text)
-    parser = _Parser(module.body_tokens(text))
+    parser = _Parser(module.body_tokens(text), module.toolkit_files)
     if not text.is_entry:
         for each in (*signature.returned, *signature.parameters):
             if each.is_register:
@@ -67,7 +67,7 @@ def _parse_opcode(text: str) -> tuple[str, tuple[str, ...], tuple[Type, ...]]:
 class _Parser:
     """Reads statements one after another. What they declare goes to the scopes."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, toolkit: frozenset[int]) -> None:
         self.tokens = tokens
         self.scopes = Scopes()
         self.items: list[Instruction | Label] = []
@@ -75,8 +75,9 @@ class _Parser:
         self._item_scopes: dict[int, int] = {}
         self._targets: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._location = self._caller = (0, 0)
-        self._outermost: dict[tuple[str, ...], tuple[int, int]] = {}
-        """Of a file, line and column: the line that code from there was inlined at, or its own."""
+        self._toolkit = toolkit
+        self._chains: dict[tuple[str, ...], tuple[tuple[int, int], ...]] = {}
+        """Of a file, line and column: its own line, and those that code from there was inlined at, outermost last."""
         self._name = ""
         self._words: dict[str, Operand] = {}
         """What single words mean here, until another block or declaration changes it."""
@@ -129,9 +130,12 @@ class _Parser:
         if not all(map(_LINE.match, words[1:4])) or len(words) < 4:
             return
         at = tuple(words[-3:]) if words[-4] == "inlined_at" and all(map(_LINE.match, words[-3:])) else None
-        self._location = (int(words[1]), int(words[2]))
-        self._caller = self._outermost.get(at, (int(at[0]), int(at[1]))) if at else (0, 0)
-        self._outermost[tuple(words[1:4])] = self._caller if at else self._location
+        callers = self._chains.get(at, ((int(at[0]), int(at[1])),)) if at else ()
+        chain = self._chains[tuple(words[1:4])] = ((int(words[1]), int(words[2])), *callers)
+        # What a function of a toolkit's header does, its caller does for a reader.
+        place = next((place for place, (file, _) in enumerate(chain) if file not in self._toolkit), 0)
+        self._location = chain[place]
+        self._caller = chain[-1] if place < len(chain) - 1 else (0, 0)
 
     def _parse_registers(self) -> None:
         tokens = self.tokens

@@ -28,7 +28,7 @@ def call(e: Emitter, i: Instruction) -> None:
         if text.body is None:
             _call_runtime(e, i, callee.name, returned, passed)
             return
-        target = f"@f{e.program.number_of(callee.name)}"
+        target = f"@f{e.program.number_of(callee.name, i)}"
         formal_returned, formal = signature.returned, signature.parameters
     else:
         declared = e.function.prototypes.get(prototype)

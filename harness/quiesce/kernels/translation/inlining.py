@@ -21,7 +21,7 @@ from quiesce.kernels.ptx.operands import (
     Texel,
     Vector,
 )
-from quiesce.kernels.translation.program import Program
+from quiesce.kernels.translation.program import Program, callee_of, placed
 from quiesce.kernels.translation.spinning import waits_by_itself
 
 _CALLS_MAX: Final = 200
@@ -53,25 +53,17 @@ def reached(program: Program, function: Function) -> Iterator[Function]:
     while waiting:
         current = waiting.pop()
         yield current
-        for name in filter(None, map(_callee, current.instructions())):
+        for name in filter(None, map(callee_of, current.instructions())):
             text = program.module.functions.get(name)
             if name not in known and text is not None and text.body is not None:
                 waiting.append(program.parse(name))
             known.add(name)
 
 
-def _callee(i: Instruction) -> str | None:
-    """Return the name of the function that an instruction calls."""
-    if i.opcode != "call":
-        return None
-    names = [operand for operand in i.operands if not isinstance(operand, Group)]
-    return names[0].name if names and isinstance(names[0], Symbol) else None
-
-
 def _waiting_call(program: Program, function: Function, known: dict[str, bool]) -> int:
     """Return one more than the place of the first call of a function that waits; 0: there is none."""
     for place, item in enumerate(function.items):
-        name = _callee(item) if isinstance(item, Instruction) else None
+        name = callee_of(item) if isinstance(item, Instruction) else None
         if name is not None and _function_waits(program, name, known):
             return place + 1
     return 0
@@ -153,7 +145,9 @@ def _inline(program: Program, function: Function, place: int, number: int, kept:
     """Put the body of a function in the place of its call."""
     call = function.items[place]
     assert isinstance(call, Instruction)
-    callee = program.parse(_callee(call) or "")
+    callee = program.parse(callee_of(call) or "")
+    if program.is_told_by_caller(callee.name) and call.location[0]:
+        callee = placed(callee, call.location, call.caller)
     renaming = _Renaming(f"#{number}", _passed(call, callee, function))
     kept.update(renaming.variables.values())
     variables = dict(function.variables)

@@ -66,8 +66,8 @@ def translate_kernel(
     lines = translated.lines
     done = 0
     while done < len(program.numbers):
-        name = list(program.numbers)[done]
-        lines += _called(program, program.parse(name), done)
+        called = list(program.numbers)[done]
+        lines += _called(program, program.function_of(called), done)
         done += 1
     lines += called_checks(program, function)
     lines += noting_functions(program)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from quiesce.kernels.ptx.declarations import Variable, require_memory
 from quiesce.kernels.ptx.function import Function, Instruction
 from quiesce.kernels.ptx.module import Module
+from quiesce.kernels.ptx.operands import Group, Symbol
 from quiesce.kernels.ptx.parsing import parse_function
 from quiesce.kernels.translation.accesses import Judged
 from quiesce.kernels.translation.shared_arrays import SharedArrays
@@ -18,6 +19,10 @@ LOCAL_BYTES_MAX: Final = 524_288
 DYNAMIC_ALIGNMENT: Final = 16
 MEMORY_BASE: Final = 0x305AC6DFF000
 """Where memory of devices lies in most processes; ``native/memory/base.h`` has the same number."""
+_USES: Final = frozenset({"ld", "ldu", "st", "atom", "red", "cp"})
+_PRIVATE: Final = frozenset({"param", "local", "const"})
+_PLACED_MAX: Final = 100
+"""In a kernel that calls more functions, those of headers are translated once, and told by their own lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,32 @@ class Site:
         return self.line, self.file, self.source_line, *self.caller, self.array
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A function by name, and where it is called where that is told in place of its own lines."""
+
+    name: str
+    location: tuple[int, int] = (0, 0)
+    caller: tuple[int, int] = (0, 0)
+
+
+def callee_of(i: Instruction) -> str | None:
+    """Return the name of the function that an instruction calls."""
+    if i.opcode != "call":
+        return None
+    names = [operand for operand in i.operands if not isinstance(operand, Group)]
+    return names[0].name if names and isinstance(names[0], Symbol) else None
+
+
+def placed(function: Function, location: tuple[int, int], caller: tuple[int, int]) -> Function:
+    """Return a function whose instructions all have one place in the source."""
+    items = (
+        replace(item, location=location, caller=caller) if isinstance(item, Instruction) else item
+        for item in function.items
+    )
+    return replace(function, items=tuple(items))
+
+
 @dataclass(slots=True)
 class Program:
     """What the functions of a kernel declare and ask for while they are translated."""
@@ -54,7 +85,7 @@ class Program:
     declarations: set[str] = field(default_factory=set)
     variables: list[str] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: dict[Called, int] = field(default_factory=dict)
     """Each function that is called or whose address is taken, by the number that its name in LLVM has."""
     checks_called: dict[Judged, int] = field(default_factory=dict)
     """What the checks depend on that are functions of their own, with the numbers that their names have."""
@@ -67,6 +98,8 @@ class Program:
     _shared: dict[str, int] = field(default_factory=dict)
     _dynamic: dict[str, int] = field(default_factory=dict)
     _origins: dict[str, SharedArrays] = field(default_factory=dict)
+    _told_by_caller: dict[str, bool] = field(default_factory=dict)
+    _memory_users: dict[str, bool] = field(default_factory=dict)
 
     def parse(self, name: str) -> Function:
         """Return a function of the module, parsed once."""
@@ -78,9 +111,44 @@ class Program:
         """Note that a function from outside is called."""
         self.declarations.add(declaration)
 
-    def number_of(self, name: str) -> int:
-        """Return the number of a function, which will be translated too."""
-        return self.numbers.setdefault(name, len(self.numbers))
+    def number_of(self, name: str, call: Instruction | None = None) -> int:
+        """Return the number of a function, which will be translated too.
+
+        A function of a toolkit's header, or without lines, is translated for each place that calls it, where accesses
+        are judged: a reader looks for that place. Code without optimisation has such functions.
+        """
+        called = Called(name)
+        may_be_placed = self.checks and len(self.numbers) < _PLACED_MAX
+        if call is not None and may_be_placed and self.is_told_by_caller(name) and self._uses_memory(name):
+            called = Called(name, call.location, call.caller)
+        return self.numbers.setdefault(called, len(self.numbers))
+
+    def is_told_by_caller(self, name: str) -> bool:
+        """Say whether a function has no lines but those of headers of a toolkit for device code."""
+        if name not in self._told_by_caller:
+            files = {i.location[0] for i in self.parse(name).instructions()} - {0}
+            self._told_by_caller[name] = files <= self.module.toolkit_files
+        return self._told_by_caller[name]
+
+    def _uses_memory(self, name: str) -> bool:
+        """Say whether a function, or one that it calls, uses memory that is not its own."""
+        if name not in self._memory_users:
+            self._memory_users[name] = False  # a function that calls itself: what it does otherwise decides
+            text = self.module.functions.get(name)
+            if text is not None and text.body is not None:
+                self._memory_users[name] = any(map(self._is_use, self.parse(name).instructions()))
+        return self._memory_users[name]
+
+    def _is_use(self, i: Instruction) -> bool:
+        callee = callee_of(i)
+        if callee is not None:
+            return self._uses_memory(callee)
+        return i.opcode in _USES and _PRIVATE.isdisjoint(i.modifiers)
+
+    def function_of(self, called: Called) -> Function:
+        """Return a function that is called, parsed once; its lines may be that of its call."""
+        function = self.parse(called.name)
+        return placed(function, called.location, called.caller) if called.location[0] else function
 
     def variable_slot(self, variable: Variable) -> str:
         """Return the place that the loader writes the address of a variable to."""

@@ -18,7 +18,7 @@ from quiesce.reporting.page.glossary import sentence_of
 from quiesce.reporting.page.growth import growth_words, make_growth_plot
 from quiesce.reporting.page.matrix import SEVERITY
 from quiesce.reporting.page.packing import pack
-from quiesce.reporting.page.source_lines import SourceLine, source_lines
+from quiesce.reporting.page.source_lines import QuotedSource, quoted_sources
 from quiesce.reporting.page.timeline import make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
 from quiesce.reporting.text import clean_line, place, unsaid_evidence
@@ -49,7 +49,7 @@ class FindingText:
     allocated_by: str
     kept: str
     evidence: str
-    source: tuple[SourceLine, ...]
+    sources: tuple[QuotedSource, ...]
     growth: str
     plot: str
 
@@ -186,7 +186,7 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         allocated_by=clean_line(finding.allocated_by),
         kept="; ".join(map(clean_line, finding.kept.splitlines())),
         evidence=evidence,
-        source=source_lines(finding),
+        sources=quoted_sources(finding),
         growth="" if readings is None else growth_words(readings),
         plot="" if readings is None or not is_plotted else _packed(make_growth_plot(readings).as_json()),
     )

@@ -1,18 +1,18 @@
-"""The lines of source around the place that a finding names, if the file is still the one that was run."""
+"""The lines of source that a finding quotes, as pages show them; they come from the report, and no file is opened."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from quiesce.findings import Finding
-from quiesce.reporting.text import clean_line
+from quiesce.reporting.text import clean_line, quoted_lines
+from quiesce.shown_paths import shown_path
 
-AROUND: Final = 1
-"""How many lines are shown before the place, and after it."""
-FILE_BYTES_MAX: Final = 1 << 20
+QUOTATIONS_MAX: Final = 4
+LINES_MAX: Final = 20
 LINE_LENGTH_MAX: Final = 160
+"""So much of what a report says is shown: anybody may have written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +24,26 @@ class SourceLine:
     is_it: bool
 
 
-def source_lines(finding: Finding) -> tuple[SourceLine, ...]:
-    """Return the lines, or nothing where the file can't be read or its line is another one than was recorded."""
-    path, _, number = finding.allocated.rpartition(":")
-    recorded = finding.allocated_by.partition(f"{finding.allocated}: ")[2].partition("\n")[0].strip()
-    if not path or not recorded or not number.isdecimal():
-        return ()
-    line = int(number)
-    try:
-        if Path(path).stat().st_size > FILE_BYTES_MAX:
-            return ()
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return ()
-    if not 1 <= line <= len(lines) or lines[line - 1].strip() != recorded:
-        return ()
-    shown = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
-    indent = min(len(lines[each - 1]) - len(lines[each - 1].lstrip()) for each in shown if lines[each - 1].strip())
+@dataclass(frozen=True, slots=True)
+class QuotedSource:
+    """Lines of one file. ``place`` is the file and the line that is meant."""
+
+    place: str
+    lines: tuple[SourceLine, ...]
+
+
+def quoted_sources(finding: Finding) -> tuple[QuotedSource, ...]:
+    """Return what a finding quotes."""
     return tuple(
-        SourceLine(each, _shortened(lines[each - 1][indent:].expandtabs(4).rstrip()), each == line) for each in shown
+        QuotedSource(
+            clean_line(f"{shown_path(each.file)}:{each.line}"),
+            tuple(
+                SourceLine(number, _shortened(text), is_it) for number, text, is_it in quoted_lines(each)[:LINES_MAX]
+            ),
+        )
+        for each in finding.quoted[:QUOTATIONS_MAX]
     )
 
 
-def _shortened(text: str) -> str:
-    lead = len(text) - len(text.lstrip())
-    line = " " * lead + clean_line(text)
-    return line if len(line) <= LINE_LENGTH_MAX else f"{line[:LINE_LENGTH_MAX]}…"
+def _shortened(line: str) -> str:
+    return line if len(line) <= LINE_LENGTH_MAX + 1 else f"{line[:LINE_LENGTH_MAX]}…"

@@ -10,6 +10,7 @@ from quiesce.findings import CallSite, Finding
 from quiesce.program_run import ObservedCall, Surroundings
 from quiesce.reporting.page.excerpt import shorten
 from quiesce.reporting.page.glossary import sentence_of
+from quiesce.reporting.page.source_lines import QuotedSource, quoted_sources
 from quiesce.reporting.program_page.memory_plot import Noted
 from quiesce.reporting.program_page.places import Site, make_site
 from quiesce.reporting.program_page.words import heading_of
@@ -56,6 +57,7 @@ class FindingCard:
     expected: str
     observed: str
     evidence: str
+    sources: tuple[QuotedSource, ...]
     sites: tuple[Site, ...]
     note: str
     rows: tuple[Row | Gap, ...]
@@ -94,6 +96,7 @@ def _card(finding: Finding, number: int, prefix: str, around: Surroundings | Non
         expected=clean_line(finding.expected),
         observed=clean_line(finding.observed),
         evidence=_evidence(finding),
+        sources=quoted_sources(finding) if is_whole else (),
         sites=tuple(map(make_site, sites)),
         note=_note(sites, is_whole),
         rows=rows,

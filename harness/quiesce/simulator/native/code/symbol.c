@@ -99,7 +99,8 @@ static enum status place(struct symbol *symbol, unsigned device) {
     }
     enum capture_mode mode = capture_exchange_mode(CAPTURE_RELAXED);
     uint64_t *address = &symbol->addresses[device];
-    enum status status = variable_allocate(space_of(symbol), device, symbol->size_bytes, content, address);
+    enum status status = variable_allocate(space_of(symbol), device, symbol->size_bytes, content, symbol->name,
+                                           address);
     capture_exchange_mode(mode);
     // a kernel may be the first that uses it: the host finds it by this pointer, which the compiler wrote
     if (!status && symbol->managed) *(uint64_t *)symbol->shadow = *address;

@@ -1,7 +1,11 @@
 #include "code/variable.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "code/image.h"
 #include "code/ptx.h"
@@ -70,8 +74,22 @@ bool variables_exist(const struct variables *variables) { return variables && va
 // It is part of the module, which the client gives back: nobody else does.
 static void make_part(uint64_t address, bool part) { ledger_live(memory_live_at(address))->part = part; }
 
+// A name with a tab or a line feed is no name of a compiler's.
+static void note_name(uint64_t address, const char *name) {
+    enum { LINE_BYTES = 4096, WITHOUT_NAME_BYTES = 64 };
+    char path[FOLDER_BYTES + 64], line[LINE_BYTES];
+    if (!*settings.folder || !name || strlen(name) > LINE_BYTES - WITHOUT_NAME_BYTES || strpbrk(name, "\t\n")) return;
+    snprintf(path, sizeof path, "%s.variables", ledger_stem());
+    int length = snprintf(line, sizeof line, "%" PRIu64 "\t%#" PRIx64 "\t%s\n",
+                          ledger_live(memory_live_at(address))->observation, address, name);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log < 0) return;
+    if (write(log, line, (size_t)length) < 0) fputs("quiesce: the name of a variable could not be noted\n", stderr);
+    close(log);
+}
+
 enum status variable_allocate(enum variable_space space, unsigned device, uint64_t size_bytes, const void *content,
-                              uint64_t *address) {
+                              const char *name, uint64_t *address) {
     enum { ATTACHED_TO_ALL = 1 };  // of managed memory
     enum thing thing = space == VARIABLE_MANAGED ? THING_MANAGED : THING_DEVICE;
     unsigned flags = space == VARIABLE_MANAGED ? ATTACHED_TO_ALL : space == VARIABLE_CONSTANT ? MEMORY_CONSTANT : 0;
@@ -81,6 +99,7 @@ enum status variable_allocate(enum variable_space space, unsigned device, uint64
     capture_exchange_mode(mode);
     if (status) return status;
     make_part(*address, true);
+    note_name(*address, name);
     if (content)
         memcpy((void *)*address, content, size_bytes);
     else
@@ -96,7 +115,8 @@ void variable_free(enum thing thing, uint64_t address) {
 
 static enum status allocate(struct variable *variable, unsigned device) {
     enum variable_space space = variable->is_constant ? VARIABLE_CONSTANT : VARIABLE_GLOBAL;
-    return variable_allocate(space, device, variable->size_bytes, variable->content, &variable->addresses[device]);
+    return variable_allocate(space, device, variable->size_bytes, variable->content, variable->name,
+                             &variable->addresses[device]);
 }
 
 enum status variables_place(struct variables *variables, unsigned device) {

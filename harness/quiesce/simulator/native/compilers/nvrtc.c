@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compilers/source_texts.h"
 #include "compilers/toolkit.h"
 #include "machine/export.h"
 #include "machine/settings.h"
@@ -26,6 +27,8 @@ static struct program {
     bool is_for_device;  // machine code was asked for
     bool is_lto;
     char *note;  // behind the log
+    struct source_texts *sources;
+    char *ptx;  // what is answered; NULL: nobody has asked yet
 } *programs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -103,6 +106,7 @@ EXPORT int simulated_nvrtcCreateProgram(void **handle, const char *source, const
     }
     if (!function) *handle = made;
     made->handle = *handle;
+    if (function && settings.checks) made->sources = source_texts_keep(source, name, count, headers, names);
     pthread_mutex_lock(&lock);
     made->next = programs;
     programs = made;
@@ -121,6 +125,8 @@ EXPORT int simulated_nvrtcDestroyProgram(void **handle) {
     if (!gone) return INVALID_PROGRAM;
     int (*function)(void **) = vendors("nvrtcDestroyProgram");
     free(gone->note);
+    free(gone->ptx);
+    source_texts_delete(gone->sources);
     free(gone);
     if (function) return function(handle);
     *handle = NULL;
@@ -214,6 +220,8 @@ EXPORT int simulated_nvrtcCompileProgram(void *handle, int count, const char *co
     if (!program) return INVALID_PROGRAM;
     if (count < 0 || (count && !options)) return INVALID_INPUT;
     const struct toolkit *toolkit = toolkit_get(TOOLKIT_NVRTC);
+    free(program->ptx);
+    program->ptx = NULL;
     int status = compile(program, count, options);
     if (!toolkit->library) note(program, toolkit->reason);
     else if (status == COMPILATION && lacks_header(handle)) note(program, toolkit->headers_reason);
@@ -245,23 +253,41 @@ EXPORT int simulated_nvrtcGetProgramLog(void *handle, char *log) {
 
 // -- results ---------------------------------------------------------------------------------------------------------
 
+// Asks the vendor once for what a program was compiled to. A failed compilation has nothing.
+static int make_ptx(void *handle, struct program *program) {
+    int (*size)(void *, size_t *) = vendors("nvrtcGetPTXSize");
+    int (*get)(void *, char *) = vendors("nvrtcGetPTX");
+    size_t bytes = 0;
+    if (program->ptx) return SUCCESS;
+    if (!size || !get) return INTERNAL_ERROR;
+    int status = size(handle, &bytes);
+    char *text = status ? NULL : calloc(1, bytes + 1);
+    if (!status) status = text ? get(handle, text) : OUT_OF_MEMORY;
+    size_t mark = !status && bytes > 1 ? MARK_BYTES : 0;
+    size_t noted = mark ? source_texts_note(program->sources, text, NULL) : 0;
+    if (!status) program->ptx = calloc(1, mark + noted + bytes + 1);
+    if (!status && !program->ptx) status = OUT_OF_MEMORY;
+    if (!status) {
+        memcpy(program->ptx, MARK, mark);
+        if (noted) source_texts_note(program->sources, text, program->ptx + mark);
+        memcpy(program->ptx + mark + noted, text, bytes);
+    }
+    free(text);
+    return status;
+}
+
 static int ptx_size(void *handle, size_t *bytes) {
-    int (*function)(void *, size_t *) = vendors("nvrtcGetPTXSize");
-    if (!function) return INTERNAL_ERROR;
-    int status = function(handle, bytes);
-    if (!status && *bytes > 1) *bytes += MARK_BYTES;  // a failed compilation has nothing
+    struct program *program = find(handle);
+    int status = program ? make_ptx(handle, program) : INVALID_PROGRAM;
+    if (!status) *bytes = strlen(program->ptx) + 1;
     return status;
 }
 
 static int ptx(void *handle, char *text) {
-    int (*size)(void *, size_t *) = vendors("nvrtcGetPTXSize");
-    int (*function)(void *, char *) = vendors("nvrtcGetPTX");
-    size_t bytes = 0;
-    if (!size || !function) return INTERNAL_ERROR;
-    int status = size(handle, &bytes);
-    if (status || bytes <= 1) return status ? status : function(handle, text);
-    memcpy(text, MARK, MARK_BYTES);
-    return function(handle, text + MARK_BYTES);
+    struct program *program = find(handle);
+    int status = program ? make_ptx(handle, program) : INVALID_PROGRAM;
+    if (!status) memcpy(text, program->ptx, strlen(program->ptx) + 1);
+    return status;
 }
 
 EXPORT int simulated_nvrtcGetPTXSize(void *handle, size_t *bytes) {

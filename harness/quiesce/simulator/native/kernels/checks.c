@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/access_log.h"
 #include "kernels/device_heap.h"
@@ -224,6 +225,22 @@ static struct access access_of(const struct kernel_context *context, uint64_t ad
                            .thread = thread};
 }
 
+static bool has_null_argument(const struct kernel_context *context) {
+    for (uint32_t at = 0; at + sizeof(uint64_t) <= running.parameter_bytes; at += sizeof(uint64_t))
+        if (!*(const uint64_t *)(context->parameters + at)) return true;
+    return false;
+}
+
+// Whether an address is an index of a null pointer. No process has memory near 0; at a larger index, an argument of the
+// kernel has to be null, and no memory of the host's there.
+static bool is_of_null(const struct kernel_context *context, uint64_t address) {
+    enum { PAGE = 4096 };
+    const uint64_t near = 1 << 16, far = 1ull << 36;
+    if (address < near || -address <= near) return true;
+    if ((address >= far && -address > far) || !has_null_argument(context)) return false;
+    return msync((void *)(address / PAGE * PAGE), 1, MS_ASYNC) != 0;
+}
+
 static struct wrong_access describe(const struct access *access, enum seen seen, uint32_t site) {
     const struct kernel_context *context = access->context;
     uint32_t owner;
@@ -240,6 +257,7 @@ static struct wrong_access describe(const struct access *access, enum seen seen,
         wrong.is_partly = shadow_count(running.device, access->address, (unsigned)access->bytes) != 0;
     if (seen == SEEN_KERNEL_OUTSIDE_HEAP || seen == SEEN_KERNEL_FREED_IN_HEAP)
         device_heap_miss(access->address, &wrong);
+    if (seen == SEEN_KERNEL_NO_MEMORY) wrong.is_of_null = is_of_null(context, access->address);
     if (seen == SEEN_KERNEL_OTHERS_LOCAL && find_owner(access, &owner)) {
         wrong.other = (struct other_access){.is_there = true, .site = NO_SITE};
         thread_index(owner, context->block, wrong.other.thread);

@@ -66,6 +66,20 @@ bool wrong_access_is_just_before_a_block(uint64_t address) {
     return block && address < block->address && block->address - address <= settings.red_zone_bytes;
 }
 
+// The block that an access would use if its address were off by 2^32 elements, because an index of 32 bits overflowed;
+// or the one that it would just miss. NULL: there is none, or the access is near a block as it is.
+static const struct live *block_of_overflow(uint64_t address, unsigned access_bytes) {
+    const unsigned elements[] = {access_bytes, 1, 2, 4, 8, 12, 16, 24, 32};  // as traces/kernel_accesses.py
+    if (wrong_access_is_near_a_block(address)) return NULL;
+    for (unsigned i = 0; i < sizeof elements / sizeof *elements; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            uint64_t meant = address + (uint64_t)sign * ((uint64_t)elements[i] << 32);
+            const struct live *block = nearest_block(meant);
+            if (block && distance(block, meant) <= elements[i]) return block;
+        }
+    return NULL;
+}
+
 // -- observation -----------------------------------------------------------------------------------------------------
 
 static const char *file_name(const struct code_places *code, uint32_t number) {
@@ -125,6 +139,7 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
 
 static void observe(const struct checked_launch *launch, const struct wrong_access *wrong, uint64_t line) {
     int flags = (wrong->writes ? FLAG_WRITES : 0) | (wrong->is_partly ? FLAG_PARTLY : 0);
+    if (wrong->is_of_null) flags |= FLAG_OF_NULL;
     struct observation seen = {.seen = (uint8_t)wrong->seen,
                                .thing = THING_DEVICE,
                                .device = (uint16_t)launch->device,
@@ -135,9 +150,13 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
                                .object = line,
                                .address = wrong->address,
                                .size_bytes = wrong->bytes};
-    const struct live *block = wrong->seen == SEEN_KERNEL_OUT_OF_BOUNDS ? nearest_block(wrong->address) : NULL;
+    bool is_outside = wrong->seen == SEEN_KERNEL_OUT_OF_BOUNDS;
+    bool is_far = is_outside || (wrong->seen == SEEN_KERNEL_NO_MEMORY && !wrong->is_of_null);
+    const struct live *block = is_far ? block_of_overflow(wrong->address, wrong->bytes) : NULL;
+    if (block) seen.seen = SEEN_KERNEL_OUT_OF_BOUNDS;
+    if (is_outside && !block) block = nearest_block(wrong->address);
     struct span span = memory_find(wrong->address);
-    if (wrong->seen != SEEN_KERNEL_OUT_OF_BOUNDS && span.thing != THING_NONE) {
+    if (!is_outside && span.thing != THING_NONE) {
         seen.other = span.start;
         seen.other_bytes = span.size_bytes;
         seen.thing = (uint8_t)span.thing;

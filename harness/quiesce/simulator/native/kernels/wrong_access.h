@@ -46,6 +46,7 @@ struct wrong_access {
     uint64_t address;  // in shared memory, where it was named there
     unsigned bytes;
     bool writes, is_partly;  // is_partly: of what nobody has written some bytes were
+    bool is_of_null;  // at an index of a null pointer
     uint32_t site, thread;  // of a block of `threads`
     uint32_t block[3], threads[3];
     uint32_t shared_bytes;

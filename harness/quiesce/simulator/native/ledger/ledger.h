@@ -122,6 +122,7 @@ enum {
     FLAG_CAPTURED = 16,    // a record or wait that became part of a graph and orders nothing else
     FLAG_INJECTED = 32,    // a refusal that was asked for
     FLAG_WRITES = 64,      // an access that writes, also one that reads as well
+    FLAG_OF_NULL = 128,    // an access at an index of a null pointer
     FLAG_PARTLY = 256,     // an access to bytes of which only some were never written
     FLAG_STRICT = 512,     // a mistake for those alone who ask to be told of all
 };
