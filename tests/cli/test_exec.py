@@ -16,6 +16,7 @@ from tests.simulator.programs import compile_client
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 from quiesce.errors import BackendUnavailable
+from quiesce.files import locked_folder
 from quiesce.simulator.build import build_library
 
 
@@ -71,6 +72,19 @@ def test_stacks_say_where_a_block_was_allocated(tmp_path: Path, capsys: pytest.C
     assert re.search(r"  allocated by cudaMalloc \(call 0\):\n    \S+/client\+0x[0-9a-f]+ in main\n", shown), shown
     main(["exec", "--no-stacks", "--", str(program)])
     assert "  allocated by cudaMalloc (call 0)\n" in capsys.readouterr().out
+
+
+def test_nothing_runs_where_another_run_writes_its_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["exec", "--report", str(tmp_path), "--", "touch", "made"]
+    with locked_folder(tmp_path):
+        assert main(words) == ExitCode.COULD_NOT_RUN
+        assert "another run of quiesce writes its reports here until it ends" in capsys.readouterr().err
+        assert not (tmp_path / "made").exists()
+    main(words)
+    assert (tmp_path / "made").exists()
 
 
 def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:
