@@ -41,6 +41,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "shell": _rooms(""),
     "shown_paths": _rooms(""),
     "files": _rooms(""),
+    "private_folders": _rooms("errors"),
     "flavour": _rooms(""),
     "findings": _rooms("shown_paths"),
     "quoting": _rooms("files findings"),
@@ -69,8 +70,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.python_source": VALUES | _rooms("backend"),
     "backends.registry": VALUES | _rooms("backend backends.command backends.python_source backends.reference"),
     "serving": VALUES | _rooms("backend backends.registry cases"),
-    "simulator": VALUES,
-    "kernels": VALUES | _rooms("simulator"),
+    "simulator": VALUES | _rooms("private_folders"),
+    "kernels": VALUES | _rooms("private_folders simulator"),
     "backends.simulated": VALUES | _rooms("backend simulator"),
     "traces": VALUES | _rooms("backend oracle quoting simulator"),
     "execution": VALUES | _rooms("answers backend backends.reference cases lockstep reference"),
@@ -85,7 +86,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     | _rooms(
         "answers backend backends.command backends.python_source cases execution generation lockstep reporting sweep"
     ),
-    "subjects": VALUES | _rooms("backend backends.command cases conformance execution reporting simulator traces"),
+    "subjects": VALUES
+    | _rooms("backend backends.command cases conformance execution private_folders reporting simulator traces"),
     "cli": VALUES
     | _rooms(
         "answers backend backends.python_source backends.registry cases conformance execution files generation "
@@ -94,8 +96,8 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "__main__": _rooms("cli"),
     "pytest_plugin": VALUES
     | _rooms(
-        "backend backends.registry cases execution generation generation.strategies leaks quoting reporting simulator "
-        "traces"
+        "backend backends.registry cases execution generation generation.strategies leaks private_folders quoting "
+        "reporting simulator traces"
     ),
 }
 

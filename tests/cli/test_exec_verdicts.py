@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from tests.simulator.programs import compile_client
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
 from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library, find_compiler
+from quiesce.private_folders import private_folder
+from quiesce.simulator.build import AUDIT_NAME, LIBRARY_NAME, build_audit, build_library, find_compiler
+from quiesce.simulator.cache import cache_folder
+from quiesce.simulator.kept_files import keep
 
 USED = "void *p; cudaMalloc(&p, 8); cudaFree(p);"
 STUB = "cudaMallocMipmappedArray();"
@@ -296,3 +301,44 @@ def test_a_program_that_pytest_finds_no_test_in_says_so(tmp_path: Path, capsys: 
     (tmp_path / "empty").mkdir()
     assert main(["exec", "--", *words]) == ExitCode.COULD_NOT_RUN
     assert "the program ended with status 5: pytest ran no test" in capsys.readouterr().err
+
+
+@pytest.fixture
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """The runtime and the module for the loader, in a cache of the test's own."""
+    built = (build_library(), build_audit())
+    monkeypatch.setenv("QUIESCE_CACHE", str(tmp_path / "cache"))
+    own = {}
+    for path in built:
+        folder = private_folder(cache_folder() / path.parent.name)
+        own[path.name] = Path(shutil.copy(path, folder / path.name))
+    return own
+
+
+def test_without_the_module_for_the_loader_nothing_was_tested(libraries: dict[str, Path], tmp_path: Path) -> None:
+    keep(libraries[AUDIT_NAME], b"")
+    ran = Ran(tmp_path, ["--", str(compile_client(tmp_path, USED + "return 0;"))])
+    assert (ran.code, ran.verdicts) == (ExitCode.COULD_NOT_RUN, ["inconclusive"])
+    assert "quiesce's module for the dynamic loader did not run" in ran.reasons
+
+
+def test_a_runtime_that_does_not_answer_is_told(
+    libraries: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(libraries[LIBRARY_NAME], b"\x7fELF")
+    assert main(["exec", "--", str(compile_client(tmp_path, USED + "return 0;"))]) == ExitCode.COULD_NOT_RUN
+    said = capsys.readouterr().err
+    assert f"the simulated runtime '{libraries[LIBRARY_NAME]}' can't be loaded" in said
+    assert "Traceback" not in said
+
+
+def test_a_temporary_directory_in_which_others_can_replace_the_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = compile_client(tmp_path, USED + "return 0;")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "open"))
+    assert main(["exec", "--", str(client)]) == ExitCode.COULD_NOT_RUN
+    assert "others may replace it: run chmod go-w" in capsys.readouterr().err
+    assert not list((tmp_path / "open").iterdir())

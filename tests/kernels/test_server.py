@@ -101,7 +101,7 @@ def test_objects_are_kept_for_the_next_run(tmp_path: Path, connect: Connect) -> 
     assert not found[0].is_refused
     assert found[0].content.startswith(b"\x7fELF")
     (kept,) = (tmp_path / "cache").rglob("*.o")
-    assert kept.read_bytes() == found[0].content
+    assert kept.read_bytes().startswith(found[0].content)
 
 
 def test_two_clients_are_served_at_once(tmp_path: Path, connect: Connect) -> None:
@@ -235,3 +235,33 @@ def test_a_kernel_in_the_cache_needs_no_llvm(tmp_path: Path) -> None:
         for _ in range(2)
     )
     assert (cold, warm) == ("False True\n", "False False\n")
+
+
+def test_a_damaged_object_is_compiled_again(
+    tmp_path: Path, connect: Connect, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found, said = [], []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with kernel_compiler(folder):
+            found.append(connect(folder).ask(b"good"))
+        said.append(capfd.readouterr().err)
+        (kept,) = (tmp_path / "cache").rglob("*.o")
+        if number == 0:
+            kept.write_bytes(b"")
+    assert found[0] == found[1] == found[2]
+    assert said == ["", f"quiesce: '{kept}' in the cache is damaged; it is made again\n", ""]
+
+
+def test_objects_and_the_socket_are_closed_to_others(tmp_path: Path, connect: Connect) -> None:
+    before = os.umask(0)
+    try:
+        with kernel_compiler(tmp_path):
+            assert connect(tmp_path).ask(b"good") is not None
+            assert (tmp_path / SOCKET).stat().st_mode & 0o077 == 0
+    finally:
+        os.umask(before)
+    below = [*(tmp_path / "cache").rglob("*")]
+    assert any(path.suffix == ".o" for path in below)
+    assert [path for path in below if path.stat().st_mode & 0o077] == []

@@ -110,3 +110,21 @@ def test_a_driver_is_asked_for_its_first_device(tmp_path: Path, flavour: str) ->
     program = [sys.executable, "-I", "-S", "-c", first_device.QUESTION]
     ran = subprocess.run([*command, *program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert re.search(rf"^[0-9a-f]{{4,}}\S* {1 << 30}$", ran.stdout, re.MULTILINE), ran.stdout + ran.stderr
+
+
+def test_a_budget_that_others_could_have_made_is_an_error_of_its_test(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (temporary / f"quiesce-devices-{os.getuid()}").symlink_to(theirs)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setenv("QUIESCE_SIMULATOR", "flavour=cuda;folder=it")  # a device that nobody is asked for
+    marker = "import pytest\n@pytest.mark.device_memory('1 MiB')\ndef test_it(): pass\n"
+    project.write("test_it.py", marker + "def test_other(): pass\n")
+    result = project.run_apart("test_it.py")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["test_it.py::test_it: *quiesce-devices-* is not used, because it is a symbolic link*"])
+    assert not list(theirs.iterdir())

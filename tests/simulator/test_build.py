@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -71,6 +71,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         os.mkfifo(tmp_path / name)
     monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("QUIESCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -132,3 +133,24 @@ def test_what_is_in_the_cache_needs_no_compiler(held: Path, monkeypatch: pytest.
     assert build_library() == made
     with pytest.raises(BackendUnavailable, match="no C compiler was found"):
         build_audit()
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, 3)
+
+
+@pytest.mark.parametrize("damage", [cut, lambda path: path.chmod(0o777), lambda path: path.write_bytes(b"")])
+@pytest.mark.parametrize("build", [build_library, build_audit])
+def test_a_library_that_is_not_as_it_was_is_compiled_again(
+    build: Callable[[], Path], damage: Callable[[Path], object], held: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (held / "waited").mkdir()  # nobody holds it
+    made = build()
+    content = made.read_bytes()
+    damage(made)
+    assert build() == made
+    assert made.read_bytes() == content
+    assert made.stat().st_mode & 0o777 == 0o600
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"quiesce: '{made}' in the cache is")
+    assert said.endswith("; it is made again")

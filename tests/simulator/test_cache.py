@@ -83,3 +83,43 @@ def test_a_chosen_cache_that_can_only_be_read_is_read(temporary: Path, monkeypat
     assert cache_folders() == (folder,)
     with pytest.raises(ConfigurationError, match="it can't be written to"):
         cache_folder()
+
+
+def test_a_cache_that_others_could_have_filled_is_replaced_and_told(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = temporary.parent / "home"
+    monkeypatch.setenv("HOME", str(home))
+    usual = cache_folder()
+    usual.parent.chmod(0o777)
+    assert cache_folder().is_relative_to(temporary)
+    assert cache_folders() == (cache_folder(),), "nothing is read from it either"
+    said = describe_replacement()
+    assert f"('{usual.parent}': others may write to it, for its mode is 0777; remove it)" in said
+    assert f"so '{cache_folder()}' is used" in said
+    usual.parent.chmod(0o755)
+    assert cache_folder() == usual, "as earlier releases made it"
+    usual.rename(temporary / "theirs")
+    usual.symlink_to(temporary / "theirs")
+    assert "it is a symbolic link" in describe_replacement()
+
+
+def test_a_chosen_cache_that_others_could_have_filled_is_an_error(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIESCE_CACHE", str(temporary))
+    cache_folder().chmod(0o775)
+    for ask in (cache_folder, cache_folders):
+        with pytest.raises(ConfigurationError, match="others may write to it, for its mode is 0775; remove it"):
+            ask()
+
+
+def test_all_folders_of_the_cache_are_closed_to_others(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIESCE_CACHE", str(temporary / "chosen"))
+    before = os.umask(0)
+    try:
+        folder = cache_folder()
+    finally:
+        os.umask(before)
+    assert folder.parents[1] == temporary / "chosen"
+    assert {each.stat().st_mode & 0o777 for each in (folder, *folder.parents[:2])} == {0o700}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from pathlib import Path
 
+from quiesce.errors import ConfigurationError
+from quiesce.private_folders import private_folder
+from quiesce.simulator import kept_files
 from quiesce.simulator.cache import alone
 
 
@@ -17,25 +18,21 @@ class KeptObjects:
         self._folder = folder
 
     def find(self, key: str) -> bytes | None:
-        """Return an object, or None where it is not kept."""
-        with contextlib.suppress(OSError):
-            return self._path(key).read_bytes()
-        return None
+        """Return an object, or None where it is not kept, or not as it was."""
+        return kept_files.find(self._path(key))
 
     def keep(self, key: str, content: bytes) -> None:
         """Keep an object."""
         path = self._path(key)
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(content)
-            os.replace(file.name, path)  # noqa: PTH105 - at once: another process may be reading
+        with contextlib.suppress(OSError, ConfigurationError):
+            private_folder(path.parent)
+            kept_files.keep(path, content)
 
     def alone(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Let one process at a time compile the kernel of a key, so that others find its object."""
         folder = self._path(key).parent
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError, ConfigurationError):
+            private_folder(folder)
         return alone(folder / "lock")  # few wait for another kernel, and the files do not become more
 
     def _path(self, key: str) -> Path:

@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from quiesce.private_folders import open_private_file, private_folder
+
 SHARES: Final = 1024
 _TURN: Final = SHARES
 """The byte behind the shares: who has it collects."""
@@ -25,10 +27,11 @@ def shares_of(size_bytes: int, total_bytes: int) -> int:
 
 
 def budget_folder() -> Path:
-    """Return the folder of this user's files, which all runs on this machine share. Raises :class:`OSError`."""
-    folder = Path(tempfile.gettempdir()) / f"quiesce-devices-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    """Return the folder of this user's files, which all runs on this machine share.
+
+    Raises :class:`quiesce.errors.ConfigurationError` where others can change it, and :class:`OSError`.
+    """
+    return private_folder(Path(tempfile.gettempdir()) / f"quiesce-devices-{os.getuid()}")
 
 
 class DeviceBudget:
@@ -36,7 +39,7 @@ class DeviceBudget:
 
     def __init__(self, folder: Path, name: str) -> None:
         digest = hashlib.sha256(name.encode("utf-8")).hexdigest()[:16]
-        self._file = os.open(folder / f"{digest}.shares", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = open_private_file(folder / f"{digest}.shares")
         self._held: set[int] = set()
 
     def take(self, count: int) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from quiesce.amounts import bytes_from, bytes_in_words
+from quiesce.errors import ConfigurationError
 from quiesce.pytest_plugin.device_budget import DeviceBudget, budget_folder, shares_of
 from quiesce.pytest_plugin.first_device import FirstDevice, first_device
 from quiesce.pytest_plugin.keys import MARKER_ERROR, MEMORY_MARKER
@@ -32,7 +33,11 @@ class DeviceMemory:
         """Wait for the memory; time limits begin after that."""
         if NEEDED not in item.stash:
             return (yield)
-        budget = self._opened()
+        try:
+            budget = self._opened()
+        except ConfigurationError as error:
+            item.stash[MARKER_ERROR] = clean_line(f"{item.nodeid}: the marker '{MEMORY_MARKER}': {error}")
+            return (yield)
         if budget is None or self._device is None:
             return (yield)
         needed_bytes, total_bytes = item.stash[NEEDED], self._device.total_bytes

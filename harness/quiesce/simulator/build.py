@@ -7,6 +7,7 @@ it needs no compiler, and processes that find it empty at once compile it once.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -22,7 +23,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from quiesce.errors import BackendUnavailable
+from quiesce.private_folders import private_folder
 from quiesce.simulator.cache import alone, cache_folder, cache_folders
+from quiesce.simulator.kept_files import is_whole, keep
 
 SOURCES: Final = Path(__file__).with_name("native")
 AUDIT_SOURCES: Final = Path(__file__).with_name("audit")
@@ -36,6 +39,8 @@ _WHOLE_PROGRAM: Final = (("-flto=auto",), ("-flto",))
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _COMPILING: Final = "compiling the simulated runtime; this is done once and takes about 20 seconds"
 _WAITING: Final = "waiting for another process, which compiles the simulated runtime; this is done once"
+_FORM: Final = "with a checksum"
+"""How libraries are kept (``kept_files``): earlier releases would not find theirs."""
 Tell: TypeAlias = Callable[[str], object]
 """Says to a user what takes long."""
 
@@ -115,10 +120,10 @@ def build_audit() -> Path:
 
 def build_all(tell: Tell) -> None:
     """Compile what is not in the cache, and ``tell`` what is waited for, if anything is; raises like the others."""
-    if all(_find(each).exists() for each in _ALL):
+    if all(is_whole(_find(each)) for each in _ALL):
         return
     with alone(cache_folder() / "compiling", lambda: tell(_WAITING)):
-        if not all(_find(each).exists() for each in _ALL):  # whoever was waited for may have ended before it was done
+        if not all(is_whole(_find(each)) for each in _ALL):  # whoever was waited for may have ended before it was done
             tell(_COMPILING)
         for each in _ALL:
             _built(each)
@@ -126,15 +131,15 @@ def build_all(tell: Tell) -> None:
 
 def is_library_built() -> bool:
     """Say whether the runtime is in the cache; raises like the others."""
-    return _find(_RUNTIME).exists()
+    return is_whole(_find(_RUNTIME))
 
 
 def _built(library: _Library) -> Path:
     path = _find(library)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if not is_whole(path):
+        private_folder(path.parent)
         with alone(path.with_suffix(".lock")):
-            if not path.exists():
+            if not is_whole(path):
                 _compile(library, path)
     return path
 
@@ -142,16 +147,21 @@ def _built(library: _Library) -> Path:
 def _find(library: _Library) -> Path:
     """Return where a library is kept, by whichever compiler it was made, or else is to be written."""
     require_platform()
-    sources = hashlib.sha256()
-    for path in library.sources():
-        sources.update(path.relative_to(library.folder).as_posix().encode() + b"\0" + path.read_bytes())
 
     def kept_by(compiler: Sequence[str]) -> Path:
-        words = "\0".join([*compiler, *library.flags, *library.link_flags, sources.hexdigest()])
+        words = "\0".join([*compiler, *library.flags, *library.link_flags, _digest_of(library), _FORM])
         return Path(hashlib.sha256(words.encode()).hexdigest()[:24], library.name)
 
     found = (folder / kept_by(command) for command in _commands() for folder in cache_folders())
-    return next((each for each in found if each.exists()), None) or cache_folder() / kept_by(find_compiler())
+    return next((each for each in found if is_whole(each)), None) or cache_folder() / kept_by(find_compiler())
+
+
+@functools.cache
+def _digest_of(library: _Library) -> str:
+    sources = hashlib.sha256()
+    for path in library.sources():
+        sources.update(path.relative_to(library.folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return sources.hexdigest()
 
 
 def _compile(library: _Library, path: Path) -> None:
@@ -176,7 +186,7 @@ def _compile(library: _Library, path: Path) -> None:
                 f"{compiler[0]} could not compile the library: {problem[:2000]}",
                 "choose another compiler with CC",
             )
-        made.replace(path)  # at once: where there are no locks, another process may be doing the same
+        keep(path, made.read_bytes())  # at once: where there are no locks, another process may be doing the same
 
 
 def _complaint(command: list[str]) -> str:

@@ -1,7 +1,7 @@
 """The folder that keeps what was compiled, or found out about an environment: the user's cache, or a private one.
 
 In a container the user's home is often missing or read-only. Then a folder in the temporary directory takes its place.
-Libraries are loaded from it, so it has to be the user's own, and closed to everybody else.
+Libraries are loaded from it, so nobody else may be able to write to it (``private_folders``).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.errors import ConfigurationError
+from quiesce.private_folders import make_private_folder, private_folder, why_open_to_others
 
 VARIABLE: Final = "QUIESCE_CACHE"
 _BELOW: Final = Path("quiesce", "simulator")
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def cache_folder() -> Path:
@@ -32,10 +32,12 @@ def cache_folder() -> Path:
     if usual is not None and not why:
         return usual
     if os.environ.get(VARIABLE):
-        raise ConfigurationError(f"{VARIABLE} names a folder that can't be used: '{usual}' ({why}); name another")
-    private = _private() / _BELOW
-    private.mkdir(parents=True, exist_ok=True)
-    return private
+        raise ConfigurationError(f"{VARIABLE} names a folder that can't be used: '{usual}' ({why}), or name another")
+    try:
+        private = private_folder(Path(tempfile.gettempdir()) / f"quiesce-cache-{os.getuid()}")
+        return _private_below(private)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; or set {VARIABLE} to a folder for compiled libraries") from None
 
 
 def cache_folders() -> tuple[Path, ...]:
@@ -44,7 +46,7 @@ def cache_folders() -> tuple[Path, ...]:
     Raises what :func:`cache_folder` raises, except where such a cache exists.
     """
     usual = _usual()
-    readable = (usual,) if usual is not None and usual.is_dir() else ()
+    readable = (usual,) if usual is not None and usual.is_dir() and not _why_open(usual) else ()
     if readable and os.environ.get(VARIABLE):
         return readable
     return tuple(dict.fromkeys((*readable, cache_folder())))
@@ -97,20 +99,23 @@ def _why_unusable(folder: Path | None) -> str:
     if folder is None:
         return "no home"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        why = _why_open(folder)
     except OSError as error:
         return error.strerror or type(error).__name__
-    return "" if os.access(folder, os.W_OK | os.X_OK) else "it can't be written to"
+    return why or ("" if os.access(folder, os.W_OK | os.X_OK) else "it can't be written to")
 
 
-def _private() -> Path:
-    """Return a folder of the user's own in the temporary directory, made if it is not there."""
-    folder = Path(tempfile.gettempdir()) / f"quiesce-cache-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=stat.S_IRWXU)
-    seen = folder.lstat()
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & _OTHERS:
-        raise ConfigurationError(
-            f"'{folder}' is no folder that only you can open; set {VARIABLE} to a folder for compiled libraries"
-        )
+def _why_open(folder: Path) -> str:
+    """Return why others could have changed what is in a cache; raises :class:`OSError`."""
+    for each in (folder.parent, folder):
+        why = why_open_to_others(each)
+        if why:
+            return why if each == folder else f"'{each}': {why}"
+    return ""
+
+
+def _private_below(folder: Path) -> Path:
+    for name in _BELOW.parts:
+        folder = private_folder(folder / name)
     return folder

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.simulator.flavours import KNOWN, Simulated
+from quiesce.simulator.kept_files import is_folder_whole, seal_folder
 
 _SEARCHED: Final = "lib64"
 _ALIASES: Final = {"lib": "lib64", "lib64/x86_64-linux-gnu": "."}
@@ -50,10 +51,11 @@ def runtimes_folder(runtime: Path) -> Path:
 
 def _kept(runtime: Path, name: str, fill: Callable[[Path], None]) -> Path:
     folder = runtime.with_name(f"{name}-{_written():x}")
-    if not folder.exists():
+    if not is_folder_whole(folder):
         made = Path(tempfile.mkdtemp(dir=runtime.parent))
         fill(made)
-        made.chmod(0o755)
+        seal_folder(made)
+        shutil.rmtree(folder, ignore_errors=True)
         try:
             made.rename(folder)  # at once: another process may be doing the same
         except OSError:

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import select
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -56,7 +57,9 @@ def _listen(folder: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
     opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        made.bind(f"/proc/self/fd/{opened}/{SOCKET}")
+        address = f"/proc/self/fd/{opened}/{SOCKET}"
+        made.bind(address)
+        os.chmod(address, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101 - by the address that it has
     finally:
         os.close(opened)
     made.listen(_CLIENTS_WAITING)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from quiesce.errors import ConfigurationError
+from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.flavour import Flavour
+from quiesce.private_folders import private_folder
 from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.command_lines import read_command
 from quiesce.simulator.descendants import Descendants, Survivor, is_running
@@ -146,6 +147,7 @@ def prepare(
     runtime, audit = build_library(), build_audit()
     folder = Path(tempfile.mkdtemp(prefix="quiesce-"))
     try:
+        private_folder(folder)
         libraries = folder / "lib"
         libraries.mkdir()
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
@@ -193,8 +195,16 @@ def check_settings(settings: MachineSettings, library: str | None = None) -> Non
     """
     import ctypes
 
-    loaded = ctypes.CDLL(library or str(build_library()))
-    loaded.quiesce_check.restype = ctypes.c_char_p
+    path = library or str(build_library())
+    try:
+        loaded = ctypes.CDLL(path)
+        loaded.quiesce_check.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise BackendUnavailable(
+            "simulated",
+            f"the simulated runtime '{path}' can't be loaded ({error})",
+            "set QUIESCE_CACHE to a folder that libraries can be loaded from",
+        ) from None
     wrong: bytes | None = loaded.quiesce_check(settings.text().encode("utf-8", "surrogateescape"))
     if wrong is not None:
         raise ConfigurationError(wrong.decode(errors="replace"))

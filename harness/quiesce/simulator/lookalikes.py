@@ -7,10 +7,10 @@ that was looked at, and written anew where any of that changed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +21,7 @@ from quiesce.simulator.cache import cache_folder, cache_folders
 from quiesce.simulator.clients import package_folders
 from quiesce.simulator.command_lines import Command, likely_interpreters
 from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.kept_files import find, keep
 
 if TYPE_CHECKING:
     from quiesce.simulator.stubs import Simulator
@@ -135,21 +136,16 @@ class _Kept:
         if any(state is not None and state[0] > settled for state in states.values()):
             return
         head = json.dumps([states, {name: len(content) for name, content in libraries.items()}])
-        try:
-            kept = cache_folder()
-        except ConfigurationError:  # a chosen cache that is complete but for this may be read-only
-            return
-        with tempfile.NamedTemporaryFile(dir=kept, delete=False) as file:
-            file.write(head.encode() + b"\n" + b"".join(libraries.values()))
-        Path(file.name).replace(kept / self._name)  # at once: another run may be reading
+        with contextlib.suppress(ConfigurationError, OSError):  # a cache may be read-only, or its disk full
+            keep(cache_folder() / self._name, head.encode() + b"\n" + b"".join(libraries.values()))
 
 
 def _read(path: Path) -> dict[str, bytes] | None:
-    try:
-        head, _, content = path.read_bytes().partition(b"\n")
-        states, sizes = json.loads(head)
-    except (OSError, ValueError):
+    kept = find(path)
+    if kept is None:
         return None
+    head, _, content = kept.partition(b"\n")
+    states, sizes = json.loads(head)
     if any(_state(each) != (state and tuple(state)) for each, state in states.items()):
         return None
     libraries = {}

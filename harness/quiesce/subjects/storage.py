@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from quiesce.private_folders import private_folder
 from quiesce.simulator.cache import cache_folder
 
 _MARKER: Final = "complete"
@@ -24,7 +25,7 @@ _DIGEST_CHARACTERS: Final = 24
 
 def storage_folder() -> Path:
     """Return where everything that is made for subjects is kept."""
-    return cache_folder().parent / "subjects"
+    return private_folder(cache_folder().parent / "subjects")
 
 
 def digest_of(parts: Iterable[str]) -> str:
@@ -42,13 +43,13 @@ def kept(name: str, digest: str, make: Callable[[Path], None]) -> Path:
     """
     folder = storage_folder() / f"{name.replace('/', '-')}-{digest}"
     content, marker = folder / _CONTENT, folder / _MARKER
+    private_folder(folder)
     if marker.exists():
         return content
-    folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / "lock"):
         if not marker.exists():  # it may have been made while we waited
             shutil.rmtree(content, ignore_errors=True)
-            content.mkdir()
+            content.mkdir(mode=0o700)
             make(content)
             marker.touch()
     return content

@@ -39,6 +39,12 @@ _QUESTIONS: Final = frozenset(
 )
 """What is seen of a program that looks for a device, waits for it, and uses nothing of it."""
 
+_UNHEARD: Final = (
+    "quiesce's module for the dynamic loader did not run, so a runtime that was opened by a path or linked in may have "
+    "been the real one. The loader says why on standard error; a program that takes LD_AUDIT away is the other cause. "
+    "Set QUIESCE_CACHE to an empty folder from which libraries can be loaded, and run it again"
+)
+
 
 class Use:
     """What a process did with its device, gathered from its records."""
@@ -52,6 +58,7 @@ class Use:
         linked: Iterable[LinkedRuntime] = (),
         left_alone: Mapping[Path, str] | None = None,
         has_own: bool = False,
+        was_heard: bool = True,
     ) -> None:
         self.memory = False
         """Whether it used memory of the device, or of the host that the device can use."""
@@ -71,6 +78,8 @@ class Use:
         """Those that were not redirected, and why."""
         self.has_own = has_own
         """Whether it loaded the flavour's own runtime, so that some of its work is the flavour's."""
+        self.was_heard = was_heard
+        """Whether quiesce's module for the dynamic loader ran in any process of the run."""
         self._refusals = dict.fromkeys(refusals)
 
     @property
@@ -117,6 +126,7 @@ def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
         linked=linked,
         left_alone=left_alone(own),
         has_own=len(others) < len(needed) or _has_own(own, simulated, linked),
+        was_heard=any(load.kind is Loaded.STARTED for load in loads),
     )
     for record in ledger.records():
         use.see(record)
@@ -155,6 +165,8 @@ def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed:
 
     What was done through another runtime than the flavour's alone was judged by the wrong layouts and rules.
     """
+    if not use.was_heard:
+        return Untested(_UNHEARD, refused=True)
     unlike = use.unlike(simulated, owner)
     if unlike and not use.has_own and (use.memory or use.work):
         return Untested(f"judged as {simulated}, although {unlike}", refused=True)
