@@ -254,6 +254,20 @@ def test_a_damaged_object_is_compiled_again(
     assert said == ["", f"quiesce: '{kept}' in the cache is damaged; it is made again\n", ""]
 
 
+def test_a_cache_that_can_only_be_read_has_objects_too(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kernel_compiler(tmp_path):
+        first = connect(tmp_path).ask(b"good")
+    (kept,) = (tmp_path / "cache").rglob("*.o")
+    (tmp_path / SOCKET).unlink()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    before = kept.stat().st_mtime_ns
+    with kernel_compiler(tmp_path):
+        assert connect(tmp_path).ask(b"good") == first
+    assert kept.stat().st_mtime_ns == before
+
+
 def test_objects_and_the_socket_are_closed_to_others(tmp_path: Path, connect: Connect) -> None:
     before = os.umask(0)
     try:

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.cache import cache_folder
+from quiesce.errors import ConfigurationError
+from quiesce.simulator.cache import cache_folder, cache_folders
 
 SOCKET: Final = "kernels"
 """The name of the socket in the run's folder, which ``native/kernels/request.c`` has too."""
@@ -41,7 +42,7 @@ def kernel_compiler(folder: Path, started: Callable[[int], None] = lambda _: Non
     ``started`` gets the number of its process.
     """
     listening, (stop, stopped) = _listen(folder), socket.socketpair()
-    of_serving = (listening, stopped, cache_folder() / "kernels", folder, started)
+    of_serving = (listening, stopped, _kept_kernels(), folder, started)
     waiter = threading.Thread(target=_serve, args=of_serving, daemon=True)
     waiter.start()
     try:
@@ -50,6 +51,15 @@ def kernel_compiler(folder: Path, started: Callable[[int], None] = lambda _: Non
         stop.close()
         waiter.join()
         stopped.close()
+
+
+def _kept_kernels() -> Path:
+    """Return where kernels are kept; a chosen cache that can only be read, as in a container's image, has some too."""
+    try:
+        folder = cache_folder()
+    except ConfigurationError:
+        folder, *_ = cache_folders()
+    return folder / "kernels"
 
 
 def _listen(folder: Path) -> socket.socket:
