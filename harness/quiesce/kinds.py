@@ -23,6 +23,7 @@ class Kind(enum.StrEnum):
     INVALID_FREE = "invalid free"
     OUT_OF_BOUNDS = "out-of-bounds use"
     OVERFLOW = "buffer overflow"
+    STACK_OVERFLOW = "stack overflow"
     OVERLAP = "overlapping blocks"
     FOREIGN_MEMORY = "block outside its pool"
     SIZE_OVERFLOW = "size overflow"
@@ -43,7 +44,7 @@ class Kind(enum.StrEnum):
     READ_ONLY = "write to read-only memory"
     DIVERGENT_BARRIER = "divergent barrier"
     ABSENT_LANE = "value of a lane that takes no part"
-    DEADLOCK = "deadlock of the threads of a block"
+    DEADLOCK = "deadlock of the threads of a kernel"
     ORDER = "result that depends on the order of threads"
     UNMET_EXPECTATION = "unmet expectation"
     GROWING_COST = "growing cost"
@@ -73,6 +74,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.INVALID_FREE: "A free gets an address that no matching allocation returned.",
     Kind.OUT_OF_BOUNDS: "A use begins or ends outside its block.",
     Kind.OVERFLOW: "Bytes after a block are overwritten.",
+    Kind.STACK_OVERFLOW: "Functions of a kernel call each other deeper than a thread has stack for.",
     Kind.OVERLAP: "The same bytes are handed out twice.",
     Kind.FOREIGN_MEMORY: "A block lies in memory that its pool did not take.",
     Kind.SIZE_OVERFLOW: "A size or an address wraps around.",
@@ -94,7 +96,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.ORDER: "A kernel leaves other bytes if its blocks and threads run in another order.",
     Kind.DIVERGENT_BARRIER: "Threads of one warp do not all wait at the same barrier.",
     Kind.ABSENT_LANE: "A shuffle takes a value from a lane of the warp that does not take part in it.",
-    Kind.DEADLOCK: "Threads of a block wait for each other at barriers, and none of them can go on.",
+    Kind.DEADLOCK: "Threads of a kernel wait for each other, and none of them can go on.",
     Kind.UNMET_EXPECTATION: "A gauge reads another amount than the case expects.",
     Kind.GROWING_COST: "The same request costs more each time it is repeated.",
     Kind.REFUSED_REQUEST: "A request that is valid is not served.",

@@ -21,6 +21,7 @@ KERNELS_ALIGNED: Final = "kernels_use_aligned_addresses"
 KERNELS_READ_WRITTEN: Final = "kernels_read_what_was_written"
 KERNELS_INSIDE_SHARED: Final = "kernels_stay_inside_shared_memory"
 KERNELS_INSIDE_LOCAL: Final = "kernels_stay_inside_local_memory"
+KERNELS_INSIDE_STACK: Final = "kernels_stay_inside_their_stack"
 KERNELS_OWN_DEVICE: Final = "kernels_use_memory_of_their_device"
 KERNELS_KEEP_READ_ONLY: Final = "kernels_keep_read_only_memory"
 KERNELS_TEXTURES: Final = "kernels_use_live_textures"
@@ -29,6 +30,7 @@ THREADS_ORDERED: Final = "threads_of_a_block_are_ordered"
 BLOCKS_ORDERED: Final = "blocks_of_a_launch_are_ordered"
 COPIES_AWAITED: Final = "asynchronous_copies_are_awaited"
 BARRIERS_END: Final = "barriers_are_reached"
+WAITS_END: Final = "waits_end"
 BARRIERS_SAME: Final = "warps_wait_at_one_barrier"
 LANES_TAKE_PART: Final = "shuffles_use_lanes_that_take_part"
 KERNELS_ANY_ORDER: Final = "results_do_not_depend_on_order"
@@ -52,6 +54,7 @@ RULES: Final[Mapping[str, str]] = {
     KERNELS_READ_WRITTEN: "A kernel reads device memory and shared memory only after something wrote it.",
     KERNELS_INSIDE_SHARED: "An access to shared memory stays inside the memory that the block has.",
     KERNELS_INSIDE_LOCAL: "An access to local memory stays inside the arrays that the thread has.",
+    KERNELS_INSIDE_STACK: "The calls of a thread fit into the stack that it has (`cudaLimitStackSize`).",
     KERNELS_OWN_DEVICE: "A kernel uses only memory that its device can use.",
     KERNELS_KEEP_READ_ONLY: "A kernel does not write to memory that may only be read.",
     KERNELS_TEXTURES: "A kernel uses no texture or surface object that was destroyed, or that never was one.",
@@ -60,6 +63,7 @@ RULES: Final[Mapping[str, str]] = {
     BLOCKS_ORDERED: "Blocks of a launch share memory that one writes only by atomic operations or a fence and a flag.",
     COPIES_AWAITED: "Shared memory that `cp.async` writes is used only after a wait for the copy.",
     BARRIERS_END: "Threads of a block do not wait for each other for ever.",
+    WAITS_END: "Threads of a launch do not wait for memory that none of them changes any more.",
     BARRIERS_SAME: "All threads of a warp wait for their block at the same `__syncthreads()`.",
     LANES_TAKE_PART: "A thread does not use the value of a lane that takes no part in its shuffle.",
     KERNELS_ANY_ORDER: "A kernel leaves the same bytes in whatever order its blocks and threads run.",

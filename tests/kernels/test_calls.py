@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.kernels import executor
+from tests.kernels.conftest import stack_bytes
 from tests.kernels.executor import Trapped
 from tests.kernels.programs import evaluate
 from tests.kernels.test_memory import kernel, run
@@ -53,9 +54,12 @@ st.param.b32 [result], %r1;
 ret;
 }
 """
+    stack_bytes.clear()
     assert evaluate(CALL.replace("%s", "fib"), ("u32", range(10)), result="u32", before=fibonacci) == [
         *(0, 1, 1, 2, 3, 5, 8, 13, 21, 34)
     ]
+    assert max(stack_bytes) == 8, "each call keeps the address that it returns to"
+    assert sum(stack_bytes) == 0, "what a call takes of the stack it gives back"
 
 
 def test_parameters_in_registers() -> None:

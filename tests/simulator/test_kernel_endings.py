@@ -26,7 +26,7 @@ ALL = "0xFFFFFFFF"
             f"mov.u32 %r4, %laneid;\nsetp.lt.u32 %p1, %r4, 8;\n@%p1 vote.sync.ballot.b32 %r5, %p1, {ALL};\n@!%p1 bra o;"
             f"\nbar.sync 0;\no: bar.warp.sync {ALL};",
             LAUNCH_FAILURE,
-            "kernel 'work' can't go on: threads of a block wait for each other for ever, in block (2, 0, 0)",
+            "kernel 'work' can't go on: its threads wait for each other for ever, in block (2, 0, 0)",
         ),
         (
             "mov.u64 %rd1, 64;\nst.global.u32 [%rd1], %r1;",
@@ -48,7 +48,7 @@ ALL = "0xFFFFFFFF"
             ILLEGAL_ADDRESS,
             "kernel 'work' used an address at which there is no memory: 0x",
         ),
-        ("call deeper;", ILLEGAL_ADDRESS, "kernel 'work' used an address at which there is no memory: 0x"),
+        ("call deeper;", LAUNCH_FAILURE, "kernel 'work' needs more stack than a thread has (cudaLimitStackSize)"),
         (
             "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], 8; st.param.b64 [b], 0;\n"
             "call.uni (c), vprintf, (a, b); }",

@@ -69,4 +69,4 @@ def test_memory_that_a_kernel_allocated(checked: MakeDevice) -> None:
     assert (
         ", 4 bytes after the end of a block of 16 bytes of the device's heap, in thread (0, 0, 0)" in finding.observed
     )
-    assert "; thread (0, 0, 0) of its block allocated it at 'call.uni (b), malloc, (a)' (line " in finding.observed
+    assert "; kernel 'work' allocated it in thread (0, 0, 0) of block (0, 0, 0), at 'call.uni (b), " in finding.observed

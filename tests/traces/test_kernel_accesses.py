@@ -227,8 +227,6 @@ def test_what_the_other_thread_of_a_race_does(seen: Seen, writes: bool) -> None:
     [
         (Seen.KERNEL_OTHERS_LOCAL, "; it is that of thread (2, 0, 0)"),
         (Seen.KERNEL_BARRIERS_DIFFER, "; thread (2, 0, 0) of the same warp waits at /src/k.cu:9"),
-        (Seen.KERNEL_OUTSIDE_HEAP, "; thread (2, 0, 0) of its block allocated it at /src/k.cu:9"),
-        (Seen.KERNEL_FREED_IN_HEAP, "; thread (2, 0, 0) of its block allocated it at /src/k.cu:9"),
         (Seen.KERNEL_USED_UNCOPIED, "; thread (2, 0, 0) copies there at /src/k.cu:9, and has not waited for the copy"),
     ],
 )
@@ -298,7 +296,9 @@ def test_what_no_instruction_did_alone(size_bytes: int) -> None:
     )
     assert (finding.request, finding.seen, finding.operation_index, finding.tests) == ("k", 5, 3, ("test_it",))
     waits = found(Seen.KERNEL_WAITS_FOR_EVER)
-    assert waits.observed == "kernel 'k', block (0, 0, 0): its threads wait for each other for ever"
+    assert waits.observed == (
+        "kernel 'k': its threads wait for each other for ever; thread (1, 0, 0) of block (0, 0, 0) waits at /src/k.cu:7"
+    )
     unknown = found(Seen.KERNEL_WAITS_FOR_EVER, None)
     assert unknown.observed == "a kernel: its threads wait for each other for ever"
     assert (unknown.request, unknown.seen) == ("cudaLaunchKernel", 1)

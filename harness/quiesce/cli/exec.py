@@ -180,6 +180,12 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         "memory that nobody wrote (default: no)",
     )
     parser.add_argument(
+        "--kernel-seconds",
+        type=whole_number,
+        metavar="N",
+        help="stop a kernel that runs for more than N seconds, and name its thread and line (default: wait for it)",
+    )
+    parser.add_argument(
         "--kernel-faults",
         choices=("continue", "stop"),
         default="continue",
@@ -204,6 +210,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"checks": 1, "races": _LOOKED_AT} if kernels and arguments.kernel_checks else {}),
         **({"orders": arguments.explore_orders} if arguments.explore_orders > 1 else {}),
         **({"strict": 1} if arguments.strict else {}),
+        **({"seconds": arguments.kernel_seconds} if arguments.kernel_seconds else {}),
         **({"stop": 1} if arguments.kernel_faults == "stop" else {}),
     }
     redirects = arguments.static_runtime == "redirect"

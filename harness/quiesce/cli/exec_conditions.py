@@ -32,6 +32,7 @@ _REPEATED: Final = (
     "kernel_checks",
     "explore_orders",
     "strict",
+    "kernel_seconds",
     "kernel_faults",
 )
 """The options that decide what happens, in the order of a command; a test sees that none is missing."""

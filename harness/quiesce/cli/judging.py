@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,8 +155,8 @@ def _judged(
     with open_ledger(path) as ledger, open_stacks(path) as stacks:
         simulated = simulated_by(arguments, ledger)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
-        logs = (lambda: read_accesses(path), touched_beside(path), DeviceCode(path))
-        judgement = judge(ledger, arguments.at_exit, stacks, memory, *logs)
+        accesses = partial(read_accesses, path)
+        judgement = judge(ledger, arguments.at_exit, stacks, memory, accesses, touched_beside(path), DeviceCode(path))
         unnoticed = failures.findings() if arguments.api_errors == ApiErrors.FINDING else ()
         judgement = replace(judgement, findings=(*judgement.findings, *unnoticed, *([crash] if crash else [])))
         use = use_of(ledger, path, ended.loads)
@@ -173,7 +174,7 @@ def _judged(
         program = None
         if memory is not None:
             conditions = conditions_of(arguments, ledger)
-            program = describe_program(ledger, stacks, judgement, memory, conditions, failures.told)
+            program = describe_program(ledger, stacks, judgement, memory, conditions, failures.told, accesses)
         leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
         kernels = read_uncomputed(path)
         of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))

@@ -21,14 +21,16 @@ def compile_kernel(
     checks: bool = False,
     backwards: bool = False,
     memory_base: int = MEMORY_BASE,
+    traced: bool = False,
 ) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
 
     ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses,
     in a process where memory of devices begins at ``memory_base``. ``backwards``: the threads of a block run from the
-    last to the first, unless they wait for each other.
+    last to the first, unless they wait for each other. ``traced``: it tells of each round of a
+    loop.
     """
-    return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base))
+    return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base, traced))
 
 
 def compile_text(text: str) -> bytes:

@@ -22,9 +22,10 @@ def kernel_key(
     checks: bool = False,
     backwards: bool = False,
     memory_base: int = MEMORY_BASE,
+    traced: bool = False,
 ) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    how = f"{_own_sources()}\0{_target()}\0{tuned}\0{checks}\0{backwards}"
+    how = f"{_own_sources()}\0{_target()}\0{tuned}\0{checks}\0{backwards}\0{traced}"
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
     if checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by

@@ -41,6 +41,8 @@ class Asked(IntEnum):
     """As KERNEL; the threads of a block run from the last to the first."""
     BACKWARDS_CHECKED_KERNEL = 9
     """As CHECKED_KERNEL; the threads of a block run from the last to the first."""
+    TRACED_KERNEL = 10
+    """As CHECKED_KERNEL; the object tells the runtime of each round of a loop."""
 
 
 class Packing(IntEnum):

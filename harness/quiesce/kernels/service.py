@@ -92,6 +92,8 @@ class Service:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
         checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
+        traced = request.asked is Asked.TRACED_KERNEL
+        checks |= traced
         if checks:
             self._sources(told.sources())
         backwards = request.asked in (Asked.BACKWARDS_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
@@ -99,14 +101,14 @@ class Service:
             module, name = with_initial_kernel(module, name)
             checks = False  # what other kernels call in there has no place in their tables
         tuned = request.asked in (Asked.TUNED_KERNEL, Asked.TUNED_CHECKED_KERNEL) or ALWAYS_TUNED_VARIABLE in os.environ
-        tuned &= not backwards
-        key = kernel_key(module, name, tuned, checks, backwards, request.memory_base)
+        tuned &= not (backwards or traced)
+        key = kernel_key(module, name, tuned, checks, backwards, request.memory_base, traced)
         made = self._kept.find(key)
         if made is not None:
             return made
         with self._kept.alone(key):
             made = self._kept.find(key)
             if made is None:
-                made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base)
+                made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base, traced)
                 self._kept.keep(key, made)
         return made

@@ -8,7 +8,7 @@ from typing import Final
 
 from quiesce.simulator.kernel_names import readable_kernel_name, readable_variable_name
 
-_FIELDS: Final = 19
+_FIELDS: Final = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class LoggedAccess:
     """A wrong access: the first of its kind of one instruction, in launches from one place by one test.
 
     ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, or empty.
-    ``symbol`` is the kernel's name as its compiler wrote it.
+    ``symbol`` is the kernel's name as its compiler wrote it. ``made`` and ``freed`` are the numbers of the lines that
+    say who allocated the block of a device's heap which is missed, and who freed it.
     """
 
     launch: int
@@ -50,6 +51,8 @@ class LoggedAccess:
     arrays: tuple[str, str] = ("", "")
     """The array of shared memory that it has to stay in, and the one that it uses; empty: none."""
     symbol: str = ""
+    made: int | None = None
+    freed: int | None = None
 
 
 def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
@@ -63,7 +66,7 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
 
 
 def _access(fields: list[str]) -> LoggedAccess:
-    count, launch, test, kernel, block, thread, *places, array, used = fields
+    count, launch, test, kernel, block, thread, *places, array, used, made, freed = fields
     other_block, other, writes = places[4:7]
     return LoggedAccess(
         int(launch),
@@ -76,7 +79,13 @@ def _access(fields: list[str]) -> LoggedAccess:
         int(count),
         (readable_variable_name(array), readable_variable_name(used)),
         kernel,
+        _line(made),
+        _line(freed),
     )
+
+
+def _line(text: str) -> int | None:
+    return int(text) if text else None
 
 
 def _place(fields: list[str]) -> Place:

@@ -22,7 +22,7 @@ from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 11
+LAYOUT: Final = 12
 HEADER: Final = struct.Struct("<Q6I19Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
@@ -41,6 +41,7 @@ CALL_KINDS: Final = (
 LIVE: Final = struct.Struct("<5QIHHBBBxI8x")
 _WITHOUT_ADDRESS: Final = struct.Struct("<Q8x3QIHHBBBxI8x")
 OBSERVATION: Final = struct.Struct("<BBHIHHI6Q")
+_NO_LINE: Final = (1 << 64) - 1
 KEPT_NUMBER: Final = struct.Struct("<Q")
 _KEPT: Final = struct.Struct("<QBBHIHHI6Q")
 _READ_AT_ONCE: Final = 4096
@@ -77,22 +78,15 @@ class Thing(enum.IntEnum):
     DNN_HANDLE = 21
     COMMUNICATOR = 22
     CONTEXT = 23
+    HEAP = 24  # memory that a kernel allocated with malloc
 
     @property
     def is_memory(self) -> bool:
         """Whether it is memory, rather than a handle."""
-        return Thing.DEVICE <= self <= Thing.REGISTERED or self is Thing.PHYSICAL
+        return Thing.DEVICE <= self <= Thing.REGISTERED or self in (Thing.PHYSICAL, Thing.HEAP)
 
 
-OF_LIBRARIES: Final = (
-    Thing.BLAS_HANDLE,
-    Thing.SPARSE_HANDLE,
-    Thing.SOLVER_HANDLE,
-    Thing.FFT_PLAN,
-    Thing.GENERATOR,
-    Thing.DNN_HANDLE,
-    Thing.COMMUNICATOR,
-)
+OF_LIBRARIES: Final = tuple(each for each in Thing if Thing.BLAS_HANDLE <= each <= Thing.COMMUNICATOR)
 """Handles of cuBLAS, cuSPARSE, cuSOLVER, cuFFT, cuRAND, cuDNN, NCCL and ROCm's libraries."""
 
 
@@ -159,6 +153,10 @@ class Seen(enum.IntEnum):
     KERNEL_WARP_LEFT = 55
     COPIED_UNWRITTEN = 56
     COPY_MISDIRECTED = 57
+    KERNEL_FREED_TWICE = 58
+    KERNEL_FREED_FOREIGN = 59
+    KERNEL_STACK_OVERFLOW = 60
+    KERNEL_LOOKS_FOR_EVER = 61
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))
@@ -205,7 +203,8 @@ class LiveThing:
 
     ``number`` is that of the record that made it; ``reach`` says whether its address stood in the memory
     of the process when that was searched, at its exit at the latest; ``stack`` is a number in the log of call stacks
-    beside the ledger, 0 where none was kept.
+    beside the ledger, 0 where none was kept. ``line`` is that of the log of accesses which says what kernel allocated
+    it (:mod:`quiesce.simulator.access_log`), where one did.
     """
 
     serial: int
@@ -217,6 +216,7 @@ class LiveThing:
     number: int
     reach: Reach
     stack: int = 0
+    line: int | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -337,11 +337,12 @@ class Ledger:
         """Yield what is live, in the order in which it was made; what is part of another thing is not told apart."""
         start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
         for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
-            serial, address, size, _, observation, _, device, function, thing, reach, part, stack = fields
+            serial, address, size, stream, observation, _, device, function, thing, reach, part, stack = fields
             if part:
                 continue
             name = self._name(function)
-            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, Reach(reach), stack)
+            line = stream if thing == Thing.HEAP and stream != _NO_LINE else None
+            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, Reach(reach), stack, line)
 
     def made_since(self, serial: int) -> Iterator[LiveThing]:
         """Yield what is live and was made after a serial, in no order and without addresses.

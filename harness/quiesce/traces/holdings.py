@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.program_run import Holding, Holdings
 from quiesce.simulator.ledger import LiveThing, Reach
-from quiesce.traces.leftovers import by_place
+from quiesce.traces.leftovers import by_place, role_of
 from quiesce.traces.origins import Origins
 from quiesce.traces.thing_names import thing_in_words
 
@@ -42,7 +42,7 @@ def _holding(state: str, group: list[LiveThing], origins: Origins) -> Holding:
     first = group[0]
     is_memory = first.thing.is_memory
     name = thing_in_words(first.thing) + (" memory" if is_memory else "")
-    site = origins.site_with_stack("allocated by" if is_memory else "created by", first)
+    site = origins.site_with_stack(role_of(first), first)
     return Holding(state, name, first.device, len(group), _bytes(group), site)
 
 

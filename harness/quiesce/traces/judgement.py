@@ -81,7 +81,7 @@ class RunningJudgement:
         touched: Callable[[int], Touched | None] = lambda _: None,
         code: DeviceCode = NO_CODE,
     ) -> None:
-        self.origins = Origins(stacks, code.variables)
+        self.origins = Origins(stacks, code.variables, accesses)
         self._sources = code.sources
         self._accesses = accesses
         self._logged: Sequence[LoggedAccess] = ()
@@ -120,7 +120,7 @@ class RunningJudgement:
 
     def _broken_at_once(self, record: Record) -> Iterator[Finding]:
         if (rule := _rule_at_once(record)) is not None:
-            yield self.origins.explain(_broken_at_once(record, rule, self.origins.variable_of(record)), record)
+            yield self.origins.explain(_broken_at_once(record, rule, self.origins), record)
 
     def _wrong_access(self, record: Record) -> Finding:
         if record.object >= len(self._logged):
@@ -355,8 +355,12 @@ _NOT_MAPPED: Final = _Rule(
     "host memory that stays mapped until the copy is complete",
     "a copy still has {size} to go at {address:#x}, where no memory is mapped; {function} detected it",
 )
-
-
+_OF_HEAP: Final = _Rule(
+    OWN_FREED,
+    Kind.INVALID_FREE,
+    "a block that the host allocated; a kernel has to free what a kernel allocated",
+    "{function} of {address:#x}, a block of the device's heap{maker}",
+)
 _OF_VARIABLES: Final = {
     Seen.FREED_FOREIGN: "{function} of {address:#x}, which is variable '{variable}'",
     Seen.USED_AFTER_FREE: "{function} uses {size} at {address:#x}, variable '{variable}' of a module that was unloaded",
@@ -366,11 +370,14 @@ _OF_VARIABLES: Final = {
 
 
 def _rule_at_once(record: Record) -> _Rule | None:
+    if record.seen is Seen.FREED_FOREIGN and record.thing is Thing.HEAP:
+        return _OF_HEAP
     is_of_host = record.seen is Seen.USED_AFTER_FREE and record.thing is Thing.REGISTERED
     return _NOT_MAPPED if is_of_host else _AT_ONCE.get(record.seen)
 
 
-def _broken_at_once(record: Record, rule: _Rule, variable: str) -> Finding:
+def _broken_at_once(record: Record, rule: _Rule, origins: Origins) -> Finding:
+    variable = origins.variable_of(record)
     words = {
         "function": record.function,
         "address": record.address,
@@ -379,6 +386,7 @@ def _broken_at_once(record: Record, rule: _Rule, variable: str) -> Finding:
         "thing": thing_in_words(record.thing),
         "of": "in" if record.thing is Thing.CONTEXT and not record.function.startswith("cuCtx") else "of",
         "variable": variable,
+        "maker": origins.allocation_in_kernel(record.object) if rule is _OF_HEAP else "",
     }
     observed = _OF_VARIABLES.get(record.seen, rule.observed) if variable else rule.observed
     return Finding(

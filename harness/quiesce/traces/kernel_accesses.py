@@ -4,51 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from quiesce.amounts import bytes_in_words
 from quiesce.findings import Finding
-from quiesce.kinds import Kind
-from quiesce.program_rules import (
-    BARRIERS_END,
-    BARRIERS_SAME,
-    BLOCKS_ORDERED,
-    COPIES_AWAITED,
-    KERNELS_ALIGNED,
-    KERNELS_ANY_ORDER,
-    KERNELS_INSIDE,
-    KERNELS_INSIDE_LOCAL,
-    KERNELS_INSIDE_SHARED,
-    KERNELS_INSIDE_SURFACES,
-    KERNELS_KEEP_READ_ONLY,
-    KERNELS_NOT_FREED,
-    KERNELS_OWN_DEVICE,
-    KERNELS_READ_WRITTEN,
-    KERNELS_TEXTURES,
-    LANES_TAKE_PART,
-    THREADS_ORDERED,
-)
 from quiesce.shown_paths import shown_path
 from quiesce.simulator.access_log import LoggedAccess, Place
-from quiesce.simulator.ledger import Flag, Record, Seen
+from quiesce.simulator.ledger import Flag, Record, Seen, Thing
+from quiesce.traces.kernel_rules import BARRIER_OF_BLOCK, BARRIER_OF_WARP, KERNEL_RULES, KernelRule
 from quiesce.traces.quoted_places import how_to_get_lines
 from quiesce.traces.thing_names import thing_in_words
 
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    name: str
-    kind: Kind
-    expected: str
-
-
-_BARRIER_OF_BLOCK: Final = "a barrier of the block between the two accesses: __syncthreads()"
-_BARRIER_OF_WARP: Final = "a barrier of the warp between the two accesses: __syncwarp()"
-_ORDER_OF_BLOCKS: Final = (
-    "an order of the two blocks: an atomic operation (atomicAdd) for both accesses; or __threadfence() after the first "
-    "one and a flag, which the other block looks at before the second; or a second launch"
-)
 _RACES_IN_SHARED: Final = (Seen.KERNEL_RACE_IN_SHARED, Seen.KERNEL_RACE_IN_WARP)
 _RACES_IN_MEMORY: Final = (
     Seen.KERNEL_RACE_OF_BLOCKS,
@@ -66,6 +32,8 @@ _ABSENCES: Final = {
     2: "which is in the mask of the shuffle, but is no thread of the block",
 }
 """Why a lane takes no part in a shuffle (``native/kernels/wrong_access.h`` has the numbers)."""
+_FREES: Final = (Seen.KERNEL_FREED_TWICE, Seen.KERNEL_FREED_FOREIGN)
+_WAITS: Final = (Seen.KERNEL_WAITS_FOR_EVER, Seen.KERNEL_LOOKS_FOR_EVER)
 _IN_SHARED: Final = (
     Seen.KERNEL_OUTSIDE_SHARED,
     Seen.KERNEL_OUTSIDE_ARRAY,
@@ -73,65 +41,6 @@ _IN_SHARED: Final = (
     Seen.KERNEL_SHARED_UNWRITTEN,
     *_RACES_IN_SHARED,
 )
-_RULES: Final = {
-    Seen.KERNEL_OUT_OF_BOUNDS: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
-    Seen.KERNEL_USED_FREED: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
-    Seen.KERNEL_MISALIGNED: _Rule(
-        KERNELS_ALIGNED, Kind.MISALIGNED, "an address that is a multiple of the size of the access"
-    ),
-    Seen.KERNEL_READ_UNWRITTEN: _Rule(KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "memory that was written before"),
-    Seen.KERNEL_SHARED_UNWRITTEN: _Rule(
-        KERNELS_READ_WRITTEN, Kind.UNWRITTEN, "shared memory that a thread of the block wrote before"
-    ),
-    Seen.KERNEL_OUTSIDE_SHARED: _Rule(
-        KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside the shared memory of the block"
-    ),
-    Seen.KERNEL_OUTSIDE_ARRAY: _Rule(
-        KERNELS_INSIDE_SHARED, Kind.OUT_OF_BOUNDS, "an access that stays inside its array of shared memory"
-    ),
-    Seen.KERNEL_OUTSIDE_LOCAL: _Rule(
-        KERNELS_INSIDE_LOCAL, Kind.OUT_OF_BOUNDS, "an access that stays inside the local memory of the thread"
-    ),
-    Seen.KERNEL_NO_MEMORY: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_OTHER_DEVICE: _Rule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_RACE_IN_SHARED: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK),
-    Seen.KERNEL_RACE_IN_WARP: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP),
-    Seen.KERNEL_RACE_OF_BLOCKS: _Rule(BLOCKS_ORDERED, Kind.RACE, _ORDER_OF_BLOCKS),
-    Seen.KERNEL_MEMORY_RACE_IN_BLOCK: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK),
-    Seen.KERNEL_MEMORY_RACE_IN_WARP: _Rule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP),
-    Seen.KERNEL_OUTSIDE_HEAP: _Rule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
-    Seen.KERNEL_FREED_IN_HEAP: _Rule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
-    Seen.KERNEL_OTHERS_LOCAL: _Rule(
-        KERNELS_INSIDE_LOCAL, Kind.OUT_OF_BOUNDS, "an access that stays inside the local memory of the thread"
-    ),
-    Seen.KERNEL_USED_UNCOPIED: _Rule(
-        COPIES_AWAITED, Kind.RACE, "a wait for the copy before the access: __pipeline_wait_prior(), cp.async.wait_group"
-    ),
-    Seen.KERNEL_WAITS_FOR_EVER: _Rule(
-        BARRIERS_END, Kind.DEADLOCK, "a barrier that all threads which have not ended come to"
-    ),
-    Seen.KERNEL_BARRIERS_DIFFER: _Rule(
-        BARRIERS_SAME,
-        Kind.DIVERGENT_BARRIER,
-        "the same __syncthreads() for all threads of a warp, outside of a branch or a loop that only some of them take",
-    ),
-    Seen.KERNEL_WARP_LEFT: _Rule(
-        BARRIERS_SAME,
-        Kind.DIVERGENT_BARRIER,
-        "a __syncthreads() that all threads of a warp come to, outside of a branch or a loop that some leave out",
-    ),
-    Seen.KERNEL_NO_TEXTURE: _Rule(KERNELS_TEXTURES, Kind.DEAD_HANDLE, "a texture or surface object that exists"),
-    Seen.KERNEL_OUTSIDE_SURFACE: _Rule(
-        KERNELS_INSIDE_SURFACES, Kind.OUT_OF_BOUNDS, "an access that stays inside the surface"
-    ),
-    Seen.KERNEL_DEPENDS_ON_ORDER: _Rule(
-        KERNELS_ANY_ORDER, Kind.ORDER, "the same bytes in whatever order the blocks and threads run"
-    ),
-    Seen.KERNEL_SHUFFLES_ABSENT: _Rule(
-        LANES_TAKE_PART, Kind.ABSENT_LANE, "a source lane that is in the mask of the shuffle and comes to it"
-    ),
-    Seen.KERNEL_READ_ONLY: _Rule(KERNELS_KEEP_READ_ONLY, Kind.READ_ONLY, "memory that may be written"),
-}
 
 
 def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str = "") -> tuple[Finding, int]:
@@ -139,15 +48,15 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
 
     ``accesses`` are those that the process logged, ``variable`` is the name of the block where it is a variable's.
     """
-    rule = _RULES[record.seen]
+    rule = KERNEL_RULES[record.seen]
     logged = accesses[record.object] if record.object < len(accesses) else None
     who = f"kernel '{logged.kernel}'" if logged else "a kernel"
     verb = "writes" if record.flags & Flag.WRITES else "reads"
     if record.seen is Seen.KERNEL_READ_UNWRITTEN and record.flags & Flag.WRITES:
         verb = "reads and writes"  # an atomic operation
     launch = logged.launch if logged else record.number
-    if record.seen is Seen.KERNEL_WAITS_FOR_EVER:
-        return _without_place(record, rule, logged, launch, "its threads wait for each other for ever"), launch
+    if record.seen in _WAITS:
+        return _without_place(record, rule, logged, launch, _waiting(record, logged, variable)), launch
     if record.seen is Seen.KERNEL_DEPENDS_ON_ORDER:
         return _without_place(record, rule, logged, launch, _other_bytes(record, variable)), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
@@ -158,6 +67,11 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         observed = (
             f"{who} uses the value of lane {record.address} of the warp, {_ABSENCES.get(record.size_bytes, _ABSENT)}"
         )
+    elif record.seen is Seen.KERNEL_STACK_OVERFLOW:
+        has = bytes_in_words(record.other_bytes)
+        observed = f"{who} calls functions deeper than its stack allows, of which each thread has {has}"
+    elif record.seen in _FREES:
+        observed = f"{who} frees {record.address:#x}{_miss(record, variable)}"
     else:
         observed = f"{who} {verb} {bytes_in_words(record.size_bytes)} {_where(record)}{_miss(record, variable)}"
     request = record.function
@@ -165,9 +79,8 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         observed += _of_array(record, logged)
     if logged:
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
-        observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}"
+        observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}{_history(logged, accesses)}"
         request = f"{logged.kernel} at {_place(logged.place)}"
-    has_lines = logged is None or bool(logged.place.source)
     finding = Finding(
         rule.name,
         _expected(record, rule, logged),
@@ -175,7 +88,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         operation_index=launch,
         request=request,
         kind=rule.kind,
-        evidence="" if has_lines or logged is None else how_to_get_lines(logged.symbol),
+        evidence="" if logged is None or logged.place.source else how_to_get_lines(logged.symbol),
         seen=logged.count if logged else 1,
         tests=_tests(logged),
     )
@@ -184,10 +97,10 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
 
 def needs_more(finding: Finding, than: Finding) -> bool:
     """Return whether a race is between warps and another inside a warp, so that the barrier for that is not enough."""
-    return finding.expected.endswith(_BARRIER_OF_BLOCK) and than.expected.endswith(_BARRIER_OF_WARP)
+    return finding.expected.endswith(BARRIER_OF_BLOCK) and than.expected.endswith(BARRIER_OF_WARP)
 
 
-def _expected(record: Record, rule: _Rule, logged: LoggedAccess | None) -> str:
+def _expected(record: Record, rule: KernelRule, logged: LoggedAccess | None) -> str:
     other = logged.other if record.seen in _RACES and logged else None
     if logged and other and other.writes and record.flags & Flag.WRITES and other.place == logged.place:
         if record.seen is Seen.KERNEL_RACE_OF_BLOCKS:
@@ -199,11 +112,9 @@ def _expected(record: Record, rule: _Rule, logged: LoggedAccess | None) -> str:
     return rule.expected
 
 
-def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, launch: int, what: str) -> Finding:
+def _without_place(record: Record, rule: KernelRule, logged: LoggedAccess | None, launch: int, what: str) -> Finding:
     """Return the finding about what no instruction alone did."""
     where = f"kernel '{logged.kernel}'" if logged else "a kernel"
-    if logged and record.seen is Seen.KERNEL_WAITS_FOR_EVER:
-        where += f", block {_index(logged.block)}"
     return Finding(
         rule.name,
         rule.expected,
@@ -214,6 +125,26 @@ def _without_place(record: Record, rule: _Rule, logged: LoggedAccess | None, lau
         seen=logged.count if logged else 1,
         tests=_tests(logged),
     )
+
+
+def _waiting(record: Record, logged: LoggedAccess | None, variable: str) -> str:
+    """Return which threads wait for ever, and where."""
+    said = "its threads wait for each other for ever"
+    if logged is None:
+        return said
+    what = ""
+    if record.other:
+        what = f" for a change of {bytes_in_words(record.size_bytes)} {_where(record)}, "
+        what += f"{_into(record)} {_block(record, variable)},"
+    said += f"; thread {_index(logged.thread)} of block {_index(logged.block)} waits{what}{_if_known(logged.place)}"
+    if logged.other:
+        other = logged.other
+        said += f"; thread {_index(other.thread)} of block {_index(other.block)} waits{_if_known(other.place)}"
+    return said
+
+
+def _if_known(place: Place) -> str:
+    return f" at {_place(place)}" if place.source or place.ptx_line else ""
 
 
 def _other_bytes(record: Record, variable: str) -> str:
@@ -248,6 +179,10 @@ def _miss(record: Record, variable: str) -> str:
             return _distance(record, _heap_block(record))
         case Seen.KERNEL_FREED_IN_HEAP:
             return f", {_into(record)} {_heap_block(record)} that was freed before"
+        case Seen.KERNEL_FREED_TWICE:
+            return f", {_heap_block(record)} that was freed before"
+        case Seen.KERNEL_FREED_FOREIGN:
+            return f", {_freed(record, variable)}"
         case Seen.KERNEL_USED_FREED:
             if variable:
                 return f", {_into(record)} variable '{variable}' of a module that was unloaded before"
@@ -255,9 +190,8 @@ def _miss(record: Record, variable: str) -> str:
         case Seen.KERNEL_MISALIGNED:
             return f", which is not a multiple of {record.size_bytes}"
         case Seen.KERNEL_READ_UNWRITTEN:
-            if record.flags & Flag.PARTLY:
-                return ", of which nobody has written some"
-            return ", which nobody has written"
+            some = "of which nobody has written some"
+            return f", {some if record.flags & Flag.PARTLY else 'which nobody has written'}"
         case Seen.KERNEL_SHARED_UNWRITTEN:
             return ", which no thread of the block has written"
         case Seen.KERNEL_RACE_OF_BLOCKS | Seen.KERNEL_MEMORY_RACE_IN_BLOCK | Seen.KERNEL_MEMORY_RACE_IN_WARP:
@@ -332,9 +266,20 @@ def _into(record: Record) -> str:
     return f"{bytes_in_words(offset)} into" if offset else "at the start of"
 
 
+def _freed(record: Record, variable: str) -> str:
+    """Return what a kernel frees that is no block of a device's heap."""
+    if not record.other:
+        return "which is no memory of the device's heap"
+    block = _block(record, variable)
+    where = block if record.address == record.other else f"{_into(record)} {block}"
+    return where if record.thing is Thing.HEAP else f"{where}, which no kernel allocated"
+
+
 def _block(record: Record, variable: str) -> str:
     if variable:
         return f"variable '{variable}' of {bytes_in_words(record.other_bytes)}"
+    if record.thing is Thing.HEAP:
+        return _heap_block(record)
     return f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
 
 
@@ -368,8 +313,6 @@ def _other(record: Record, logged: LoggedAccess) -> str:
         return f"; it is that of thread {thread}"
     if record.seen is Seen.KERNEL_BARRIERS_DIFFER:
         return f"; thread {thread} of the same warp waits at {place}"
-    if record.seen in (Seen.KERNEL_OUTSIDE_HEAP, Seen.KERNEL_FREED_IN_HEAP):
-        return f"; thread {thread} of its block allocated it at {place}"
     if record.seen is Seen.KERNEL_USED_UNCOPIED:
         return f"; thread {thread} copies there at {place}, and has not waited for the copy"
     verb = "writes" if logged.other.writes else "reads"
@@ -381,6 +324,21 @@ def _other(record: Record, logged: LoggedAccess) -> str:
     else:
         why = ", and no barrier of the block is in between"
     return f"; thread {thread} {verb} there at {place}{why}"
+
+
+def _history(logged: LoggedAccess, accesses: Sequence[LoggedAccess]) -> str:
+    """Return who allocated the block of a device's heap that an access misses, and who freed it."""
+    said = ""
+    for verb, line in (("allocated", logged.made), ("freed", logged.freed)):
+        if line is not None and line < len(accesses):
+            said += f"; {call_in_kernel(accesses[line], verb)}"
+    return said
+
+
+def call_in_kernel(logged: LoggedAccess, verb: str, what: str = "it") -> str:
+    """Return ``kernel 'k' allocated it in thread (0, 0, 0) of block (0, 0, 0), at FILE:LINE``."""
+    thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
+    return f"kernel '{logged.kernel}' {verb} {what} in {thread}, at {_place(logged.place)}"
 
 
 def _place(place: Place) -> str:

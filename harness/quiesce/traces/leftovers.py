@@ -9,12 +9,14 @@ from quiesce.amounts import bytes_in_words, counted
 from quiesce.findings import Finding, Grade
 from quiesce.kinds import Kind
 from quiesce.oracle.rules.closing import HANDLES_GONE, NOTHING_LEFT
-from quiesce.simulator.ledger import LiveThing, Reach
+from quiesce.simulator.ledger import LiveThing, Reach, Thing
 from quiesce.traces.origins import Origins
 from quiesce.traces.thing_names import things_in_words
 
 HELD_MAX: Final = 20
 """How many places a note lists that made what is held at the end."""
+_MADE_BY: Final = {Thing.HEAP: "launched"}
+"""What was done at the place that made things, where it is not named by what they are."""
 
 
 def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, looked: bool) -> Iterator[Finding]:
@@ -28,11 +30,22 @@ def leak_findings(things: Iterable[LiveThing], origins: Origins, moment: str, lo
         yield Finding(
             NOTHING_LEFT if first.thing.is_memory else HANDLES_GONE,
             f"everything {'freed' if first.thing.is_memory else 'destroyed'} before {moment}",
-            f"{_amount(group)}{_lost(group) if looked else ''}{made}",
+            f"{_amount(group)}{_lost(group) if looked else ''}{made}{_in_kernel(group, origins)}",
             kind=Kind.MEMORY_LEAK if first.thing.is_memory else Kind.HANDLE_LEAK,
             grade=Grade.LIVE_LEAK,
-            call_sites=(origins.site("allocated by" if first.thing.is_memory else "created by", first),),
+            call_sites=(origins.site(role_of(first), first),),
         )
+
+
+def _in_kernel(group: list[LiveThing], origins: Origins) -> str:
+    return origins.allocation_in_kernel(group[0].line, is_one=len(group) == 1)
+
+
+def role_of(first: LiveThing) -> str:
+    """Return what the call did that made a thing, or launched the kernel that allocated it."""
+    if first.thing is Thing.HEAP:
+        return "launched by"
+    return "allocated by" if first.thing.is_memory else "created by"
 
 
 def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
@@ -40,7 +53,7 @@ def held_lines(things: Iterable[LiveThing], origins: Origins) -> Iterator[str]:
     groups = by_place(things, origins)
     shown = groups[:HELD_MAX]
     for group, made in zip(shown, _made_at(shown, origins), strict=True):
-        yield f"{_amount(group)}{made}{_unknown(group)}"
+        yield f"{_amount(group)}{made}{_unknown(group)}{_in_kernel(group, origins)}"
     left_out = [thing for group in groups[HELD_MAX:] for thing in group]
     if left_out:
         size_bytes = sum(thing.size_bytes for thing in left_out)
@@ -55,7 +68,8 @@ def by_place(things: Iterable[LiveThing], origins: Origins) -> list[list[LiveThi
     listed = list(things)
     groups: dict[object, list[LiveThing]] = {}
     for thing, place in zip(listed, origins.places([thing.stack for thing in listed]), strict=True):
-        groups.setdefault((thing.thing, thing.function, thing.device, place), []).append(thing)
+        inside = origins.allocator_place(thing.line)
+        groups.setdefault((thing.thing, thing.function, thing.device, inside, place), []).append(thing)
     return sorted(groups.values(), key=lambda group: -sum(thing.size_bytes for thing in group))
 
 
@@ -85,13 +99,16 @@ def _amount(group: list[LiveThing]) -> str:
     what = things_in_words(first.thing, len(group))
     size_bytes = sum(thing.size_bytes for thing in group)
     amount = f"{bytes_in_words(size_bytes)} in {what}" if size_bytes else what
-    return f"{amount} from {first.function} on device {first.device}"
+    maker = "malloc in a kernel" if first.thing is Thing.HEAP else first.function
+    return f"{amount} from {maker} on device {first.device}"
 
 
 def _made_at(groups: list[list[LiveThing]], origins: Origins) -> list[str]:
     """Return for each group where it was made, in words that tell it from the others."""
     places = origins.made_at([group[0].stack for group in groups])
     return [
-        f", {'allocated' if group[0].thing.is_memory else 'created'} {place}" if place else ""
+        f", {_MADE_BY.get(group[0].thing, 'allocated' if group[0].thing.is_memory else 'created')} {place}"
+        if place
+        else ""
         for group, place in zip(groups, places, strict=True)
     ]

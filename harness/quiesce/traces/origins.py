@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.findings import CallSite, Finding, Frame
+from quiesce.simulator.access_log import LoggedAccess
 from quiesce.simulator.device_code import VariableLog
 from quiesce.simulator.ledger import OF_KERNELS, LiveThing, Record, Seen
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.folding import frames_of
+from quiesce.traces.kernel_accesses import call_in_kernel
 from quiesce.traces.makers import calls_of, made_at, place_of
 
 _ABOUT_BLOCKS: Final = OF_KERNELS | {
@@ -65,9 +67,16 @@ class Origins:
     lines once.
     """
 
-    def __init__(self, stacks: CallStacks | None, variables: VariableLog | None = None) -> None:
+    def __init__(
+        self,
+        stacks: CallStacks | None,
+        variables: VariableLog | None = None,
+        accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
+    ) -> None:
         self._stacks = stacks
         self._variables = variables or VariableLog(None)
+        self._accesses = accesses
+        self._logged: Sequence[LoggedAccess] = ()
         self._by_start: dict[int, _Call] = {}
         self._by_end: dict[int, _Call] = {}
         self._freed: dict[int, _Call] = {}
@@ -202,6 +211,22 @@ class Origins:
         """Return for each of some calls what is equal for those that the same code made."""
         self._find(map(_stack_of, sites))
         return [(site.role, site.call, calls_of(self._frames[_stack_of(site)]), _size_of(site)) for site in sites]
+
+    def _allocator(self, line: int | None) -> LoggedAccess | None:
+        """Return the call of malloc in a kernel that a line of the log of accesses tells of."""
+        if line is not None and line >= len(self._logged):
+            self._logged = self._accesses()
+        return self._logged[line] if line is not None and line < len(self._logged) else None
+
+    def allocator_place(self, line: int | None) -> Hashable:
+        """Return where in a kernel a call of malloc is, equal for those of one line of its source."""
+        logged = self._allocator(line)
+        return logged and (logged.kernel, logged.place.source or logged.place.ptx_line)
+
+    def allocation_in_kernel(self, line: int | None, *, is_one: bool = True) -> str:
+        """Return who allocated what, in words that follow what was allocated; or an empty text."""
+        logged = self._allocator(line)
+        return f"; {call_in_kernel(logged, 'allocated', 'it' if is_one else 'the first one')}" if logged else ""
 
     def note(self) -> str:
         """Return what to install so that stacks say more, or an empty text."""

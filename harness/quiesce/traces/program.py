@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from quiesce.program_run import Conditions, FailedCalls, Holdings, ProgramRun
+from quiesce.simulator.access_log import LoggedAccess
 from quiesce.simulator.ledger import Ledger
 from quiesce.simulator.stacks import CallStacks
 from quiesce.traces.holdings import holdings_of
@@ -19,8 +22,12 @@ def describe_program(
     memory: MemoryRecorder,
     conditions: Conditions,
     failed_calls: FailedCalls,
+    accesses: Callable[[], Sequence[LoggedAccess]] = tuple,
 ) -> ProgramRun:
-    """Return what one process did. ``memory`` has taken the records that the judgement is about."""
+    """Return what one process did. ``memory`` has taken the records that the judgement is about.
+
+    ``accesses`` returns the log of kernels' wrong accesses.
+    """
     live = list(ledger.live())
     return ProgramRun(
         conditions=conditions,
@@ -30,7 +37,7 @@ def describe_program(
         notes=judgement.notes,
         memory=memory.history(live),
         surroundings=surroundings_of(judgement.findings, ledger),
-        holdings=holdings_of(live, Origins(stacks), at_exit=ledger.exited),
+        holdings=holdings_of(live, Origins(stacks, accesses=accesses), at_exit=ledger.exited),
         out_of_memory=judgement.out_of_memory,
         failed_calls=failed_calls,
     )

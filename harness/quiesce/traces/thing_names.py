@@ -20,6 +20,7 @@ _THINGS: Final[Mapping[Thing, tuple[str, str]]] = {
     Thing.FFT_PLAN: ("FFT plan", ""),
     Thing.GENERATOR: ("random number generator", ""),
     Thing.DNN_HANDLE: ("DNN handle", ""),
+    Thing.HEAP: ("block", " of a device's heap"),
 }
 """What the things of a ledger are called where that is not their name."""
 

@@ -82,6 +82,9 @@ def _end(e: Emitter, flow: Flow, i: Instruction, number: int) -> None:
             if id(i) in e.spinning:
                 e.suspension.wait(e, YIELD, WarpOperands(), ())
             e.suspension.go_back(e, target)
+        if e.program.traces and target <= number:
+            numbers = (f"i32 {e.program.add_site(i)}", f"i32 {e.shape.linear(e)}")
+            e.call("void", "quiesce_kernel_round", "ptr %context", *numbers)
         e.emit(f"br label %{e.block_label(target)}")
     elif i.opcode == "brx":
         _branch_by_index(e, flow, i)

@@ -133,7 +133,8 @@ def _call_runtime(
         result = e.call("i64", "quiesce_kernel_malloc", "ptr %context", *numbers)
         _return(e, returned[0], result, _U64)
     else:
-        e.call("void", "quiesce_kernel_free", "ptr %context", f"i64 {values[0]}")
+        numbers = [f"i64 {values[0]}", f"i32 {e.program.add_site(i)}", f"i32 {e.shape.linear(e)}"]
+        e.call("void", "quiesce_kernel_free", "ptr %context", *numbers)
 
 
 def _value(e: Emitter, actual: Operand) -> str:

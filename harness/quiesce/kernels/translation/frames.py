@@ -40,7 +40,7 @@ class Waiting:
     kept: tuple[Register, ...]
     """What is live there, without the results of the operation."""
     site: int = -1
-    """The instruction, where all threads of a warp have to come to the same one, or a shuffle gives what is used."""
+    """The instruction; -2 less it, where threads of a warp need not come to the same one; -1 where it is not told."""
 
 
 class Frames:

@@ -60,6 +60,12 @@ def reached(program: Program, function: Function) -> Iterator[Function]:
             known.add(name)
 
 
+def may_call_itself(program: Program, function: Function) -> bool:
+    """Say whether a function may call itself, by its name, by its address or through others."""
+    calls = [i for each in reached(program, function) for i in each.instructions() if i.opcode == "call"]
+    return any(callee_of(i) in (None, function.name) for i in calls)
+
+
 def _waiting_call(program: Program, function: Function, known: dict[str, bool]) -> int:
     """Return one more than the place of the first call of a function that waits; 0: there is none."""
     for place, item in enumerate(function.items):

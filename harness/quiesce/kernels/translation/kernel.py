@@ -23,7 +23,7 @@ from quiesce.kernels.translation.checks import (
 from quiesce.kernels.translation.code import constant_text
 from quiesce.kernels.translation.flow import flow_of
 from quiesce.kernels.translation.in_step import with_steps
-from quiesce.kernels.translation.inlining import reached, waits
+from quiesce.kernels.translation.inlining import may_call_itself, reached, waits
 from quiesce.kernels.translation.liveness import liveness_of
 from quiesce.kernels.translation.program import MEMORY_BASE, Program
 from quiesce.kernels.translation.ranges import Ranges
@@ -32,7 +32,7 @@ from quiesce.kernels.translation.shapes import BLOCK, BLOCK_THREADS_MAX, CalledS
 from quiesce.kernels.translation.shared_words import noting_functions
 from quiesce.kernels.translation.waiting import USUAL, Translated, translate_rounds, translate_waiting
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 
 
@@ -43,14 +43,16 @@ def translate_kernel(
     checks: bool = False,
     backwards: bool = False,
     memory_base: int = MEMORY_BASE,
+    traced: bool = False,
 ) -> str:
     """Return a kernel of a module as text for LLVM. Raises RefusedKernel for what is not executed.
 
     ``tuned``: with loops over all threads of a block as well, which take longer to compile and less to run.
     ``checks``: accesses are judged, where memory of devices begins at ``memory_base``. ``backwards``: the threads of a
-    block run from the last to the first, unless they wait for each other.
+    block run from the last to the first, unless they wait for each other. ``traced``: the runtime is told of each
+    round of a loop.
     """
-    program = Program(module, checks, memory_base)
+    program = Program(module, checks, memory_base, traced)
     function = program.parse(entry)
     if checks:
         _look_at_shared_memory(program, function)
@@ -73,7 +75,12 @@ def translate_kernel(
     lines += noting_functions(program)
     lines += _tables(program, function, suspends, translated)
     lines += sorted(program.declarations)
-    ranges = [
+    text = "\n".join([*lines, *_metadata(function), ""])
+    return text.replace("$DYNAMIC$", str(program.dynamic_offset))
+
+
+def _metadata(function: Function) -> list[str]:
+    return [
         "!0 = !{}",
         f"!1 = !{{i32 1, i32 {BLOCK_THREADS_MAX + 1}}}",
         f"!2 = !{{i64 {max(1, total_bytes(function.parameters))}}}",
@@ -83,8 +90,6 @@ def translate_kernel(
         '!6 = !{!"llvm.loop.parallel_accesses", !4}',
         '!7 = !{!"branch_weights", i32 1, i32 1000000}',
     ]
-    text = "\n".join([*lines, *ranges, ""])
-    return text.replace("$DYNAMIC$", str(program.dynamic_offset))
 
 
 _PARAMETER_ALIGNMENT = 8
@@ -215,10 +220,14 @@ def _from_last_to_first(lines: list[str]) -> list[str]:
 
 
 def _called(program: Program, function: Function, number: int) -> list[str]:
-    e = prepare(program, function, CalledShape())
+    stack_bytes = _stack_bytes(function) if may_call_itself(program, function) else 0
+    e = prepare(program, function, CalledShape(stack_bytes))
     memory = reserve_memory(e, function, None)
     flow = flow_of(function)
     e.place("start")
+    if stack_bytes:
+        numbers = (f"i32 {stack_bytes}", f"i32 {program.add_site(next(iter(function.instructions())))}", "i32 %linear")
+        e.call("void", "quiesce_kernel_enter", "ptr %context", *numbers)
     clear(e, liveness_of(flow))
     load_register_parameters(e, function)
     e.emit("br label %B0")
@@ -237,6 +246,15 @@ def _called(program: Program, function: Function, number: int) -> list[str]:
         *body,
         "}",
     ]
+
+
+_RETURN_BYTES = 8
+
+
+def _stack_bytes(function: Function) -> int:
+    """Return how much stack a call needs on any device at least: compilers keep some registers there as well."""
+    local = [each.bytes for each in function.variables.values() if each.space == "local"]
+    return _RETURN_BYTES + sum(-(-bytes_ // 8) * 8 for bytes_ in local)
 
 
 def _names(prefix: str, parameters: tuple[object, ...]) -> list[str]:

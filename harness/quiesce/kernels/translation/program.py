@@ -77,6 +77,8 @@ class Program:
     """Whether accesses are judged while the kernel runs."""
     memory_base: int = MEMORY_BASE
     """Where memory of devices begins in the process that runs the kernel."""
+    traces: bool = False
+    """Whether the runtime is told of each round of a loop."""
     judges_shared: bool = False
     """Whether races in shared memory are judged as well."""
     copies_to_shared: bool = False

@@ -117,7 +117,13 @@ class StateShape(Shape):
 
 
 class CalledShape(Shape):
-    """A function that another one calls with the thread in its arguments."""
+    """A function that another one calls with the thread in its arguments.
+
+    ``stack_bytes`` is what the runtime is told that a call of it needs of the stack; 0: it is told nothing.
+    """
+
+    def __init__(self, stack_bytes: int = 0) -> None:
+        self._stack_bytes = stack_bytes
 
     def context(self, code: Code, offset: int, type_: str) -> str:
         """Return a value of the context."""
@@ -133,8 +139,14 @@ class CalledShape(Shape):
 
     def finish(self, code: Code, status: int) -> None:
         """Return to the caller."""
+        self._leave(code)
         code.emit(f"ret i32 {status}")
 
     def propagate(self, code: Code, status: str) -> None:
         """Return to the caller what came from the function that was called."""
+        self._leave(code)
         code.emit(f"ret i32 {status}")
+
+    def _leave(self, code: Code) -> None:
+        if self._stack_bytes:
+            code.call("void", "quiesce_kernel_leave", f"i32 {self._stack_bytes}")

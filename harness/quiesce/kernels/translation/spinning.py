@@ -38,7 +38,9 @@ def waits_by_itself(function: Function) -> bool:
     """Say whether threads wait in a function, apart from those that it calls."""
     if any(_takes_part(item) for item in function.instructions()):
         return True
-    return any(True for _ in _in_loops(function, _looks_again))
+    literals = _literals(function)
+    found = _in_loops(function, lambda i: _looks_again(i) or _locks(i, literals))
+    return any("exch" not in i.modifiers or _ends_soon(function, i, branch) for branch, i in found)
 
 
 def _takes_part(i: Instruction) -> bool:
@@ -69,8 +71,9 @@ def _is_zero(function: Function, operand: Operand) -> bool:
 def spinning_branches(function: Function) -> frozenset[int]:
     """Return the places of branches that go back to look at memory again, which another thread may write.
 
-    A loop that only compares and swaps makes no kernel wait, for it ends by itself when no other thread interferes. In
-    a kernel that waits anyway, the thread that interferes may be one that has to go on first.
+    A loop that only compares and swaps makes no kernel wait, unless it takes a lock, for it ends by itself when no
+    other thread interferes. In a kernel that waits anyway, the thread that interferes may be one that has to go on
+    first.
     """
     return frozenset(branch for branch, _ in _in_loops(function, _may_spin))
 
@@ -110,6 +113,31 @@ def _ends(items: Iterable[Instruction | Label]) -> bool:
 
 def _may_spin(i: Instruction) -> bool:
     return _looks_again(i) or (i.opcode == "atom" and not _COMPARING.isdisjoint(i.modifiers))
+
+
+_LOCKING_MAX: Final = 8
+"""A loop that takes a lock by an exchange has no more instructions: a longer one may set something in each round."""
+
+
+def _ends_soon(function: Function, i: Instruction, branch: int) -> bool:
+    return any(each is i for each in function.items[max(0, branch - _LOCKING_MAX) : branch])
+
+
+def _literals(function: Function) -> frozenset[Operand]:
+    """Return the registers that only ever get a literal."""
+    made: set[Operand] = set()
+    others: set[Operand] = set()
+    for i in function.instructions():
+        is_literal = i.opcode == "mov" and isinstance(i.operands[-1], Integer)
+        (made if is_literal else others).update(effects_of(i)[1])
+    return frozenset(made - others)
+
+
+def _locks(i: Instruction, literals: frozenset[Operand]) -> bool:
+    """Say whether an instruction of a loop takes a lock: the values before and after are literals."""
+    if i.opcode != "atom" or len(i.operands) < 3 or _COMPARING.isdisjoint(i.modifiers):
+        return False
+    return all(isinstance(each, Integer) or each in literals for each in i.operands[2:])
 
 
 def _looks_again(i: Instruction) -> bool:

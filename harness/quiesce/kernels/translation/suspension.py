@@ -70,10 +70,9 @@ class ThreadSuspension:
         written = {register for result in results for register in registers_in(result)}
         live = tuple(each for each in self._liveness.after(*e.position) if each not in written)
         is_used = e.program.checks and operation in _SHUFFLES and is_certainly_used(self._flow, e.position)
-        is_told = is_used or (e.program.checks and is_aligned(e.instruction))
-        site = e.program.add_site(e.instruction) if is_told else -1
         third = e.define(f"or i32 {operands.third}, {_IS_USED}") if is_used else operands.third
-        state = self._frames.add_state(e.position, Waiting(operation, plain_barrier(operation, operands), live, site))
+        waiting = Waiting(operation, plain_barrier(operation, operands), live, _site(e))
+        state = self._frames.add_state(e.position, waiting)
         _set(e, STATE, "i32", str(state))
         for offset, type_, value, unused in (
             (MASK, "i32", operands.mask, _UNUSED.mask),
@@ -116,6 +115,14 @@ class ThreadSuspension:
         """Return the predicate that came with the result."""
         value = e.define(f"load i32, ptr {e.byte_offset('%thread', PREDICATE_RESULT)}")
         return e.cast(value, 32, PREDICATE.bits)
+
+
+def _site(e: Emitter) -> int:
+    """Return the instruction, as the runtime reads it for a state (``native/kernels/object.h``)."""
+    if not e.program.checks:
+        return -1
+    site = e.program.add_site(e.instruction)
+    return site if is_aligned(e.instruction) else -2 - site
 
 
 def is_aligned(i: Instruction) -> bool:

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 10, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 11, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 enum { GRID_WORKSPACE_BYTES = 12 };
@@ -63,6 +63,8 @@ struct kernel_state {
 struct kernel_parameter {
     uint32_t offset, bytes;
 };
+
+enum { NO_SITE = 0x7fffffff };  // of what no instruction did
 
 struct kernel_site {
     uint32_t line, file, source_line;   // of the PTX; of the source, by `.loc`
@@ -135,8 +137,14 @@ enum kernel_end {
     ENDED_BY_TRAP = -1,
     ENDED_BY_ASSERT = -2,
     ENDED_WAITING = -100,
+    ENDED_CROWDED = -104,
+    ENDED_BY_CALLS = -105,
+    ENDED_BY_STACK = -106,
+    ENDED_BY_TIME = -107,
+    ENDED_AWAITING = -108,
     ENDED_BY_USER = -101,
     ENDED_BY_ADDRESS = -102,
+    ENDED_BY_FREE = -103,
     ENDED_BY_ACCESS = -110,
     ENDED_MISALIGNED = -111,
 };

@@ -52,19 +52,28 @@ static const char *other_in_words(const struct logged_access *access, char to[PL
     return to;
 }
 
+// The number of a line, or nothing. Returns `to`.
+static const char *line_number(uint64_t line, char to[COUNT_BYTES + 1]) {
+    *to = 0;
+    if (line != UINT64_MAX) snprintf(to, COUNT_BYTES + 1, "%" PRIu64, line);
+    return to;
+}
+
 int64_t access_log_add(const struct logged_access *access) {
+    char made[COUNT_BYTES + 1], freed[COUNT_BYTES + 1];
     char line[LINE_BYTES], test[TEXT_BYTES], kernel[TEXT_BYTES], place[PLACE_BYTES], other[PLACE_BYTES];
     char array[TEXT_BYTES], next[TEXT_BYTES];
     int log = open_log(0);
     if (log < 0) return -1;
     off_t end = lseek(log, 0, SEEK_END);
     const uint32_t *block = access->block, *thread = access->thread;
-    int length = snprintf(line, sizeof line,
-                          "%0*d\t%" PRIu64 "\t%s\t%s\t%u,%u,%u\t%u,%u,%u\t%s\t%s\t%s\t%s\n", COUNT_BYTES, 1,
+    static const char FORMAT[] = "%0*d\t%" PRIu64 "\t%s\t%s\t%u,%u,%u\t%u,%u,%u\t%s\t%s\t%s\t%s\t%s\t%s\n";
+    int length = snprintf(line, sizeof line, FORMAT, COUNT_BYTES, 1,
                           access->launch, plain(access->test, test), plain(access->kernel, kernel), block[0], block[1],
                           block[2], thread[0], thread[1], thread[2], in_words(&access->place, place),
                           other_in_words(access, other), plain(access->arrays[0], array),
-                          plain(access->arrays[1], next));
+                          plain(access->arrays[1], next), line_number(access->made, made),
+                          line_number(access->freed, freed));
     bool written = end >= 0 && write(log, line, (size_t)length) == length;
     close(log);
     return written ? end : -1;

@@ -3,7 +3,9 @@
 // kernel (or nothing), the kernel, the block, the thread, the place in the source (FILE:LINE, or nothing), the place
 // that it is inlined at (the same), the line of the PTX, and the instruction there. Of an access that meets another
 // one, the other's block, its thread, whether it writes, its places, line and instruction follow; else nothing stands
-// in these fields. The last two are the names of arrays in shared memory, or nothing (quiesce.simulator.access_log).
+// in these fields. Then come the names of two arrays in shared memory, or nothing. The last two are the numbers of the
+// lines of this log that say who allocated the block of a heap that is missed, and who freed it; or nothing
+// (quiesce.simulator.access_log). Such lines have no observation.
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +25,7 @@ struct logged_access {
     uint32_t other_block[3], other_thread[3];
     struct logged_place other;
     const char *arrays[2];  // of shared memory: that it has to stay in, and that it uses; NULL: none
+    uint64_t made, freed;  // lines; UINT64_MAX: none
 };
 
 // Writes a line. Returns where its count is, or -1.

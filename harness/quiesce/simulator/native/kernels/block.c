@@ -36,6 +36,7 @@ static void make_threads(struct block *block) {
 
 // Runs a thread until it waits for another one. Returns 0, or how the kernel ended. `any`: it did more than look.
 static int run_until_it_waits(struct block *block, struct kernel_thread *thread, bool *any) {
+    block->current = thread;
     for (;;) {
         int operation = block->object->thread(&block->context, thread);
         if (operation < 0) return operation;
@@ -102,6 +103,7 @@ void block_open(struct block *block, const struct object *object, const struct o
     block->object = object;
     block->order = order;
     block->memory = memory;
+    block->current = NULL;
     block->has_threads = block->is_stepping = false;
     block->context.frames = block_frames(object, block->context.block, memory);
     barriers_open(&block->barriers, object, &block->context);

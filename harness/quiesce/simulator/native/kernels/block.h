@@ -14,6 +14,7 @@ struct block {
     const struct object *object;
     const struct order *order;
     struct kernel_thread *threads[BLOCK_THREADS_MAX];
+    const struct kernel_thread *current;  // that runs, or did last; NULL: none did by itself
     char *memory;
     bool has_threads;  // else it has not begun, or all of its threads ran together
     bool is_stepping;  // its kernel takes the threads of a warp to be in step

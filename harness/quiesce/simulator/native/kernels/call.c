@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/call_stack.h"
 #include "kernels/checks.h"
 #include "kernels/explore.h"
 #include "kernels/grid.h"
 #include "kernels/memory_races.h"
+#include "kernels/print.h"
 #include "kernels/ranges.h"
+#include "kernels/rounds.h"
 #include "kernels/shared_checks.h"
 #include "kernels/uncomputed.h"
+#include "kernels/watch.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/shadow.h"
@@ -79,7 +83,8 @@ static enum status status_of(int how) {
         case ENDED_BY_ASSERT: return ASSERTED;
         case ENDED_BY_ACCESS: return ILLEGAL_ADDRESS;
         case ENDED_MISALIGNED: return MISALIGNED_ADDRESS;
-        case ENDED_BY_USER: return LAUNCH_TIMEOUT;
+        case ENDED_BY_USER:
+        case ENDED_BY_TIME: return LAUNCH_TIMEOUT;
         case ENDED_BY_ADDRESS: return ILLEGAL_ADDRESS;
         default: return LAUNCH_FAILURE;
     }
@@ -90,20 +95,20 @@ static const char *reason_of(int how) {
         case ENDED_BY_ASSERT: return "ended with a failed assertion";
         case ENDED_BY_ADDRESS: return "used an address at which there is no memory";
         case ENDED_BY_ACCESS: return "used memory that it may not use";
+        case ENDED_BY_FREE: return "freed memory that it may not free";
         case ENDED_MISALIGNED: return "used a misaligned address";
-        case ENDED_BY_USER: return "was stopped by Ctrl-C";
-        case ENDED_WAITING: return "can't go on: threads of a block wait for each other for ever";
+        case ENDED_BY_CALLS: return "needs more stack than a thread has (cudaLimitStackSize)";
+        case ENDED_BY_STACK: return "calls functions so deep that the stack of this machine is too small";
+        case ENDED_BY_TIME: return "was stopped after the time that --kernel-seconds gives it";
+        case ENDED_BY_USER: return "was stopped by a signal";
+        case ENDED_WAITING: return "can't go on: its threads wait for each other for ever";
+        case ENDED_AWAITING:
+            return "can't go on: it waits for memory that another stream would have to change, and each launch runs to "
+                   "its end before other work";
+        case ENDED_CROWDED: return "did not end: more than 1,024 of its blocks wait for blocks that begin later";
         case ENDED_BY_TRAP: return "ended with a trap";
         default: return "ended with an error";
     }
-}
-
-static void tell(const struct kernel *kernel, const struct grid_end *end) {
-    char address[32] = "", how[256];
-    if (end->how == ENDED_BY_ADDRESS && end->address) snprintf(address, sizeof address, ": 0x%" PRIx64, end->address);
-    snprintf(how, sizeof how, "%s%s, in block (%u, %u, %u)", reason_of(end->how), address, end->block[0],
-             end->block[1], end->block[2]);
-    unfinished_note(kernel->name, how);
 }
 
 static struct grid_end run(const struct kernel *kernel, const struct grid *grid) {
@@ -115,6 +120,76 @@ static struct grid_end run(const struct kernel *kernel, const struct grid *grid)
     shared_checks_end();
     if (looks) memory_races_end();
     return end;
+}
+
+static struct code_places code_of(const struct object *object) {
+    return (struct code_places){object->sites, object->site_texts, object->files, object->arrays};
+}
+
+static void run_muted(const struct grid *grid, const struct object *object) {
+    struct code_places before = running_code;
+    running_code = code_of(object);
+    checks_mute(true);
+    print_mute(true);
+    shared_checks_begin();
+    grid_run(grid);
+    shared_checks_end();
+    print_mute(false);
+    checks_mute(false);
+    running_code = before;
+}
+
+// Finds out where a block is that was stopped.
+static struct round_place place_of_rounds(const struct kernel *kernel, const struct grid *grid,
+                                          const struct grid_end *end, struct object *traced) {
+    uint64_t key;
+    struct source source;
+    char reason[OBJECT_REASON_BYTES] = "";
+    const void *stub = (const void *)kernel->key;
+    rounds_begin();
+    if (kernel_source(kernel->key, stub, &key, &source) &&
+        kernel_load(traced, &source, kernel->device, OBJECT_TRACED, reason)) {
+        struct grid again = *grid;
+        again.object = traced;
+        again.only = end->block;
+        again.order = order_numbered(0, 0, grid->blocks, grid->threads);
+        run_muted(&again, traced);
+    }
+    return rounds_end();
+}
+
+// The thread of a stopped kernel that ran, and where it is, in words that follow its block.
+static void name_thread(const struct kernel *kernel, const struct grid *grid, const struct grid_end *end, char *to,
+                        size_t bytes) {
+    const struct waiting_place *waited = &end->waiting.places[0];
+    struct object traced = {0};
+    struct round_place at = {0};
+    const struct object *object = &traced;
+    if (settings.checks && end->how != ENDED_AWAITING) at = place_of_rounds(kernel, grid, end, &traced);
+    if (!at.is_there) {  // it waits for another block, or the memory is no longer as it was
+        at = (struct round_place){waited->is_there, waited->site, waited->thread};
+        object = grid->object;
+    }
+    char place[PLACE_WORDS_BYTES] = "";
+    uint32_t index[3];
+    *to = 0;
+    if (at.is_there) {
+        const struct code_places code = code_of(object);
+        place_in_words(&code, at.site, place);
+        thread_index(at.thread, grid->threads, index);
+        snprintf(to, bytes, ", thread (%u, %u, %u)%s%s", index[0], index[1], index[2], *place ? ", at " : "", place);
+    }
+    object_unload(&traced);
+}
+
+static void tell(const struct kernel *kernel, const struct grid *grid, const struct grid_end *end) {
+    char address[32] = "", thread[PLACE_WORDS_BYTES + 64] = "", how[PLACE_WORDS_BYTES + 512];
+    if (end->how == ENDED_BY_USER || end->how == ENDED_BY_TIME || end->how == ENDED_AWAITING)
+        name_thread(kernel, grid, end, thread, sizeof thread);
+    if (end->how == ENDED_BY_ADDRESS && end->address) snprintf(address, sizeof address, ": 0x%" PRIx64, end->address);
+    snprintf(how, sizeof how, "%s%s, in block (%u, %u, %u)%s", reason_of(end->how), address, end->block[0],
+             end->block[1], end->block[2], thread);
+    unfinished_note(kernel->name, how);
 }
 
 void kernel_call_run(const struct kernel_call *call, uint64_t number) {
@@ -134,21 +209,23 @@ void kernel_call_run(const struct kernel_call *call, uint64_t number) {
                                           .device = kernel->device,
                                           .parameter_bytes = object->info.parameter_bytes,
                                           .frame_bytes = object->info.frame_bytes,
-                                          .code = {object->sites, object->site_texts, object->files, object->arrays},
+                                          .code = code_of(object),
                                           .stack = call->launcher.stack,
                                           .function = call->launcher.function,
                                           .stream = call->launcher.stream,
                                           .number = number,
                                           .test = call->launcher.test});
     ranges_begin();
+    call_stack_begin(kernel->device);
     struct grid_end end = settings.orders ? explore(kernel, &grid) : run(kernel, &grid);
-    if (end.how == ENDED_WAITING) checks_see_waiting(end.block);
-    checks_end(end.how == ENDED_BY_USER);
+    if (end.how == ENDED_WAITING) checks_see_waiting(&end.waiting);
+    checks_end(end.how == ENDED_BY_USER || end.how == ENDED_BY_TIME);
     if (end.no_memory) {
         unfinished_note(kernel->name, "did not run: this machine has no memory for its threads");
         context_break(kernel->device, LAUNCH_FAILURE);
     } else if (end.how) {
-        tell(kernel, &end);
+        tell(kernel, &grid, &end);
         context_break(kernel->device, status_of(end.how));
     }
+    watch_die();
 }

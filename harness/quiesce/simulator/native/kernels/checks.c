@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "kernels/access_log.h"
-#include "kernels/device_heap.h"
+#include "kernels/heap_history.h"
 #include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
 #include "kernels/touched.h"
@@ -34,6 +34,7 @@ static char nobodys[64] __attribute__((aligned(64)));
 void checks_begin(const struct checked_launch *launch) {
     running = *launch;
     running_code = launch->code;
+    follow = NULL;  // a kernel may have been left by a jump
     bits = shadow_of(launch->device);
     stack_end = (uint64_t)__builtin_frame_address(0);
 }
@@ -46,6 +47,12 @@ void checks_mute(bool mute) {
     is_muted = mute;
 }
 
+const struct checked_launch *checks_launch(void) { return &running; }
+
+void checks_end_kernel(enum kernel_end how) {
+    if (!is_muted) watch_leave(how);
+}
+
 bool checks_follow(follow_access *each) {
     void *nothing = each ? shadow_of_nothing() : NULL;
     if (each && !nothing) return false;
@@ -53,6 +60,8 @@ bool checks_follow(follow_access *each) {
     bits = each ? nothing : shadow_of(running.device);
     return true;
 }
+
+follow_access *checks_follower(void) { return follow; }
 
 void *checks_bits(void) { return bits; }
 void *checks_bits_of_memory(void) { return shadow_of(running.device); }
@@ -70,9 +79,21 @@ void checks_see(const struct wrong_access *wrong) {
     watch_release();
 }
 
-void checks_see_waiting(const uint32_t block[3]) {
-    struct wrong_access wrong = {.seen = SEEN_KERNEL_WAITS_FOR_EVER, .site = NO_SITE, .threads = {1, 1, 1}};
-    memcpy(wrong.block, block, sizeof wrong.block);
+void checks_see_waiting(const struct waiting *waiting) {
+    const struct waiting_place *one = &waiting->places[0], *other = &waiting->places[1];
+    enum seen seen = waiting->is_for_memory ? SEEN_KERNEL_LOOKS_FOR_EVER : SEEN_KERNEL_WAITS_FOR_EVER;
+    struct wrong_access wrong = {.seen = seen,
+                                 .address = waiting->address,
+                                 .bytes = waiting->bytes,
+                                 .site = one->site,
+                                 .thread = one->thread};
+    memcpy(wrong.block, one->block, sizeof wrong.block);
+    memcpy(wrong.threads, waiting->threads, sizeof wrong.threads);
+    if (other->is_there) {
+        wrong.other = (struct other_access){.is_there = true, .site = other->site, .code = running_code};
+        thread_index(other->thread, waiting->threads, wrong.other.thread);
+        memcpy(wrong.other.block, other->block, sizeof wrong.other.block);
+    }
     checks_see(&wrong);
 }
 
@@ -123,8 +144,7 @@ static bool is_of_threads(const struct access *access) {
     uint64_t frame_bytes = sizeof(struct kernel_thread) + running.frame_bytes;
     uint64_t frame = frame_of(access);
     if (frame && lies_in(access, frame, frame_bytes)) return true;
-    return (access->address > here && access->address < stack_end) ||
-           device_heap_covers(access->address, access->bytes);
+    return access->address > here && access->address < stack_end;
 }
 
 // Whose local memory an address lies in: threads that wait have theirs one after another. False: in nobody's.
@@ -151,8 +171,28 @@ static enum seen judge_mapped(const struct access *access) {
 // Memory that was to be written by something that is not executed here is no mistake of the program.
 static bool is_all_written(void) { return ledger->computed == ledger->launches && !unsimulated_was_called(); }
 
+static enum seen judge_content(const struct access *access, unsigned device) {
+    unsigned written = shadow_count(device, access->address, (unsigned)access->bytes);
+    bool unwritten = access->kind != STORES && written < (settings.is_strict ? access->bytes : 1);
+    return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
+}
+
+static enum seen judge_heap(const struct access *access) {
+    struct arena_slot slot = block_slot(access->address);
+    uint32_t use = block_use(slot);
+    const struct live *block = use && use != ARENA_DEAD ? ledger_live(use) : NULL;
+    if (block && lies_in(access, slot.start, block->size_bytes))
+        return device_may_use(running.device, block->device) ? judge_content(access, block->device)
+                                                             : SEEN_KERNEL_OTHER_DEVICE;
+    const struct heap_block *known = use == ARENA_DEAD ? heap_history_find(slot.start) : NULL;
+    if (known && access->address - slot.start < known->bytes) return SEEN_KERNEL_FREED_IN_HEAP;
+    uint64_t start;
+    return heap_history_near(access->address, &start) ? SEEN_KERNEL_OUTSIDE_HEAP : SEEN_KERNEL_OUT_OF_BOUNDS;
+}
+
 // Of memory that a stream's free is still to come to, the ledger knows no more.
 static enum seen judge_block(const struct access *access) {
+    if (block_is_of_heap(access->address)) return judge_heap(access);
     struct span span = memory_find(access->address);
     unsigned device = running.device;
     uint64_t start = block_slot(access->address).start;
@@ -166,18 +206,13 @@ static enum seen judge_block(const struct access *access) {
     if (span.thing != THING_DEVICE) return SEEN_NOTHING;
     if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
     if (access->kind != LOADS && is_constant(access->address)) return SEEN_KERNEL_READ_ONLY;
-    unsigned written = shadow_count(span.device, access->address, (unsigned)access->bytes);
-    bool unwritten = access->kind != STORES && written < (settings.is_strict ? access->bytes : 1);
-    return unwritten && is_all_written() ? SEEN_KERNEL_READ_UNWRITTEN : SEEN_NOTHING;
+    return judge_content(access, span.device);
 }
 
 // Of memory that is none of a device.
 static enum seen judge_strange(const struct access *access) {
-    struct wrong_access found = {0};
     uint32_t owner;
     if (wrong_access_is_near_a_block(access->address)) return SEEN_KERNEL_OUT_OF_BOUNDS;
-    enum seen seen = device_heap_miss(access->address, &found);
-    if (seen) return seen;
     return find_owner(access, &owner) ? SEEN_KERNEL_OTHERS_LOCAL : SEEN_KERNEL_NO_MEMORY;
 }
 
@@ -241,6 +276,14 @@ static bool is_of_null(const struct kernel_context *context, uint64_t address) {
     return msync((void *)(address / PAGE * PAGE), 1, MS_ASYNC) != 0;
 }
 
+static void describe_heap(struct wrong_access *wrong) {
+    const struct heap_block *block = heap_history_near(wrong->address, &wrong->missed.start);
+    if (!block) return;
+    wrong->missed.bytes = block->bytes;
+    wrong->made = &block->made;
+    if (block->freed.kernel) wrong->freed = &block->freed;
+}
+
 static struct wrong_access describe(const struct access *access, enum seen seen, uint32_t site) {
     const struct kernel_context *context = access->context;
     uint32_t owner;
@@ -255,8 +298,7 @@ static struct wrong_access describe(const struct access *access, enum seen seen,
     memcpy(wrong.threads, context->block, sizeof wrong.threads);
     if (seen == SEEN_KERNEL_READ_UNWRITTEN)
         wrong.is_partly = shadow_count(running.device, access->address, (unsigned)access->bytes) != 0;
-    if (seen == SEEN_KERNEL_OUTSIDE_HEAP || seen == SEEN_KERNEL_FREED_IN_HEAP)
-        device_heap_miss(access->address, &wrong);
+    if (seen == SEEN_KERNEL_OUTSIDE_HEAP || seen == SEEN_KERNEL_FREED_IN_HEAP) describe_heap(&wrong);
     if (seen == SEEN_KERNEL_NO_MEMORY) wrong.is_of_null = is_of_null(context, access->address);
     if (seen == SEEN_KERNEL_OTHERS_LOCAL && find_owner(access, &owner)) {
         wrong.other = (struct other_access){.is_there = true, .site = NO_SITE};

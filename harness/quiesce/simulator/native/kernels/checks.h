@@ -27,13 +27,16 @@ void checks_mute(bool is_muted);  // nothing that is wrong from now on is observ
 // Who is told of each access that is right and comes here, and its kinds of use (a bit for each, touched.h); or NULL.
 typedef void follow_access(const struct access *access, uint32_t touches, uint32_t site);
 bool checks_follow(follow_access *follow);  // false: there is no memory for it
+follow_access *checks_follower(void);       // who is told now, or NULL
 // The bits that kernels look at by themselves (memory/shadow.h): none of them is set while accesses are followed.
 void *checks_bits(void);
 void *checks_bits_of_memory(void);  // whether or not
 bool checks_is_argument(const struct kernel_context *context, uint64_t value);  // of the kernel, in 8 bytes of its own
 void checks_see(const struct wrong_access *wrong);  // one that was judged elsewhere
-void checks_see_waiting(const uint32_t block[3]);   // its threads wait for each other for ever
+void checks_see_waiting(const struct waiting *waiting);  // threads that wait for each other for ever
 void checks_see_order(uint64_t address, uint32_t bytes);  // its results depend on the order
+const struct checked_launch *checks_launch(void);  // that runs
+void checks_end_kernel(enum kernel_end how);  // after a mistake that a device answers so; not while nothing is observed
 void checks_end(bool by_user);  // also of a kernel that was left by a jump, which a user may have caused
 void checks_close(void);
 

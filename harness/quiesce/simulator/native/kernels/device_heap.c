@@ -1,109 +1,145 @@
 #include "kernels/device_heap.h"
 
-#include <stdlib.h>
+#include <string.h>
 
+#include "kernels/checks.h"
+#include "kernels/heap_history.h"
 #include "kernels/watch.h"
+#include "ledger/ledger.h"
+#include "machine/device.h"
+#include "machine/settings.h"
+#include "memory/blocks.h"
+#include "memory/poison.h"
+#include "memory/shadow.h"
 
-enum { HEAP_BYTES = 8 << 20, ALIGNMENT = 16, NEAR_BYTES = 4096, FREED_MAX = 256, FREED_BYTES_MAX = 1 << 16 };
+enum { ALIGNMENT = 16 };  // what a heap hands out is a multiple of it
 
-// What lies before each block.
-static struct block {
-    struct block *next, **place;
-    uint64_t bytes;
-    struct other_access made;  // by whom
-} __attribute__((aligned(ALIGNMENT))) * blocks;
-static uint64_t used_bytes, calls;
-// The last ones that were freed, and are not too long: their memory is kept, so that a use of it is known.
-static struct block *freed[FREED_MAX];
-static unsigned freed_next;
+static uint64_t used_bytes[DEVICES_MAX];
+static bool was_used[DEVICES_MAX];
+static uint64_t calls;
 
-static uint64_t take(uint64_t bytes, const struct other_access *made) {
-    if (!bytes || bytes > HEAP_BYTES - used_bytes) return 0;
-    struct block *block = malloc(sizeof *block + bytes);
-    if (!block) return 0;
-    *block = (struct block){.next = blocks, .place = &blocks, .bytes = bytes, .made = *made};
-    if (blocks) blocks->place = &block->next;
-    blocks = block;
-    used_bytes += bytes;
-    return (uint64_t)(block + 1);
+static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+static struct heap_use use_by(const struct kernel_context *context, uint32_t site, uint32_t thread) {
+    const struct checked_launch *launch = checks_launch();
+    struct heap_use use = {
+        .kernel = launch->kernel, .test = launch->test, .launch = launch->number, .code = launch->code, .site = site};
+    memcpy(use.block, context->block_index, sizeof use.block);
+    thread_index(thread, context->block, use.thread);
+    return use;
+}
+
+// Makes a block. Returns 0 where the machine has no room for it.
+static uint64_t make(unsigned device, uint64_t bytes, const struct heap_use *made) {
+    const struct checked_launch *launch = checks_launch();
+    uint32_t live = ledger_add((struct live){.size_bytes = bytes, .device = (uint16_t)device, .thing = THING_HEAP});
+    if (!live) return 0;
+    uint64_t room = bytes + settings.red_zone_bytes;
+    uint64_t address = blocks_make_room(live) ? arena_take_apart(&banks[device], room, live) : 0;
+    struct heap_block *block = address ? heap_history_make(address) : NULL;
+    if (!block) {
+        if (address) arena_give(&banks[device], block_slot(address), true);
+        ledger_remove(live);
+        return 0;
+    }
+    block->bytes = bytes;
+    block->made = *made;
+    blocks[live] = (struct block){.size_bytes = rounded(bytes)};
+    struct live *entry = ledger_live(live);
+    entry->address = address;
+    entry->stack = launch->stack;
+    entry->function = launch->function;
+    entry->observation = launch->number;
+    entry->stream = wrong_access_note_use(made, launch->stack);
+    return address;
 }
 
 uint64_t quiesce_kernel_malloc(struct kernel_context *context, uint64_t bytes, uint32_t site, uint32_t thread) {
-    struct other_access made = {.is_there = true, .site = site, .code = running_code};
-    thread_index(thread, context->block, made.thread);
+    unsigned device = checks_launch()->device;
     watch_hold();
     calls++;
-    uint64_t taken = take(bytes, &made);
+    was_used[device] = true;
+    uint64_t limit = device_limit_of(device, LIMIT_HEAP), taken = 0;
+    if (bytes && used_bytes[device] <= limit && bytes <= limit - used_bytes[device]) {
+        struct heap_use made = use_by(context, site, thread);
+        taken = make(device, bytes, &made);
+    }
+    if (taken) used_bytes[device] += rounded(bytes);
     watch_release();
     return taken;
 }
 
-static void take_out(struct block *block) {
-    *block->place = block->next;
-    if (block->next) block->next->place = block->place;
-    used_bytes -= block->bytes;
+static void give_back(struct arena_slot slot) {
+    uint32_t live = *slot.use;
+    const struct live *entry = ledger_live(live);
+    unsigned device = entry->device;
+    used_bytes[device] -= rounded(entry->size_bytes);
+    poison(slot.start, entry->size_bytes);
+    if (shadows_are_kept) shadow_forget(slot.start, entry->size_bytes);
+    ledger_remove(live);
+    arena_give(&banks[device], slot, settings.recycle != RECYCLE_NEVER);
 }
 
-static void give_back(struct block *block) {
-    take_out(block);
-    if (block->bytes > FREED_BYTES_MAX) {
-        free(block);
-        return;
+static void refuse(const struct kernel_context *context, uint64_t address, const struct heap_use *by) {
+    uint64_t start = 0;
+    bool is_of_heap = block_is_of_heap(address);
+    struct wrong_access wrong = {
+        .seen = SEEN_KERNEL_FREED_FOREIGN, .address = address, .site = by->site, .threads = {1, 1, 1}};
+    const struct heap_block *block = is_of_heap ? heap_history_near(address, &start) : NULL;
+    if (block) {
+        wrong.missed.start = start;
+        wrong.missed.bytes = block->bytes;
+        wrong.made = &block->made;
+        if (block->freed.kernel) wrong.freed = &block->freed;
+        if (wrong.freed && start == address) wrong.seen = SEEN_KERNEL_FREED_TWICE;
     }
-    free(freed[freed_next]);
-    freed[freed_next] = block;
-    freed_next = (freed_next + 1) % FREED_MAX;
+    memcpy(wrong.block, by->block, sizeof wrong.block);
+    memcpy(wrong.threads, context->block, sizeof wrong.threads);
+    wrong.thread = by->thread[0] + wrong.threads[0] * (by->thread[1] + wrong.threads[1] * by->thread[2]);
+    checks_see(&wrong);
+    checks_end_kernel(ENDED_BY_FREE);
 }
 
-void quiesce_kernel_free(struct kernel_context *context, uint64_t address) {
-    (void)context;
+void quiesce_kernel_free(struct kernel_context *context, uint64_t address, uint32_t site, uint32_t thread) {
+    if (!address) return;
     watch_hold();
     calls++;
-    struct block *block = blocks;
-    while (block && (uint64_t)(block + 1) != address) block = block->next;
-    if (block) give_back(block);
+    was_used[checks_launch()->device] = true;
+    struct heap_use by = use_by(context, site, thread);
+    struct arena_slot slot = block_is_of_heap(address) ? block_slot(address) : (struct arena_slot){0};
+    uint32_t use = block_use(slot);
+    bool is_block = use && use != ARENA_DEAD && slot.start == address;
+    if (is_block) {
+        struct heap_block *block = (struct heap_block *)heap_history_find(address);  // they are all made here
+        block->freed = by;
+        give_back(slot);
+    }
     watch_release();
+    if (!is_block) refuse(context, address, &by);
 }
 
-bool device_heap_covers(uint64_t address, uint64_t bytes) {
-    const struct block *block = blocks;
-    while (block && address - (uint64_t)(block + 1) >= block->bytes) block = block->next;
-    return block && bytes <= block->bytes - (address - (uint64_t)(block + 1));
+enum status device_heap_set_limit(int limit, size_t bytes) {
+    size_t *kept;
+    enum status status = device_limit(limit, &kept);
+    if (status) return status;
+    if (limit == LIMIT_HEAP && was_used[device_current()]) return INVALID_VALUE;
+    *kept = bytes;
+    return OK;
 }
 
 uint64_t device_heap_calls(void) { return calls; }
 
-static uint64_t distance(const struct block *block, uint64_t address) {
-    uint64_t start = (uint64_t)(block + 1);
-    if (address < start) return start - address;
-    return address - start < block->bytes ? 0 : address - start - block->bytes;
+void device_heap_reset(unsigned device) {
+    for (uint32_t live = 1; used_bytes[device] && live < ledger->live_high; live++) {
+        const struct live *entry = ledger_live(live);
+        if (!entry->serial || entry->thing != THING_HEAP || entry->device != device) continue;
+        give_back(block_slot(entry->address));
+    }
+    was_used[device] = false;
 }
 
-enum seen device_heap_miss(uint64_t address, struct wrong_access *wrong) {
-    const struct block *nearest = NULL;
-    enum seen seen = SEEN_KERNEL_OUTSIDE_HEAP;
-    for (const struct block *each = blocks; each; each = each->next)
-        if (!nearest || distance(each, address) < distance(nearest, address)) nearest = each;
-    for (unsigned i = 0; i < FREED_MAX; i++)
-        if (freed[i] && !distance(freed[i], address)) {
-            nearest = freed[i];
-            seen = SEEN_KERNEL_FREED_IN_HEAP;
-        }
-    if (!nearest || distance(nearest, address) > NEAR_BYTES) return SEEN_NOTHING;
-    wrong->missed.start = (uint64_t)(nearest + 1);
-    wrong->missed.bytes = nearest->bytes;
-    wrong->other = nearest->made;
-    return seen;
-}
-
-void device_heap_close(void) {
-    while (blocks) {
-        struct block *block = blocks;
-        take_out(block);
-        free(block);
-    }
-    for (unsigned i = 0; i < FREED_MAX; i++) {
-        free(freed[i]);
-        freed[i] = NULL;
-    }
+void device_heaps_close(void) {
+    memset(used_bytes, 0, sizeof used_bytes);
+    memset(was_used, 0, sizeof was_used);
+    heap_history_close();
 }

@@ -28,7 +28,8 @@ struct copies {
 };
 
 static bool is_copied(const struct live *block) {
-    return block->serial && block->thing >= THING_DEVICE && block->thing <= THING_MANAGED && block_bank(block->address);
+    bool is_memory = (block->thing >= THING_DEVICE && block->thing <= THING_MANAGED) || block->thing == THING_HEAP;
+    return block->serial && is_memory && block_bank(block->address);
 }
 
 static uint64_t bytes_in_use(uint32_t *count) {
@@ -143,7 +144,7 @@ static void run_again(const struct kernel *kernel, const struct grid *grid, cons
     for (; number < settings.orders && !count; number++) {
         restore(copies, false);
         struct grid_end end = run_in_order(kernel, *grid, number);
-        if (end.how == ENDED_BY_USER) break;
+        if (end.how == ENDED_BY_USER || end.how == ENDED_BY_TIME) break;
         if (!end.how && !end.no_memory) count = differing(copies, &first);
     }
     if (count) {

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "kernels/arithmetic.h"
+#include "kernels/call_stack.h"
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/memory_races.h"
 #include "kernels/print.h"
 #include "kernels/ranges.h"
+#include "kernels/rounds.h"
 #include "kernels/shared_checks.h"
 #include "kernels/texture.h"
 
@@ -26,6 +28,7 @@ static const struct {
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)
     FUNCTION(quiesce_kernel_surface)
     FUNCTION(quiesce_kernel_ranges) FUNCTION(quiesce_kernel_line)
+    FUNCTION(quiesce_kernel_enter) FUNCTION(quiesce_kernel_leave) FUNCTION(quiesce_kernel_round)
     FUNCTION(quiesce_kernel_malloc) FUNCTION(quiesce_kernel_free)
 };
 

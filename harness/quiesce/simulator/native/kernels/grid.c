@@ -9,12 +9,16 @@
 #include "kernels/print.h"
 #include "kernels/shared_content.h"
 #include "kernels/shared_words.h"
+#include "kernels/stillness.h"
+#include "kernels/warp.h"
 #include "kernels/watch.h"
 #include "machine/hidden.h"
 #include "machine/mappings.h"
 #include "machine/settings.h"
+#include "order/stream_handles.h"
 
 enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
+enum { FIRST_PATIENCE = 4 };  // rounds in which all blocks only look at memory, before that is looked at
 
 // The grid that runs. It outlives a jump out of the kernel.
 static struct running {
@@ -23,11 +27,12 @@ static struct running {
     uint64_t begun, count;        // blocks
     struct order order;
     struct room *rooms[ROOMS_MAX];  // those of the blocks that wait, and then those that are free
-    unsigned waiting, made, most;      // rooms
+    unsigned blocks_waiting, made, most;  // rooms
     size_t threads_bytes, shared_bytes;
     struct {
         uint32_t size, barrier, arrivals;
     } workspace;
+    struct waiting waiting;  // of the threads that can't go on
 } running;
 static struct kernel_context context;  // of a block whose threads never wait
 
@@ -89,9 +94,9 @@ static bool make_room(void) {
 
 // Begins the next block, unless there is none, or no place for it.
 static bool begin_block(void) {
-    if (running.begun == running.count || running.waiting == running.most) return false;
-    if (running.waiting == running.made && !make_room()) return false;
-    struct room *room = running.rooms[running.waiting++];
+    if (running.begun == running.count || running.blocks_waiting == running.most) return false;
+    if (running.blocks_waiting == running.made && !make_room()) return false;
+    struct room *room = running.rooms[running.blocks_waiting++];
     struct block *block = block_in(room);
     block->context = running.first;
     block->context.shared_base = (uint64_t)room->shared;
@@ -104,18 +109,66 @@ static bool begin_block(void) {
 // Takes a block's room from among those of blocks that wait. The others keep their order.
 static void end_block(unsigned at) {
     struct room *room = running.rooms[at];
-    running.waiting--;
-    memmove(&running.rooms[at], &running.rooms[at + 1], (running.waiting - at) * sizeof *running.rooms);
-    running.rooms[running.waiting] = room;
+    running.blocks_waiting--;
+    memmove(&running.rooms[at], &running.rooms[at + 1], (running.blocks_waiting - at) * sizeof *running.rooms);
+    running.rooms[running.blocks_waiting] = room;
+}
+
+static struct waiting_place place_of(const struct block *block, unsigned number) {
+    struct waiting_place place = {
+        .is_there = true, .thread = number, .site = object_waits_at(block->object, block->threads[number]->state)};
+    memcpy(place.block, block->context.block_index, sizeof place.block);
+    return place;
+}
+
+// Notes where threads of some blocks wait: the first one, and one of another block, or else one at another place.
+static void note_waiting(unsigned from, unsigned end, const struct looked *looked) {
+    struct waiting *waiting = &running.waiting;
+    struct waiting_place *one = &waiting->places[0], *other = &waiting->places[1];
+    uint32_t state = 0;
+    bool is_of_another_block = false;
+    *waiting = (struct waiting){.is_for_memory = looked};
+    memcpy(waiting->threads, running.first.block, sizeof waiting->threads);
+    for (unsigned at = from; at < end && !is_of_another_block; at++) {
+        const struct block *block = block_in(running.rooms[at]);
+        for (unsigned i = 0; i < block->count && !is_of_another_block; i++) {
+            if (block->threads[i]->status == THREAD_DONE) continue;
+            bool is_first = !one->is_there;
+            if (is_first) *one = place_of(block, i);
+            if (is_first) state = block->threads[i]->state;
+            is_of_another_block = memcmp(block->context.block_index, one->block, sizeof one->block);
+            bool is_elsewhere = !other->is_there && block->threads[i]->state != state;
+            if (is_of_another_block || is_elsewhere) *other = place_of(block, i);
+        }
+    }
+    bool is_first = looked && looked->is_there && looked->thread == one->thread &&
+                    !memcmp(looked->block, one->block, sizeof one->block);
+    if (!is_first) return;
+    waiting->address = looked->address;
+    waiting->bytes = looked->bytes;
+    one->site = looked->site;
+}
+
+// The same for a kernel that was stopped: the thread that ran, and where it waited last.
+static void note_running(void) {
+    struct waiting *waiting = &running.waiting;
+    *waiting = (struct waiting){0};
+    memcpy(waiting->threads, running.first.block, sizeof waiting->threads);
+    for (unsigned at = 0; at < running.blocks_waiting; at++) {
+        const struct block *block = block_in(running.rooms[at]);
+        if (&block->context != watch_context() || !block->current) continue;
+        waiting->places[0] = place_of(block, block->current->warp * WARP_THREADS + block->current->lane);
+    }
 }
 
 // Lets each block that has begun run, from one on. Returns 0, or how the kernel ended. `any`: something was done.
 static int give_turns(unsigned from, bool *any) {
-    for (unsigned at = from; at < running.waiting;) {
+    for (unsigned at = from; at < running.blocks_waiting;) {
         struct block *block = block_in(running.rooms[at]);
         block->context.checks = checks_bits();
         watch_block(&block->context);
         int turn = block_run(block);
+        if (turn == ENDED_WAITING) note_waiting(at, at + 1, NULL);
         if (turn < 0) return turn;
         *any |= turn != BLOCK_SPINS;
         if (turn == BLOCK_ENDED)
@@ -126,18 +179,71 @@ static int give_turns(unsigned from, bool *any) {
     return 0;
 }
 
+static uint64_t content_of_rooms(void) {
+    uint64_t sum = 0;
+    for (unsigned at = 0; at < running.blocks_waiting; at++) {
+        const uint64_t *word = (const uint64_t *)running.rooms[at]->memory;
+        for (size_t i = 0; i < running.rooms[at]->bytes / sizeof *word; i++)
+            sum = (sum ^ word[i]) * 0x9e3779b97f4a7c15 + (sum >> 29);
+    }
+    return sum;
+}
+
+static void set_checks(void) {
+    void *bits = checks_bits();
+    for (unsigned at = 0; at < running.blocks_waiting; at++) block_in(running.rooms[at])->context.checks = bits;
+}
+
+// Notes the thread that looked at memory which work of another stream may change.
+static void note_awaiting(const struct looked *looked) {
+    struct waiting_place *place = &running.waiting.places[0];
+    running.waiting = (struct waiting){.is_for_memory = true, .address = looked->address, .bytes = looked->bytes};
+    memcpy(running.waiting.threads, running.first.block, sizeof running.waiting.threads);
+    *place = (struct waiting_place){.is_there = true, .thread = looked->thread, .site = looked->site};
+    memcpy(place->block, looked->block, sizeof place->block);
+}
+
+// Lets all blocks look at memory once more, and compares all that they could have changed. Returns ENDED_WAITING where
+// that is nothing, ENDED_AWAITING where work of other streams could, 0, or how the kernel ended.
+static int look_once_more(void) {
+    struct looked looked, awaited;
+    bool any = false;
+    uint64_t before = content_of_rooms();
+    if (!stillness_begin()) return 0;
+    set_checks();
+    int end = give_turns(0, &any);
+    bool is_still = stillness_end(&looked, &awaited);
+    set_checks();
+    if (end || any || !is_still || before != content_of_rooms()) return end;
+    if (running.begun < running.count) return ENDED_CROWDED;
+    if (awaited.is_there && stream_may_run_beside(checks_launch()->stream, checks_launch()->device)) {
+        note_awaiting(&awaited);
+        return ENDED_AWAITING;
+    }
+    note_waiting(0, running.blocks_waiting, &looked);
+    return ENDED_WAITING;
+}
+
 // One block after another, as long as none waits for another. When all that have begun do, as many more begin: a device
 // has several at the same time, and may begin them in any order.
 static int run_waiting_blocks(void) {
-    while (running.begun < running.count || running.waiting) {
-        unsigned before = running.waiting, wanted = before ? 2 * before : 1;
+    unsigned rounds = 0, patience = FIRST_PATIENCE;
+    while (running.begun < running.count || running.blocks_waiting) {
+        unsigned before = running.blocks_waiting, wanted = before ? 2 * before : 1;
         bool any = false;
-        while (running.waiting < wanted && begin_block()) continue;
-        bool begins = running.waiting > before;
+        while (running.blocks_waiting < wanted && begin_block()) continue;
+        bool begins = running.blocks_waiting > before;
         int end = give_turns(begins ? before : 0, &any);
         if (!end && begins && before) end = give_turns(0, &any);
         if (end) return end;
-        watch_spins(!any && (running.begun == running.count || running.waiting == running.most));
+        rounds = any ? 0 : rounds + 1;
+        if (any) patience = FIRST_PATIENCE;
+        if (rounds >= patience) {
+            end = look_once_more();
+            patience *= 2;
+        }
+        if (end) return end;
+        watch_spins(!any && (running.begun == running.count || running.blocks_waiting == running.most));
     }
     return 0;
 }
@@ -166,6 +272,10 @@ static bool prepare(const struct grid *grid) {
     if (!room || !make_room()) return false;
     for (uint32_t i = 0; i < object->info.parameter_bytes; i++)
         room->memory[i] = (char)HIDDEN(grid->hidden_parameters[i]);
+    if (grid->only) {
+        running.begun = grid->only[0] + grid->blocks[0] * (grid->only[1] + (uint64_t)grid->blocks[1] * grid->only[2]);
+        running.count = running.begun + 1;
+    }
     running.workspace.size = sizeof running.workspace;
     running.first = (struct kernel_context){
         .dynamic_shared_bytes = grid->dynamic_shared_bytes,
@@ -192,8 +302,9 @@ struct grid_end grid_run(const struct grid *grid) {
     watch_end();
     exchange_rounding(before);
     print_end();
-    struct grid_end end = {.how = how, .address = fault_address()};
-    memcpy(end.block, watch_index(), sizeof end.block);
+    if (how == ENDED_BY_USER || how == ENDED_BY_TIME) note_running();
+    struct grid_end end = {.how = how, .address = fault_address(), .waiting = running.waiting};
+    memcpy(end.block, how == ENDED_AWAITING ? running.waiting.places[0].block : watch_index(), sizeof end.block);
     rooms_give_back();
     return end;
 }

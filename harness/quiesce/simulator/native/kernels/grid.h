@@ -5,6 +5,7 @@
 #include "kernels/abi.h"
 #include "kernels/object.h"
 #include "kernels/order.h"
+#include "kernels/wrong_access.h"
 
 struct grid {
     const struct object *object;
@@ -14,6 +15,7 @@ struct grid {
     struct order order;
     bool is_cooperative;                     // all its blocks may wait for each other
     void *touched;  // see touched.h
+    const uint32_t *only;  // block of all of them that runs; NULL: all do
     const unsigned char *hidden_parameters;  // see machine/hidden.h
 };
 
@@ -21,6 +23,7 @@ struct grid_end {
     int how;            // 0, or an enum kernel_end
     uint32_t block[3];  // the one that ended it before its time
     uint64_t address;   // that it had no memory at: ENDED_BY_ADDRESS
+    struct waiting waiting;  // ENDED_WAITING
     bool no_memory;     // nothing ran
 };
 

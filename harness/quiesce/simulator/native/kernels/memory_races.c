@@ -363,7 +363,7 @@ static bool is_of_grid(const struct access *access) {
 void memory_races_see(const struct access *access, uint32_t touches, uint32_t site) {
     if (!is_looking || access->space != OF_MEMORY || access->bytes > ACCESS_BYTES_MAX || site >= SITES_MAX) return;
     settle();
-    bool is_known = memory_covers(access->address);
+    bool is_known = memory_covers(access->address) && !memory_is_of_heap(access->address);
     if (!is_looking || (!is_known && !is_of_grid(access))) return;
     follow(access->context);
     struct doing doing = {

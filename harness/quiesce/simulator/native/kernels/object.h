@@ -20,8 +20,17 @@ struct object {
     run_thread *thread;  // of one whose threads do
     run_together *together;  // the same, all threads of a block at once; NULL: there is no such function
     const struct kernel_state *states;
-    const int32_t *state_sites;  // the instruction of each that all threads of a warp have to come to; -1: of none
+    // The instruction of each that all threads of a warp have to come to; -2 less the instruction, where they need not;
+    // -1: it is not known.
+    const int32_t *state_sites;
 };
+
+// The instruction at which a thread of a state waits. NO_SITE: it is not known.
+static inline uint32_t object_waits_at(const struct object *object, uint32_t state) {
+    if (!state || !object->state_sites || !object->sites || object->state_sites[state - 1] == -1) return NO_SITE;
+    int32_t site = object->state_sites[state - 1];
+    return (uint32_t)(site < 0 ? -2 - site : site);
+}
 
 enum { OBJECT_REASON_BYTES = 256 };
 

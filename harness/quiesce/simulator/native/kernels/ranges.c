@@ -6,6 +6,7 @@
 #include "kernels/checks.h"
 #include "kernels/memory_races.h"
 #include "kernels/shared_checks.h"
+#include "kernels/stillness.h"
 #include "kernels/touched.h"
 #include "memory/shadow.h"
 
@@ -173,6 +174,7 @@ static void touch_range(const struct kernel_range *range) {
 uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
     bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
+    if (stillness_is_begun()) return 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_shared(&ranges[i]) && is_flat(&ranges[i]) && is_known_flat(&ranges[i])) continue;
         if (is_shared(&ranges[i]) && !any_shared) shared_checks_begin_ranges(context);

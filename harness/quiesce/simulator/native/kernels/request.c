@@ -23,6 +23,7 @@ enum request_kind {
     REQUEST_TUNED_CHECKED_KERNEL,
     REQUEST_BACKWARDS_KERNEL,
     REQUEST_BACKWARDS_CHECKED_KERNEL,
+    REQUEST_TRACED_KERNEL,
 };
 enum answer_kind { ANSWER_CONTENT, ANSWER_REFUSAL };
 
@@ -151,6 +152,7 @@ struct answer request_kernel(const struct ptx *ptx, const char *name, enum objec
     static const enum request_kind KINDS[][2] = {
         [OBJECT_USUAL] = {REQUEST_KERNEL, REQUEST_CHECKED_KERNEL},
         [OBJECT_TUNED] = {REQUEST_TUNED_KERNEL, REQUEST_TUNED_CHECKED_KERNEL},
+        [OBJECT_TRACED] = {REQUEST_TRACED_KERNEL, REQUEST_TRACED_KERNEL},
         [OBJECT_BACKWARDS] = {REQUEST_BACKWARDS_KERNEL, REQUEST_BACKWARDS_CHECKED_KERNEL},
     };
     return ask(KINDS[kind][settings.checks], ptx, name);

@@ -15,6 +15,7 @@ struct answer {
 enum object_kind {
     OBJECT_USUAL,
     OBJECT_TUNED,      // it may take longer to compile, and has to run faster
+    OBJECT_TRACED,     // it tells of each round of a loop (rounds.h)
     OBJECT_BACKWARDS,  // its threads run from the last to the first
 };
 

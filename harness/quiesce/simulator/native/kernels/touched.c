@@ -101,6 +101,15 @@ static bool is_covered(uint64_t start, uint64_t bytes) {
     return shadow_touched && bytes && start < SHADOW_COVERS && bytes <= SHADOW_COVERS - start;
 }
 
+bool touched_is(uint64_t address, uint64_t bytes, enum touch touch) {
+    uint64_t start = address - SHADOW_BASE;
+    if (!is_covered(start, bytes)) return false;
+    const unsigned char *table = shadow_touched + touch * TOUCHED_STRIDE;
+    for (uint64_t at = start; at < start + bytes; at++)
+        if (!(table[at / 8] >> at % 8 & 1)) return false;
+    return true;
+}
+
 void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
     uint64_t start = address - SHADOW_BASE;
     if (!is_covered(start, bytes)) return;
@@ -113,6 +122,7 @@ void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t si
 static void close_range(const struct range *range) {
     if (!range->end) return;
     uint64_t bytes = range->end - range->start;
+    if (block_is_of_heap(SHADOW_BASE + range->start)) return;
     struct range *made = bytes < TOUCHED_CELL ? NULL : add(&ranges, 1, sizeof *made);
     if (made)
         *made = *range;
@@ -275,7 +285,10 @@ static void collect(void) {
     struct noted *cells = noted.first;
     if (noted.count) qsort(cells, noted.count, sizeof *cells, by_cell);
     for (size_t i = 0; i < noted.count; i++) {
-        add_cell(&cells[i]);
+        if (block_is_of_heap(SHADOW_BASE + cells[i].cell * TOUCHED_CELL))
+            memset(bits_of(cells[i].touch, cells[i].cell), 0, CELL_BYTES);  // a free and a malloc order its uses
+        else
+            add_cell(&cells[i]);
         *kinds_of(cells[i].cell) = 0;
     }
     cleared += noted.count;
@@ -310,17 +323,8 @@ static uint32_t text(const char *text) {
 }
 
 static uint32_t place_of(const struct checked_launch *launch, uint32_t number) {
-    char place[1024];
-    if (number == NO_SITE) return 0;
-    struct kernel_site site = launch->code.sites[number];
-    const char *name = NULL;
-    for (const struct kernel_file *file = launch->code.files; file && file->name; file++)
-        if (file->number == site.file) name = file->name;
-    if (name && site.source_line)
-        snprintf(place, sizeof place, "%s:%u", name, site.source_line);
-    else
-        snprintf(place, sizeof place, "'%.800s' (line %u of its PTX)", launch->code.site_texts[number], site.line);
-    return text(place);
+    char place[PLACE_WORDS_BYTES];
+    return number == NO_SITE ? 0 : text(place_in_words(&launch->code, number, place));
 }
 
 static uint32_t write_set(const struct checked_launch *launch) {

@@ -52,6 +52,9 @@ void touched_note(uint64_t address, uint32_t kinds, uint32_t site);
 void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site);
 void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site, uint32_t row);
 
+// Whether each of these bytes, of one access, was touched so by the launch that runs. Not known of ranges.
+bool touched_is(uint64_t address, uint64_t bytes, enum touch touch);
+
 // An access did not take place.
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds);
 

@@ -26,12 +26,12 @@ static void see_absent(const struct warp *warp, unsigned lane, unsigned source) 
     const struct kernel_thread *thread = warp->threads[lane];
     const struct kernel_context *context = warp->context;
     enum absence why = !(thread->mask >> source & 1) ? NOT_IN_MASK : source >= warp->count ? NO_THREAD : HAS_ENDED;
-    int32_t site = warp->object->state_sites ? warp->object->state_sites[thread->state - 1] : -1;
-    if (site < 0) return;
+    uint32_t site = object_waits_at(warp->object, thread->state);
+    if (site == NO_SITE) return;
     struct wrong_access wrong = {.seen = SEEN_KERNEL_SHUFFLES_ABSENT,
                                  .address = source,
                                  .bytes = why,
-                                 .site = (uint32_t)site,
+                                 .site = site,
                                  .thread = thread->warp * WARP_THREADS + thread->lane};
     memcpy(wrong.block, context->block_index, sizeof wrong.block);
     memcpy(wrong.threads, context->block, sizeof wrong.threads);

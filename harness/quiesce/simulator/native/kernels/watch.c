@@ -8,8 +8,10 @@
 #include <time.h>
 
 #include "machine/service_thread.h"
+#include "machine/settings.h"
 
-enum { STOPPABLE_SECONDS = 1, FIRST_TOLD_SECONDS = 10 };
+enum { STOPPABLE_SECONDS = 1, FIRST_TOLD_SECONDS = 10, SIGNALS = 2 };
+static const int NUMBERS[SIGNALS] = {SIGINT, SIGTERM};
 
 sigjmp_buf watch_jump;
 
@@ -23,12 +25,16 @@ static volatile uint64_t begun, ended;  // kernels: one runs where they differ
 
 static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER;  // of the signal, and of what `watched` has
 static bool handled;
-static struct sigaction before;
+static struct sigaction before[SIGNALS];
 static sem_t woken;
 static bool made;
 static volatile bool idle;
 
 static volatile sig_atomic_t held, wanted, passed_on;
+static volatile sig_atomic_t deadly;  // the signal that ends the client, once the kernel was left
+static volatile sig_atomic_t out_of_time;
+
+static enum kernel_end how_to_end(void) { return out_of_time ? ENDED_BY_TIME : ENDED_BY_USER; }
 
 // -- the signal ------------------------------------------------------------------------------------------------------
 
@@ -36,29 +42,29 @@ void watch_leave(enum kernel_end how) {
     sigset_t signals;
     wanted = 0;
     sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
+    for (unsigned i = 0; i < SIGNALS; i++) sigaddset(&signals, NUMBERS[i]);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);  // for the handler is left, and never returns
     siglongjmp(watch_jump, how);
 }
 
-// What the client does about the signal. False: it is ignored.
+// What the client does about the signal. False: it is ignored. One that ends the client does so after its kernel was
+// left and named.
 static bool tell_client(int number, siginfo_t *about, void *state) {
-    if (before.sa_flags & SA_SIGINFO) {
-        before.sa_sigaction(number, about, state);
+    const struct sigaction *own = &before[number == NUMBERS[0] ? 0 : 1];
+    if (own->sa_flags & SA_SIGINFO) {
+        own->sa_sigaction(number, about, state);
         return true;
     }
-    if (before.sa_handler == SIG_IGN) return false;
-    if (before.sa_handler != SIG_DFL) {
-        before.sa_handler(number);
-        return true;
-    }
-    sigaction(SIGINT, &before, NULL);
-    raise(SIGINT);  // ends the process once this handler has returned
-    return false;
+    if (own->sa_handler == SIG_IGN) return false;
+    if (own->sa_handler == SIG_DFL)
+        deadly = number;
+    else
+        own->sa_handler(number);
+    return true;
 }
 
 static void stop(int number, siginfo_t *about, void *state) {
-    if (!passed_on && !tell_client(number, about, state)) return;
+    if (!passed_on && !out_of_time && !tell_client(number, about, state)) return;
     if (begun == ended) return;
     if (!pthread_equal(pthread_self(), watched.runner)) {
         passed_on = 1;
@@ -69,14 +75,14 @@ static void stop(int number, siginfo_t *about, void *state) {
     if (held)
         wanted = 1;
     else
-        watch_leave(ENDED_BY_USER);
+        watch_leave(how_to_end());
 }
 
 void watch_hold(void) { held = 1; }
 
 void watch_release(void) {
     held = 0;
-    if (wanted) watch_leave(ENDED_BY_USER);
+    if (wanted) watch_leave(how_to_end());
 }
 
 // -- the thread ------------------------------------------------------------------------------------------------------
@@ -86,7 +92,17 @@ static void become_stoppable(uint64_t number) {
     if (begun == number && ended != number && !handled) {
         struct sigaction stopping = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO};
         sigemptyset(&stopping.sa_mask);
-        handled = !sigaction(SIGINT, &stopping, &before);
+        handled = true;
+        for (unsigned i = 0; i < SIGNALS; i++) handled &= !sigaction(NUMBERS[i], &stopping, &before[i]);
+    }
+    pthread_mutex_unlock(&handling);
+}
+
+static void end_for_time(uint64_t number) {
+    pthread_mutex_lock(&handling);
+    if (begun == number && ended != number && handled) {
+        out_of_time = 1;
+        pthread_kill(watched.runner, NUMBERS[0]);
     }
     pthread_mutex_unlock(&handling);
 }
@@ -112,6 +128,7 @@ static void follow(uint64_t number) {
         seconds++;
         if (begun != number || ended == number) return;
         if (seconds == STOPPABLE_SECONDS) become_stoppable(number);
+        if (seconds == settings.kernel_seconds) end_for_time(number);
         if (seconds < told) continue;
         tell(number, seconds);
         told *= 2;
@@ -156,8 +173,14 @@ void watch_begin(const char *name) {
 void watch_end(void) {
     pthread_mutex_lock(&handling);
     ended = begun;
-    if (handled) sigaction(SIGINT, &before, NULL);
+    for (unsigned i = 0; handled && i < SIGNALS; i++) sigaction(NUMBERS[i], &before[i], NULL);
     handled = false;
-    wanted = passed_on = held = 0;
+    wanted = passed_on = held = out_of_time = 0;
     pthread_mutex_unlock(&handling);
+}
+
+void watch_die(void) {
+    int number = deadly;
+    deadly = 0;
+    if (number) raise(number);
 }

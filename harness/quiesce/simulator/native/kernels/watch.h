@@ -1,4 +1,5 @@
-// Kernels that run for long: who waits is told of them, and Ctrl-C ends them. No kernel is ended for its time alone.
+// Kernels that run for long: who waits is told of them, and Ctrl-C and SIGTERM end them. No kernel is ended for its
+// time alone, unless the run asks for it (--kernel-seconds).
 #pragma once
 
 #include <setjmp.h>
@@ -16,6 +17,9 @@ const struct kernel_context *watch_context(void);
 const uint32_t *watch_index(void);  // of that block
 void watch_spins(bool spins);  // the blocks that have begun only look at memory again and again
 void watch_end(void);
+
+// Sends the signal again that stopped a kernel, if it ends the client.
+void watch_die(void);
 
 // Between these two a kernel is not ended, for the thread is in a function of the C library.
 void watch_hold(void);

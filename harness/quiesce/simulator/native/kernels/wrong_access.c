@@ -1,10 +1,12 @@
 #include "kernels/wrong_access.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/access_log.h"
 #include "machine/settings.h"
+#include "memory/blocks.h"
 #include "memory/places.h"
 
 enum { KNOWN_MAX = 4096, PLACES = 2 * KNOWN_MAX };
@@ -23,6 +25,7 @@ static struct known {
     struct mistake mistake;
     uint64_t count, told;  // 0: nothing is known here
     int64_t place;
+    uint64_t line;  // the number of its line in the log; UINT64_MAX: it has none
 } *known;
 static uint32_t known_count;
 static uint64_t logged_count;
@@ -49,7 +52,8 @@ static const struct live *nearest_block(uint64_t address) {
     const struct live *nearest = NULL;
     for (uint32_t i = 1; i < ledger->live_high; i++) {
         const struct live *each = ledger_live(i);
-        if (!each->serial || each->thing < THING_DEVICE || each->thing > THING_REGISTERED) continue;
+        bool is_block = (each->thing >= THING_DEVICE && each->thing <= THING_REGISTERED) || each->thing == THING_HEAP;
+        if (!each->serial || !is_block) continue;
         if (!nearest || distance(each, address) < distance(nearest, address)) nearest = each;
     }
     return nearest;
@@ -93,10 +97,23 @@ static struct logged_place place_of(const struct code_places *code, uint32_t num
     struct kernel_site site = code->sites[number];
     return (struct logged_place){.file = file_name(code, site.file),
                                  .caller = file_name(code, site.caller_file),
-                                 .instruction = code->site_texts[number],
+                                 .instruction = code->site_texts ? code->site_texts[number] : NULL,
                                  .line = site.source_line,
                                  .caller_line = site.caller_line,
                                  .ptx_line = site.line};
+}
+
+const char *place_in_words(const struct code_places *code, uint32_t site, char to[PLACE_WORDS_BYTES]) {
+    *to = 0;
+    if (site == NO_SITE || !code->sites) return to;
+    struct kernel_site known = code->sites[site];
+    const char *name = file_name(code, known.file);
+    if (name && known.source_line)
+        snprintf(to, PLACE_WORDS_BYTES, "%s:%u", name, known.source_line);
+    else
+        snprintf(to, PLACE_WORDS_BYTES, "'%.800s' (line %u of its PTX)", code->site_texts ? code->site_texts[site] : "",
+                 known.line);
+    return to;
 }
 
 void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3]) {
@@ -118,11 +135,28 @@ static void name_arrays(const struct code_places *code, const struct wrong_acces
         if (wrong->address - each->offset < each->bytes) names[1] = each->name;
 }
 
+// Counts a line that was written at a place in the log, or not (-1).
+static uint64_t numbered(int64_t place) { return place < 0 ? UINT64_MAX : logged_count++; }
+
+static int64_t add_use(const struct heap_use *use) {
+    struct logged_access logged = {.launch = use->launch,
+                                   .test = use->test,
+                                   .kernel = use->kernel,
+                                   .place = place_of(&use->code, use->site),
+                                   .made = UINT64_MAX,
+                                   .freed = UINT64_MAX};
+    memcpy(logged.block, use->block, sizeof logged.block);
+    memcpy(logged.thread, use->thread, sizeof logged.thread);
+    return access_log_add(&logged);
+}
+
 static int64_t add_to_log(const struct checked_launch *launch, const struct wrong_access *wrong) {
     struct logged_access logged = {.launch = launch->number,
                                    .test = launch->test,
                                    .kernel = launch->kernel,
-                                   .place = place_of(&launch->code, wrong->site)};
+                                   .place = place_of(&launch->code, wrong->site),
+                                   .made = wrong->made ? numbered(add_use(wrong->made)) : UINT64_MAX,
+                                   .freed = wrong->freed ? numbered(add_use(wrong->freed)) : UINT64_MAX};
     memcpy(logged.block, wrong->block, sizeof logged.block);
     thread_index(wrong->thread, wrong->threads, logged.thread);
     if (wrong->seen == SEEN_KERNEL_OUTSIDE_ARRAY) name_arrays(&launch->code, wrong, logged.arrays);
@@ -130,7 +164,8 @@ static int64_t add_to_log(const struct checked_launch *launch, const struct wron
         logged.has_other = true;
         logged.other_writes = wrong->other.writes;
         logged.other = place_of(&wrong->other.code, wrong->other.site);
-        bool is_of_blocks = wrong->seen == SEEN_KERNEL_RACE_OF_BLOCKS;
+        bool is_of_blocks = wrong->seen == SEEN_KERNEL_RACE_OF_BLOCKS || wrong->seen == SEEN_KERNEL_WAITS_FOR_EVER ||
+                            wrong->seen == SEEN_KERNEL_LOOKS_FOR_EVER;
         memcpy(logged.other_block, is_of_blocks ? wrong->other.block : wrong->block, sizeof logged.other_block);
         memcpy(logged.other_thread, wrong->other.thread, sizeof logged.other_thread);
     }
@@ -156,7 +191,8 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
     if (block) seen.seen = SEEN_KERNEL_OUT_OF_BOUNDS;
     if (is_outside && !block) block = nearest_block(wrong->address);
     struct span span = memory_find(wrong->address);
-    if (!is_outside && span.thing != THING_NONE) {
+    bool is_of_heap = block_is_of_heap(wrong->address);
+    if (!is_outside && span.thing != THING_NONE && !is_of_heap) {
         seen.other = span.start;
         seen.other_bytes = span.size_bytes;
         seen.thing = (uint8_t)span.thing;
@@ -168,6 +204,7 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
     } else if (wrong->missed.bytes) {
         seen.other = wrong->missed.start;
         seen.other_bytes = wrong->missed.bytes;
+        if (is_of_heap) seen.thing = THING_HEAP;
     } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SHARED) {
         seen.other_bytes = wrong->shared_bytes;
     } else if (wrong->seen == SEEN_KERNEL_OUTSIDE_SURFACE) {
@@ -177,25 +214,42 @@ static void observe(const struct checked_launch *launch, const struct wrong_acce
     ledger_see_wrong(seen);
 }
 
-void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
-    struct mistake mistake = {launch->code.sites, launch->test, wrong->site, launch->stack, wrong->seen};
+// Counts a mistake. Returns where what is known of it belongs; without a place in the log where nothing is yet. NULL:
+// no memory is left.
+static struct known *count(const struct mistake *mistake) {
     if (!known) known = calloc(PLACES, sizeof *known);
-    if (!known) return;
-    struct known *found = find(&mistake);
+    if (!known) return NULL;
+    struct known *found = find(mistake);
     is_untold = true;
-    if (found->count) {
-        found->count++;
-        return;
-    }
+    if (found->count++) return found;
+    found->count = 0;
     if (known_count == KNOWN_MAX) {  // what is met again is observed again, and joined by who reads it
         wrong_accesses_tell();
         memset(known, 0, PLACES * sizeof *known);
         known_count = 0;
-        found = find(&mistake);
+        found = find(mistake);
     }
-    *found = (struct known){mistake, 1, 1, add_to_log(launch, wrong)};
-    observe(launch, wrong, found->place < 0 ? UINT64_MAX : logged_count++);
+    *found = (struct known){*mistake, 1, 1, -1, UINT64_MAX};
     known_count++;
+    return found;
+}
+
+void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
+    struct mistake mistake = {launch->code.sites, launch->test, wrong->site, launch->stack, wrong->seen};
+    struct known *found = count(&mistake);
+    if (!found || found->count > 1) return;
+    found->place = add_to_log(launch, wrong);
+    found->line = numbered(found->place);
+    observe(launch, wrong, found->line);
+}
+
+uint64_t wrong_access_note_use(const struct heap_use *use, uint32_t stack) {
+    struct mistake mistake = {use->code.sites, use->test, use->site, stack, SEEN_NOTHING};
+    struct known *found = count(&mistake);
+    if (!found) return UINT64_MAX;
+    if (found->count > 1) return found->line;
+    found->place = add_use(use);
+    return found->line = numbered(found->place);
 }
 
 void wrong_accesses_tell(void) {

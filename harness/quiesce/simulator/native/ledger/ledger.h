@@ -12,7 +12,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 11, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
+enum { LEDGER_LAYOUT = 12, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
 
 enum thing {
     THING_NONE,
@@ -39,6 +39,7 @@ enum thing {
     THING_DNN_HANDLE,
     THING_COMMUNICATOR,
     THING_CONTEXT,  // created, or a primary one that was retained
+    THING_HEAP,  // memory that a kernel allocated with malloc
     THINGS,
 };
 
@@ -63,7 +64,8 @@ enum seen {
     SEEN_DESTROYED,       // thing, object
     SEEN_HOST_WAITED_WORK,   // the host learned that the work of stream is complete, and nothing else
     SEEN_FREED_TWICE,     // address
-    SEEN_FREED_FOREIGN,   // address: nothing was ever allocated there by this call's family
+    SEEN_FREED_FOREIGN,   // address: nothing was ever allocated there by this call's family. Of memory of a heap,
+                          // object: the line of the log of accesses that says who allocated it
     SEEN_USED_AFTER_FREE, // address, size
     SEEN_OUT_OF_BOUNDS,   // address, size; other: end of the block
     SEEN_DAMAGED,         // address, size: the red zone behind the block changed
@@ -112,6 +114,11 @@ enum seen {
     // direction (as in cudaMemcpyKind), and where source and target are, in a byte each (pageable, pinned, device,
     // managed memory); flags: FLAG_STRICT where it is done all the same
     SEEN_COPY_MISDIRECTED,
+    // A kernel frees what it may not. other, other_bytes: the block that the address lies in; the log has who made it
+    SEEN_KERNEL_FREED_TWICE,
+    SEEN_KERNEL_FREED_FOREIGN,
+    SEEN_KERNEL_STACK_OVERFLOW,  // other_bytes: how much stack each thread has
+    SEEN_KERNEL_LOOKS_FOR_EVER,  // threads wait for memory to change, and none is left that changes it
 };
 
 enum {
@@ -131,8 +138,10 @@ struct live {
     uint64_t serial;  // counts everything ever made, from 1; 0: this entry is free
     uint64_t address; // or the handle
     uint64_t size_bytes;
-    uint64_t stream;  // of a context: how often threads have it current
-    uint64_t observation; // how many observations there were when it was made
+    // Of a context: how often threads have it current. Of memory of a heap: the line of the log of accesses that says
+    // who allocated it, or UINT64_MAX.
+    uint64_t stream;
+    uint64_t observation; // how many observations there were when it was made; of memory of a heap, at the launch
     uint32_t thread;
     uint16_t device;
     uint16_t function; // index into the names: the call that made it

@@ -3,6 +3,7 @@
 #include "code/link.h"
 #include "code/module.h"
 #include "code/symbol.h"
+#include "kernels/device_heap.h"
 #include "kernels/needs.h"
 #include "ledger/handle.h"
 #include "lifetime/library_object.h"
@@ -65,6 +66,7 @@ enum status context_reset(unsigned number) {
             memory_free(thing, thing, entry->address);
     }
     bool is_alone = driver_is_alone(number);
+    if (is_alone) device_heap_reset(device);
     if (is_alone) symbols_reset(device);
     if (is_alone) virtual_reset(device);
     enum thing thing;

@@ -145,7 +145,7 @@ static void stop(void) {
     kernels_close();
     initials_close();
     requests_close();
-    device_heap_close();
+    device_heaps_close();
     grids_close();
     modules_close();
     needs_close();

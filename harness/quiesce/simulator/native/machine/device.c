@@ -12,7 +12,6 @@ static _Thread_local struct {
     uint16_t device, context;
 } current;
 // Of the stack of a thread, of the buffer of printf, of the heap of kernels: these three have the same numbers in both.
-enum { LIMITS = 3 };
 static const size_t DEFAULT_LIMITS[LIMITS] = {1024, 1 << 20, 8 << 20};
 static size_t limits[DEVICES_MAX][LIMITS];
 
@@ -226,6 +225,8 @@ int device_capability(void) {
             if (!strcmp(FIGURES[i].field, part ? "minor" : "major")) found[part] = value_of(&FIGURES[i], 0);
     return 10 * found[0] + found[1];
 }
+
+size_t device_limit_of(unsigned device, int limit) { return limits[device][limit]; }
 
 enum status device_limit(int limit, size_t **bytes) {
     if (limit < 0 || limit >= LIMITS) return UNSUPPORTED_LIMIT;

@@ -48,7 +48,10 @@ enum status device_attribute(int attribute, unsigned device, int *value);
 // Its compute capability, 80 for 8.0: what code is compiled for.
 int device_capability(void);
 
-// Limits of kernels, which do not run here: what is set is kept. UNSUPPORTED_LIMIT for others than the first three.
+// Limits of kernels that a client sets: UNSUPPORTED_LIMIT for others than these. The heap's is kernels/device_heap.h's,
+// and that of what is printed is kept alone.
+enum { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS };
+size_t device_limit_of(unsigned device, int limit);
 enum status device_limit(int limit, size_t **bytes);
 
 // Access between devices, which a client enables in each direction.

@@ -45,6 +45,7 @@ static const struct number {
     {"races", NUMBER(race_launches), 0, 1 << 30},
     {"strict", NUMBER(is_strict), 0, 1},
     {"stop", NUMBER(faults_stop), 0, 1},
+    {"seconds", NUMBER(kernel_seconds), 0, 1000000},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},
     {"follows", NUMBER(follows), 0, 1},

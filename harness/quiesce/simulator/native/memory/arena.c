@@ -77,10 +77,11 @@ static struct arena_slot take_free(const struct arena *arena, struct arena_class
     return class->free[place & (class->free_capacity - 1)];
 }
 
-uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) {
+static inline __attribute__((always_inline)) uint64_t take(struct arena *arena, uint64_t size_bytes, uint32_t use,
+                                                           unsigned from) {
     uint64_t slot_bytes;
     if (size_bytes > ARENA_BYTES) return 0;
-    struct arena_class *class = &arena->classes[class_of(size_bytes, &slot_bytes)];
+    struct arena_class *class = &arena->classes[from + class_of(size_bytes, &slot_bytes)];
     struct arena_slot slot;
     if (class->free_count > class->kept) {
         slot = take_free(arena, class);
@@ -94,6 +95,12 @@ uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) {
     }
     *slot.use = use;
     return slot.start;
+}
+
+uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use) { return take(arena, size_bytes, use, 0); }
+
+uint64_t arena_take_apart(struct arena *arena, uint64_t size_bytes, uint32_t use) {
+    return take(arena, size_bytes, use, ARENA_APART);
 }
 
 struct arena_slot arena_find(const struct arena *arena, uint64_t address) {

@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 #if defined(__SANITIZE_THREAD__)
-enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 9 };
+enum { ARENA_CLASSES = 256, ARENA_CHUNKS = 1 << 9 };
 #else
-enum { ARENA_CLASSES = 128, ARENA_CHUNKS = 1 << 14 };
+enum { ARENA_CLASSES = 256, ARENA_CHUNKS = 1 << 14 };
 #endif
 #define ARENA_GRANULE 512ull                 // slots begin at multiples of it
 #define ARENA_CHUNK (64ull << 20)
 #define ARENA_BYTES (ARENA_CHUNK * ARENA_CHUNKS)  // 1 TiB; only touched pages cost anything
 #define ARENA_DEAD UINT32_MAX
+enum { ARENA_APART = ARENA_CLASSES / 2 };  // from this class on slots are those that were taken apart
 // 2^34 / d + 1, times n, is n / d in its upper bits: exact, for neither n nor d exceeds the 2^17 granules of a chunk.
 #define ARENA_RECIPROCAL_BITS 34
 
@@ -58,6 +59,14 @@ void arena_close(struct arena *arena);
 
 // Takes a slot of at least size_bytes. Returns its address, or 0 where address space or memory runs out.
 uint64_t arena_take(struct arena *arena, uint64_t size_bytes, uint32_t use);
+
+// The same, of slots that nothing else is ever in, and whether an address lies among those.
+uint64_t arena_take_apart(struct arena *arena, uint64_t size_bytes, uint32_t use);
+
+static inline bool arena_is_apart(const struct arena *arena, uint64_t address) {
+    uint64_t offset = address - arena->base;
+    return offset < ARENA_BYTES && arena->chunks[offset / ARENA_CHUNK].class >= ARENA_APART;
+}
 
 // The slot in which an address lies.
 struct arena_slot arena_find(const struct arena *arena, uint64_t address);

@@ -38,6 +38,12 @@ static inline struct arena_slot block_slot(uint64_t address) {
 // Whether an address is in constant memory, which the host alone writes (quiesce.kernels.translation.checks).
 static inline bool is_constant(uint64_t address) { return block_bank(address) == &banks[BANK_CONSTANTS]; }
 
+// Whether an address is in memory that kernels allocate with malloc (kernels/device_heap.h).
+static inline bool block_is_of_heap(uint64_t address) {
+    const struct arena *bank = block_bank(address);
+    return bank && arena_is_apart(bank, address);
+}
+
 // The live entry of a slot's block; 0: there was never one, ARENA_DEAD: there was.
 static inline uint32_t block_use(struct arena_slot slot) { return slot.use ? *slot.use : 0; }
 

@@ -97,7 +97,10 @@ static uint32_t owned(uint64_t address, struct arena_slot slot, enum thing thing
                 is_freed_as(use, thing, other);
     if (fits) return use;
     bool twice = use == ARENA_DEAD && slot.start == address;
-    refuse_free(twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN, thing, address);
+    if (block_is_of_heap(address))
+        refuse_free_of_heap(address, use && use != ARENA_DEAD ? ledger_live(use)->stream : UINT64_MAX);
+    else
+        refuse_free(twice ? SEEN_FREED_TWICE : SEEN_FREED_FOREIGN, thing, address);
     return 0;
 }
 

@@ -28,6 +28,8 @@ enum status memory_check(uint64_t address, uint64_t size_bytes) {
     if (!address) return INVALID_VALUE;
     struct span span = memory_find(address);
     if (span.thing == THING_NONE || span.thing == THING_REGISTERED) return OK;  // the host's own
+    // "Memory allocated via malloc() … cannot be used in any runtime or driver API calls" (Programming Guide)
+    if (block_is_of_heap(address)) return INVALID_VALUE;
     uint64_t before = address - span.start;  // a sum of address and size may wrap around
     if (!span.dead && before <= span.size_bytes && size_bytes <= span.size_bytes - before) return OK;
     ledger_see_wrong((struct observation){.seen = span.dead ? SEEN_USED_AFTER_FREE : SEEN_OUT_OF_BOUNDS,
@@ -52,6 +54,14 @@ uint32_t memory_live_at(uint64_t address) {
     uint32_t use = block_use(block_slot(address));
     return use == ARENA_DEAD ? 0 : use;
 }
+
+bool memory_is_of_host(uint64_t address) {
+    const struct arena *bank = block_bank(address);
+    if (bank) return bank == &banks[BANK_PINNED] || bank == &banks[BANK_MANAGED];
+    return !space_covers(address) && registered_find(address).thing != THING_NONE;
+}
+
+bool memory_is_of_heap(uint64_t address) { return block_is_of_heap(address); }
 
 bool memory_covers(uint64_t address) { return block_bank(address) != NULL || space_covers(address); }
 

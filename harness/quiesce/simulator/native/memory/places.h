@@ -20,6 +20,8 @@ void memory_clear(uint64_t address, uint64_t size_bytes);
 // The entry of what is live at an address, or 0; whether an address belongs to memory that is given out here.
 uint32_t memory_live_at(uint64_t address);
 bool memory_covers(uint64_t address);
+bool memory_is_of_host(uint64_t address);  // also managed memory: threads of the host may write to it at any time
+bool memory_is_of_heap(uint64_t address);  // which kernels allocate
 
 // Calls `add` for each place where the memory's own tables keep addresses.
 void memory_tables(void (*add)(const void *start, size_t bytes));

@@ -21,6 +21,14 @@ void refusal_see(enum thing thing, unsigned device, uint64_t size_bytes, enum st
                                     .other_bytes = used});
 }
 
+void refuse_free_of_heap(uint64_t address, uint64_t line) {
+    ledger_see_wrong((struct observation){.seen = SEEN_FREED_FOREIGN,
+                                          .thing = THING_HEAP,
+                                          .stack = stack_of_call(),
+                                          .address = address,
+                                          .object = line});
+}
+
 void refuse_free(enum seen seen, enum thing thing, uint64_t address) {
     ledger_see_wrong((struct observation){
         .seen = (uint8_t)seen, .thing = (uint8_t)thing, .stack = stack_of_call(), .address = address});

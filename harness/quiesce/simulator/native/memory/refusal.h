@@ -12,3 +12,4 @@ void refusal_see(enum thing thing, unsigned device, uint64_t size_bytes, enum st
 
 // A free is refused: SEEN_FREED_TWICE, or SEEN_FREED_FOREIGN where the address was never allocated as that thing.
 void refuse_free(enum seen seen, enum thing thing, uint64_t address);
+void refuse_free_of_heap(uint64_t address, uint64_t line);  // of memory that a kernel allocated; line: see struct live

@@ -66,7 +66,10 @@ void shadows_close(void) {
 
 void *shadow_of(unsigned device) { return shadows[device]; }
 
-void *shadow_of_nothing(void) { return nothing ? nothing : (nothing = map(whole_bytes())); }
+void *shadow_of_nothing(void) {
+    if (!nothing && settings.checks) nothing = map(whole_bytes());
+    return nothing;
+}
 
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
     *first = *behind = end;

@@ -20,7 +20,7 @@ extern bool shadows_are_kept;
 bool shadows_open(void);  // false: there are no addresses for them
 void shadows_close(void);
 void *shadow_of(unsigned device);  // NULL: none is kept
-void *shadow_of_nothing(void);     // in which no bit is set; NULL: there are no addresses for it
+void *shadow_of_nothing(void);     // in which no bit is set; NULL: none is kept, or there are no addresses for it
 
 // Which bytes the launch that runs has touched: five more bits for each byte, in tables TOUCHED_STRIDE apart, and after
 // them a byte for each cell of TOUCHED_CELL bytes (kernels/touched.h). NULL: none are kept.

@@ -5,6 +5,7 @@
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
+#include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "order/capture.h"
@@ -69,6 +70,28 @@ struct stream *stream_find(uint64_t handle, unsigned device, bool zero_is_own) {
     if (handle == 2 || (handle == 0 && zero_is_own)) return own_stream(device);
     if (handle <= 1) return stream_legacy(device);
     return handle_find(THING_STREAM, handle);
+}
+
+static bool may_run_beside(const struct stream *stream, const struct stream *other, unsigned device) {
+    if (stream == other) return false;
+    return other->device != device || stream || other->nonblocking;
+}
+
+bool stream_may_run_beside(uint64_t serial, unsigned device) {
+    const struct stream *stream = NULL;
+    enum thing thing;
+    for (unsigned peer = 0; peer < settings.devices; peer++)
+        if (peer != device && device_may_use(peer, device)) return true;
+    for (uint64_t at = handle_next(0, &thing); at && serial; at = handle_next(at, &thing)) {
+        const struct stream *each = thing == THING_STREAM ? handle_find(THING_STREAM, at) : NULL;
+        if (each && each->serial == serial) stream = each;
+    }
+    if (serial && (!stream || stream->nonblocking)) return true;  // the legacy one does not wait for it
+    for (uint64_t at = handle_next(0, &thing); at; at = handle_next(at, &thing)) {
+        const struct stream *each = thing == THING_STREAM ? handle_find(THING_STREAM, at) : NULL;
+        if (each && may_run_beside(stream, each, device)) return true;
+    }
+    return false;
 }
 
 void stream_handles_open(void) { generation++; }

@@ -18,4 +18,8 @@ enum status stream_destroy(struct stream *stream);
 // `zero_is_own`: the client was built with per-thread default streams. NULL: no such stream.
 struct stream *stream_find(uint64_t handle, unsigned device, bool zero_is_own);
 
+// Whether work of others than a stream (serial 0: the legacy one) of a device may run while its own does, and change
+// memory of the device: that of streams that exist, and of devices that have access to its memory.
+bool stream_may_run_beside(uint64_t serial, unsigned device);
+
 void stream_handles_open(void);

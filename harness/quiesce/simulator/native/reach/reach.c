@@ -33,7 +33,8 @@ static void push(uint64_t start, uint64_t end) {
 }
 
 static bool is_readable_memory(const struct live *entry) {
-    return entry->thing == THING_DEVICE || entry->thing == THING_PINNED || entry->thing == THING_MANAGED;
+    return entry->thing == THING_DEVICE || entry->thing == THING_PINNED || entry->thing == THING_MANAGED ||
+           entry->thing == THING_HEAP;
 }
 
 static void find(uint32_t live) {

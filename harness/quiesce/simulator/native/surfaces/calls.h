@@ -17,6 +17,7 @@
 #include "code/registration.h"
 #include "code/source.h"
 #include "code/symbol.h"
+#include "kernels/device_heap.h"
 #include "kernels/launch.h"
 #include "kernels/needs.h"
 #include "ledger/failed_calls.h"

@@ -63,6 +63,7 @@ int quiesce_mark(const char *name) {
     if (status) return runtime_leave_to_driver(status);
     struct observation mark = {.seen = SEEN_MARK, .function = ledger_name(name)};
     for (unsigned thing = THING_DEVICE; thing < THINGS; thing++) {
+        if (thing == THING_HEAP) continue;
         uint64_t *counted = thing <= THING_REGISTERED || thing == THING_PHYSICAL ? &mark.address : &mark.other;
         *counted += ledger->live[thing].count;
         mark.size_bytes += ledger->live[thing].bytes;

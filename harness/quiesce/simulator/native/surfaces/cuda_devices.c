@@ -94,10 +94,7 @@ EXPORT int cuCtxGetLimit(size_t *bytes, int limit) {
 EXPORT int cuCtxSetLimit(int limit, size_t bytes) {
     CALL("cuCtxSetLimit");
     NEED_CONTEXT;
-    size_t *kept;
-    status = device_limit(limit, &kept);
-    if (!status) *kept = bytes;
-    ANSWER(status);
+    ANSWER(device_heap_set_limit(limit, bytes));
 }
 
 // A preference alone: "it is free to choose a different configuration" (cuCtxSetCacheConfig).
