@@ -195,7 +195,7 @@ def test_calls_that_were_overwritten_are_said(project: Project) -> None:
         "    for _ in range(20): simulated_device.call('Free', allocate(simulated_device))\n"
     )
     project.write("test_it.py", BEGIN + body)
-    assert "24 calls were overwritten" in run_under_exec(project, "--ring", "16").stdout
+    assert "24 calls were overwritten" in run_under_exec(project, "--ring", "16", "--disk", "0").stdout
 
 
 UNUSED = "def test_it(simulated_device): simulated_device.call('GetDeviceCount', ctypes.byref(ctypes.c_int()))\n"
