@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.simulator.damage import refusing_damage
 from quiesce.simulator.kernel_names import readable_kernel_name, readable_variable_name
 
 _FIELDS: Final = 21
@@ -56,13 +57,18 @@ class LoggedAccess:
 
 
 def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
-    """Return the wrong accesses of a process, in the order of the observations that name them by number."""
+    """Return the wrong accesses of a process, in the order of the observations that name them by number.
+
+    Raises :class:`quiesce.errors.QuiesceError` for a log that is damaged.
+    """
+    path = ledger.with_suffix(".accesses")
     try:
-        text = ledger.with_suffix(".accesses").read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ()
     lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
-    return tuple(_access(line) for line in lines if len(line) == _FIELDS)
+    with refusing_damage(path):
+        return tuple(_access(line) for line in lines if len(line) == _FIELDS)
 
 
 def _access(fields: list[str]) -> LoggedAccess:

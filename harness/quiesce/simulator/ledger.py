@@ -20,6 +20,8 @@ from typing import Final, NamedTuple
 
 from quiesce.errors import QuiesceError
 from quiesce.flavour import Flavour
+from quiesce.simulator.damage import DamagedFile, refusing_damage
+from quiesce.simulator.flavours import KNOWN, Simulated
 
 MAGIC: Final = 0x3152474445535155
 LAYOUT: Final = 12
@@ -47,6 +49,7 @@ _KEPT: Final = struct.Struct("<QBBHIHHI6Q")
 _READ_AT_ONCE: Final = 4096
 """So many records are copied from a ledger together, and as many from the file beside it."""
 NAME_BYTES: Final = 64
+NAMES_MAX: Final = 1024
 
 
 class Thing(enum.IntEnum):
@@ -258,6 +261,7 @@ class Ledger:
 
     def __init__(self, data: mmap.mmap | memoryview, name: str = "the ledger", saved: Path | None = None) -> None:
         self._data = data
+        self._file = name
         self._saved = saved
         if len(data) < HEADER.size:
             raise QuiesceError(f"{name}: this is no ledger; it is shorter than one's header")
@@ -271,6 +275,24 @@ class Ledger:
         )
         self._kept_offset, self._kept_entries = fields[19:21]
         self._names = [""]
+        self._require_room()
+
+    def _require_room(self) -> None:
+        """Raise :class:`quiesce.errors.QuiesceError` where a part of it lies outside, as of a file that was cut off."""
+        counted = HEADER.size + COUNTED.size * (len(Thing) + len(CALL_KINDS))
+        entries, used = self._header()[9:11]
+        live = self._live_offset + entries * LIVE.size
+        ring = self._ring_offset + self._ring_entries * OBSERVATION.size
+        kept = self._kept_offset + self._kept_entries * (KEPT_NUMBER.size + OBSERVATION.size)
+        names = self._names_offset + NAMES_MAX * NAME_BYTES
+        is_known = Simulated(self.flavour, self.version) in KNOWN
+        if (
+            not is_known
+            or max(counted, live, ring, kept, names) > len(self._data)
+            or used > entries
+            or not self._ring_entries
+        ):
+            raise DamagedFile(self._file)
 
     def _header(self) -> tuple[int, ...]:
         return HEADER.unpack_from(self._data, 0)
@@ -327,6 +349,8 @@ class Ledger:
         return calls, failed
 
     def _name(self, number: int) -> str:
+        if number >= NAMES_MAX:
+            raise DamagedFile(self._file)
         while number >= len(self._names):
             start = self._names_offset + len(self._names) * NAME_BYTES
             text = bytes(self._data[start : start + NAME_BYTES]).split(b"\0", 1)[0]
@@ -342,7 +366,9 @@ class Ledger:
                 continue
             name = self._name(function)
             line = stream if thing == Thing.HEAP and stream != _NO_LINE else None
-            yield LiveThing(serial, Thing(thing), device, address, size, name, observation, Reach(reach), stack, line)
+            with refusing_damage(self._file):
+                kind, reached = Thing(thing), Reach(reach)
+            yield LiveThing(serial, kind, device, address, size, name, observation, reached, stack, line)
 
     def made_since(self, serial: int) -> Iterator[LiveThing]:
         """Yield what is live and was made after a serial, in no order and without addresses.
@@ -362,7 +388,9 @@ class Ledger:
         Those that the ring has overwritten come from the file beside the ledger. Where they were lost, what the program
         did wrong is kept apart.
         """
-        lost = self.lost
+        lost, count = self.lost, self.observations
+        if count - self.overwritten > self._ring_entries:  # which was read later, and only grows
+            raise DamagedFile(self._file)
         for place in range(min(self._kept_entries, self._header()[21])):
             start = self._kept_offset + place * (KEPT_NUMBER.size + OBSERVATION.size)
             (number,) = KEPT_NUMBER.unpack_from(self._data, start)
@@ -410,6 +438,8 @@ class Ledger:
 
     def _record(self, number: int, fields: Sequence[int]) -> Record:
         seen, thing, device, thread, function, flags, stack, stream, about, address, other, size, reach = fields
+        if seen >= len(_SEEN) or thing >= len(_THINGS):
+            raise DamagedFile(self._file)
         return Record(
             number,
             _SEEN[seen],

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.simulator.damage import refusing_damage
+
 FILE_NAME: Final = "loads"
 _FIELDS: Final = 4
 
@@ -62,12 +64,17 @@ class Load:
 
 
 def read_loads(folder: Path) -> tuple[Load, ...]:
-    """Return what was written into the folder of a run, in its order; nothing where no loader listened."""
+    """Return what was written into the folder of a run, in its order; nothing where no loader listened.
+
+    Raises :class:`quiesce.errors.QuiesceError` for a file that is damaged.
+    """
+    path = folder / FILE_NAME
     try:
-        content = (folder / FILE_NAME).read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError:
         return ()
     fields = [os.fsdecode(field) for field in content.split(b"\0")]
     whole = len(fields) // _FIELDS  # the last record of a disk that was full may not be
     records = (fields[_FIELDS * number : _FIELDS * (number + 1)] for number in range(whole))
-    return tuple(Load(Loaded(kind), int(process), Path(path), Path(client)) for kind, process, path, client in records)
+    with refusing_damage(path):
+        return tuple(Load(Loaded(kind), int(number), Path(name), Path(by)) for kind, number, name, by in records)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from quiesce.simulator.damage import refusing_damage
+
 
 class RefusalKind(enum.StrEnum):
     """Why a call was refused."""
@@ -41,13 +43,15 @@ def read_refusals(ledger: Path) -> tuple[Refusal, ...]:
     """Return what one process was refused, in the order in which it was; its ledger need not exist.
 
     A function that is not simulated says so itself and fails as any other: it is told once, with its callers where
-    these are known.
+    these are known. Raises :class:`quiesce.errors.QuiesceError` for a log that is damaged.
     """
+    path = ledger.with_suffix(".refusals")
     try:
-        text = ledger.with_suffix(".refusals").read_text(encoding="utf-8", errors="surrogateescape")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return ()
-    refusals = tuple(dict.fromkeys(_parsed(text)))
+    with refusing_damage(path):
+        refusals = tuple(dict.fromkeys(_parsed(text)))
     missing = {refusal.function for refusal in refusals if refusal.kind is RefusalKind.NOT_SIMULATED}
     called = {refusal.function for refusal in refusals if refusal.caller}
     return tuple(

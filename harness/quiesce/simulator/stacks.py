@@ -22,6 +22,7 @@ from quiesce.errors import QuiesceError
 from quiesce.findings import Frame
 from quiesce.simulator.build import LIBRARY_NAME
 from quiesce.simulator.code_places import CodePlaces
+from quiesce.simulator.damage import DamagedFile, refusing_damage
 
 MAGIC: Final = 0x31534B4353455551
 LAYOUT: Final = 2
@@ -35,6 +36,8 @@ PYTHON_FRAME: Final = struct.Struct("<4I")
 INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
 """The file that an interpreter's own code is in."""
 _MAPPING_KIND, _STACK_KIND = 1, 5
+_CONTENT_BYTES_MAX: Final = 1 << 20
+"""No record is longer: the longest are paths, and stacks of 48 frames."""
 
 
 class CallStack:
@@ -83,6 +86,7 @@ class CallStacks:
 
     def __init__(self, data: mmap.mmap | memoryview, name: str = "the log of call stacks") -> None:
         self._data = data
+        self._file = name
         if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
             raise QuiesceError(f"{name}: this is no log of call stacks of layout {LAYOUT}")
         self._read_bytes = HEADER.size
@@ -115,28 +119,33 @@ class CallStacks:
         return "; ".join(filter(None, [lost, self._places.note()]))
 
     def _content(self, start: int) -> tuple[int, bytes]:
-        kind, length = RECORD.unpack_from(self._data, start)
+        with refusing_damage(self._file):
+            kind, length = RECORD.unpack_from(self._data, start)
+        if length > min(_CONTENT_BYTES_MAX, len(self._data) - start - RECORD.size):
+            raise DamagedFile(self._file)
         return kind, bytes(self._data[start + RECORD.size : start + RECORD.size + length])
 
     def _read_mappings(self) -> None:
         used = HEADER.unpack_from(self._data)[3]
         while self._read_bytes < used:
-            kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+            kind, content = self._content(self._read_bytes)
             if kind == _MAPPING_KIND:
-                content = self._content(self._read_bytes)[1]
-                start, end, offset = MAPPING.unpack_from(content)
-                self._mappings.append(
-                    _Mapping(start, end, offset, content[MAPPING.size :].decode("utf-8", "surrogateescape"))
-                )
-            self._read_bytes += (RECORD.size + length + 7) // 8 * 8
+                with refusing_damage(self._file):
+                    start, end, offset = MAPPING.unpack_from(content)
+                name = content[MAPPING.size :].decode("utf-8", "surrogateescape")
+                self._mappings.append(_Mapping(start, end, offset, name))
+            elif not kind:  # nothing was written there
+                raise DamagedFile(self._file)
+            self._read_bytes += (RECORD.size + len(content) + 7) // 8 * 8
 
     def _read_stack(self, number: int) -> CallStack:
         kind, content = self._content(8 * number)
         if kind != _STACK_KIND:
-            raise QuiesceError(f"the log of call stacks has no stack with the number {number}")
-        native, python = PARTS.unpack(content)
-        addresses = struct.iter_unpack("<Q", self._content(8 * native)[1] if native else b"")
-        frames = PYTHON_FRAME.iter_unpack(self._content(8 * python)[1] if python else b"")
+            raise QuiesceError(f"{self._file}: the log of call stacks has no stack with the number {number}")
+        with refusing_damage(self._file):
+            native, python = PARTS.unpack(content)
+            addresses = struct.iter_unpack("<Q", self._content(8 * native)[1] if native else b"")
+            frames = PYTHON_FRAME.iter_unpack(self._content(8 * python)[1] if python else b"")
         return CallStack(
             tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames),
             tuple(self._code(address) for (address,) in addresses),
@@ -170,5 +179,8 @@ def open_stacks(ledger: Path) -> Iterator[CallStacks | None]:
     if not path.exists():
         yield None
         return
-    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        yield CallStacks(data, str(path))
+    with path.open("rb") as opened:
+        with refusing_damage(path):  # it may be empty
+            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        with data:
+            yield CallStacks(data, str(path))

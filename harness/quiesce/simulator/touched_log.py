@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from quiesce.errors import QuiesceError
+from quiesce.simulator.damage import DamagedFile, refusing_damage
 from quiesce.simulator.kernel_names import readable_kernel_name
 from quiesce.simulator.stacks import HEADER, LOG_BYTES, RECORD
 
@@ -24,6 +25,7 @@ COUNT: Final = struct.Struct("<Q")
 PIECE: Final = struct.Struct("<2Q4I")
 LAUNCH: Final = struct.Struct("<Q2I")
 _SET_KIND, _LAUNCH_KIND = 2, 3
+_NAME: Final = "the log of touched bytes"
 _ALL_BITS: Final = (1 << 64) - 1
 
 
@@ -96,7 +98,8 @@ class TouchedLog:
         if not found:
             return None
         if found not in self._sets:
-            self._sets[found] = tuple(self._pieces(found))
+            with refusing_damage(_NAME):
+                self._sets[found] = tuple(self._pieces(found))
         return Touched(readable_kernel_name(self._text(kernel)), self._sets[found])
 
     def _read_launches(self) -> None:
@@ -104,15 +107,21 @@ class TouchedLog:
             self._data = self._find() or self._data
         used = HEADER.unpack_from(self._data)[3] if len(self._data) else 0
         while self._read_bytes < used:
-            kind, length = RECORD.unpack_from(self._data, self._read_bytes)
-            if kind == _LAUNCH_KIND:
-                number, found, kernel = LAUNCH.unpack_from(self._data, self._read_bytes + RECORD.size)
-                self._launches[number] = found, kernel
+            with refusing_damage(_NAME):
+                kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+                if kind == _LAUNCH_KIND:
+                    number, found, kernel = LAUNCH.unpack_from(self._data, self._read_bytes + RECORD.size)
+                    self._launches[number] = found, kernel
+            if not kind:  # nothing was written there
+                raise DamagedFile(_NAME)
             self._read_bytes += (RECORD.size + length + 7) // 8 * 8
 
     def _content(self, number: int) -> bytes:
         start = 8 * number
-        _, length = RECORD.unpack_from(self._data, start)
+        with refusing_damage(_NAME):
+            _, length = RECORD.unpack_from(self._data, start)
+        if length > HEADER.unpack_from(self._data)[3] - start:
+            raise DamagedFile(_NAME)
         return bytes(self._data[start + RECORD.size : start + RECORD.size + length])
 
     def _text(self, number: int) -> str:
@@ -147,7 +156,9 @@ def touched_beside(ledger: Path) -> TouchedLog:
     def find() -> mmap.mmap | None:
         try:
             with ledger.with_suffix(".touched").open("rb") as opened:
-                return _checked(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
+                with refusing_damage(opened.name):  # it may be empty
+                    data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+                return _checked(data)
         except FileNotFoundError:
             return None
 
@@ -158,7 +169,7 @@ _Data = TypeVar("_Data", mmap.mmap, memoryview)
 
 
 def _checked(data: _Data) -> _Data:
-    if HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
+    if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
         raise QuiesceError(
             f"this is no log of touched bytes of layout {LAYOUT}; read it with the quiesce that wrote it"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +35,12 @@ def shared_bytes(low: int, high: int, *masks: Mask | None) -> tuple[int, int] | 
     exact = [mask for mask in masks if mask is not None]
     if not exact:
         return (low, high - low) if low < high else None
+    period = math.lcm(*(8 * len(mask.bits) for mask in exact))
+    if high - low > 2 * max(period, _CHUNK_BYTES):  # the masks repeat: a part says what the others are like
+        part = _CHUNK_BYTES // period * period or period
+        found = shared_bytes(low, low + part, *exact)
+        rest = shared_bytes(low, low + (high - low) % part, *exact)
+        return None if found is None else (found[0], (high - low) // part * found[1] + (rest[1] if rest else 0))
     first: int | None = None
     total = 0
     for start in range(low, high, _CHUNK_BYTES):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from quiesce.observations import DEFAULT_STREAM
 from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
@@ -64,6 +65,7 @@ class RaceDetector:
         self._events: dict[int, tuple[Clock, StreamState]] = {}
         self._blocks: dict[int, _Block] = {}
         self._pages: dict[int, list[_Block]] = {}
+        self._large: list[_Block] = []
 
     def see(self, record: Record) -> Iterator[Race]:
         """Enter one record."""
@@ -146,8 +148,11 @@ class RaceDetector:
         """Begin a block without a past: whoever hands memory out again has waited for its last use."""
         block = _Block(record.address, record.address + record.size_bytes, Uses(self._order), record)
         self._blocks[record.address] = block
-        for page in _pages(block.start, block.end):
-            self._pages.setdefault(page, []).append(block)
+        if _is_large(block):
+            self._large.append(block)
+        else:
+            for page in _pages(block.start, block.end):
+                self._pages.setdefault(page, []).append(block)
         if record.flags & Flag.ORDERED:
             yield from self._use(block.start, record.size_bytes, _use_of(record, self._work(record), Touch.WRITE))
 
@@ -161,6 +166,9 @@ class RaceDetector:
             if race.earlier.record.number not in others:
                 others.add(race.earlier.record.number)
                 yield race
+        if _is_large(block):
+            self._large.remove(block)
+            return
         for page in _pages(block.start, block.end):
             self._pages[page].remove(block)
             if not self._pages[page]:
@@ -176,7 +184,8 @@ class RaceDetector:
             start = inside
 
     def _block_at(self, address: int) -> _Block | None:
-        return next((each for each in self._pages.get(_page(address), ()) if each.start <= address < each.end), None)
+        blocks = chain(self._pages.get(_page(address), ()), self._large)
+        return next((each for each in blocks if each.start <= address < each.end), None)
 
 
 def _use_of(record: Record, state: StreamState | None, touch: Touch) -> Use:
@@ -210,3 +219,8 @@ def _page(address: int) -> int:
 
 def _pages(start: int, end: int) -> range:
     return range(_page(start), _page(max(start, end - 1)) + 1)
+
+
+def _is_large(block: _Block) -> bool:
+    """Whether a block has so many pages that it is not listed at each of them: 64 GiB, which few blocks have."""
+    return block.end - block.start > 1 << 36

@@ -42,6 +42,8 @@ static struct fatbin_part part_at(const char *at, const struct fatbin_entry *ent
     return part;
 }
 
+enum { ARCHITECTURE_MAX = 9999 };
+
 struct fatbin_part fatbin_best(const char *fatbin, size_t room, int device,
                                int (*rank)(const struct fatbin_entry *entry, int device)) {
     struct fatbin_part best = {.content = NULL};
@@ -54,7 +56,8 @@ struct fatbin_part fatbin_best(const char *fatbin, size_t room, int device,
     for (size_t at = header.header_bytes; at + sizeof(struct fatbin_entry) <= end;) {
         struct fatbin_entry entry;
         memcpy(&entry, fatbin + at, sizeof entry);
-        if (entry.header_bytes < sizeof entry || entry.bytes > end - at || entry.header_bytes > end - at - entry.bytes)
+        if (entry.header_bytes < sizeof entry || entry.bytes > end - at ||
+            entry.header_bytes > end - at - entry.bytes || entry.architecture > ARCHITECTURE_MAX)
             break;  // damaged, or of a form that is not known
         int found = rank(&entry, device);
         if (found > highest) {
