@@ -19,9 +19,8 @@ from quiesce.simulator.touched_log import touched_beside
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
 
-@pytest.mark.long
 def test_damaged_folders_are_judged_or_refused_in_a_sentence() -> None:
-    fuzz("run_folders", 100)
+    fuzz("run_folders", 30)
 
 
 def test_a_log_of_lines_that_make_no_sense_is_refused_by_name(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from quiesce.errors import QuiesceError
 from quiesce.reporting.attempts import last_attempts
 from quiesce.reporting.json_values import RecordError
 from quiesce.reporting.record import result_from_record
@@ -75,8 +76,17 @@ class Session:
 
 
 def read_sessions(folder: Path) -> tuple[Session, ...]:
-    """Return the runs of pytest that handed something over."""
-    return tuple(session for path in sorted(folder.glob(f"*{_SUFFIX}")) for session in _sessions(path))
+    """Return the runs of pytest that handed something over.
+
+    Raises :class:`quiesce.errors.QuiesceError` for a file that is damaged.
+    """
+    found: list[Session] = []
+    for path in sorted(folder.glob(f"*{_SUFFIX}")):
+        try:
+            found += _sessions(path)
+        except (LookupError, ValueError, RecursionError):
+            raise QuiesceError(f"{path}: what a run of pytest handed over is damaged; run the tests again") from None
+    return tuple(found)
 
 
 def _of_quiesce(result: Result) -> Result:

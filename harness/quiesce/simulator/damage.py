@@ -28,5 +28,5 @@ def refusing_damage(path: str | Path) -> Iterator[None]:
     """Turn what a reader of a file stumbles over into :class:`DamagedFile`; a generator may yield in it."""
     try:
         yield
-    except (struct.error, IndexError, KeyError, ValueError, OverflowError, MemoryError):
+    except (struct.error, LookupError, ValueError, OverflowError, MemoryError, RecursionError):
         raise DamagedFile(path) from None
