@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -136,3 +138,13 @@ def test_closing_gives_everything_back_also_out_of_a_capture() -> None:
 def test_a_process_has_one_machine(context: Context) -> None:
     with pytest.raises(BackendUnavailable, match="a machine is open"):
         backend().open(DeviceProfile())
+
+
+def test_a_limit_of_addresses_makes_it_unavailable_in_a_sentence() -> None:
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (8 << 30,) * 2)"
+    started = "from quiesce.cli.main import main; sys.exit(main(['run', '--backend', 'simulated']))"
+    command = [sys.executable, "-c", f"{limited}; {started}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout
+    assert 'this process is limited to 8192 MiB of them (RLIMIT_AS); run "ulimit -v unlimited"' in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

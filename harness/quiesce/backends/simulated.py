@@ -24,6 +24,7 @@ from quiesce.backend import (
     Reply,
 )
 from quiesce.backends.simulated_codes import outcome_of
+from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import CaptureMode, MemoryKind, Operation, Slot
@@ -335,8 +336,12 @@ class Simulator:
         return is_library_built()
 
     def describe(self) -> Description:
-        """Say what it can do; raises :class:`quiesce.errors.BackendUnavailable` where the library can't be built."""
+        """Say what it can do.
+
+        Raises :class:`quiesce.errors.BackendUnavailable` where the library can't be built, or no machine starts.
+        """
         build_library()
+        self._require_addresses()
         return Description(
             name="simulated",
             version="1",
@@ -349,6 +354,21 @@ class Simulator:
             chunk_bytes=0,
             footprint_factor=1,
         )
+
+    def _require_addresses(self) -> None:
+        """Start a machine where the process may have few addresses (``ulimit -v``), which is known by trying only."""
+        import resource  # no system but Unix has it
+
+        if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+            return
+        simulated = Simulated(Flavour.CUDA, _VERSIONS[Flavour.CUDA])
+        try:
+            Machine(MachineSettings(simulated, self.schedule, self.seed)).close()
+        except BackendUnavailable:  # one runs already, so that there are enough
+            return
+        except ConfigurationError as error:
+            reason, _, remedy = str(error).rpartition("; ")
+            raise BackendUnavailable("simulated", reason, remedy) from None
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a machine. Raises :class:`quiesce.errors.BackendUnavailable` where one is open already."""
