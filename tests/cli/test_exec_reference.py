@@ -28,9 +28,11 @@ SOURCES: Final = "".join(
 
 
 def _options() -> list[str]:
+    """Return each option, of a switch the spelling that changes the default."""
     parser = argparse.ArgumentParser(add_help=False)
     add_arguments(parser)
-    return [action.option_strings[-1] for action in parser._actions if action.option_strings]
+    changing = ((action.option_strings, -1 if action.default else 0) for action in parser._actions)
+    return [spellings[place] for spellings, place in changing if spellings]
 
 
 @pytest.mark.parametrize(

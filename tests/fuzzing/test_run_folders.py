@@ -11,7 +11,7 @@ from tests.fuzzing.limits import fuzz
 
 from quiesce.errors import QuiesceError
 from quiesce.simulator import ledger, stacks
-from quiesce.simulator.access_log import read_accesses
+from quiesce.simulator.access_log import FIELDS, read_accesses
 from quiesce.simulator.loads import read_loads
 from quiesce.simulator.refusals import read_refusals
 from quiesce.simulator.touched_log import touched_beside
@@ -25,7 +25,7 @@ def test_damaged_folders_are_judged_or_refused_in_a_sentence() -> None:
 
 def test_a_log_of_lines_that_make_no_sense_is_refused_by_name(tmp_path: Path) -> None:
     for name, content in {
-        "1.accesses": "\t".join("x" * 19),
+        "1.accesses": "\t".join("x" * FIELDS),
         "1.refusals": "missing\tcuFree\tmany\t",
         "loads": "nothing\x001\0a\0b\0",
     }.items():

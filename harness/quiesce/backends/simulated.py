@@ -24,7 +24,6 @@ from quiesce.backend import (
     Reply,
 )
 from quiesce.backends.simulated_codes import outcome_of
-from quiesce.errors import BackendUnavailable, ConfigurationError
 from quiesce.gauges import Gauge, Readings, Source
 from quiesce.observations import Observation
 from quiesce.operations import CaptureMode, MemoryKind, Operation, Slot
@@ -44,7 +43,7 @@ from quiesce.simulator.build import build_library, is_library_built
 from quiesce.simulator.flavours import Simulated
 from quiesce.simulator.launch import MachineSettings
 from quiesce.simulator.ledger import Thing
-from quiesce.simulator.machine import Machine
+from quiesce.simulator.machine import Machine, require_addresses
 from quiesce.simulator.observed import observations_of
 
 _VERSIONS: Final = {Flavour.CUDA: 12, Flavour.HIP: 7}
@@ -336,12 +335,9 @@ class Simulator:
         return is_library_built()
 
     def describe(self) -> Description:
-        """Say what it can do.
-
-        Raises :class:`quiesce.errors.BackendUnavailable` where the library can't be built, or no machine starts.
-        """
+        """Say what it can do; raises :class:`quiesce.errors.BackendUnavailable` where no machine can be had."""
         build_library()
-        self._require_addresses()
+        require_addresses(MachineSettings(Simulated(Flavour.CUDA, _VERSIONS[Flavour.CUDA])))
         return Description(
             name="simulated",
             version="1",
@@ -354,21 +350,6 @@ class Simulator:
             chunk_bytes=0,
             footprint_factor=1,
         )
-
-    def _require_addresses(self) -> None:
-        """Start a machine where the process may have few addresses (``ulimit -v``), which is known by trying only."""
-        import resource  # no system but Unix has it
-
-        if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
-            return
-        simulated = Simulated(Flavour.CUDA, _VERSIONS[Flavour.CUDA])
-        try:
-            Machine(MachineSettings(simulated, self.schedule, self.seed)).close()
-        except BackendUnavailable:  # one runs already, so that there are enough
-            return
-        except ConfigurationError as error:
-            reason, _, remedy = str(error).rpartition("; ")
-            raise BackendUnavailable("simulated", reason, remedy) from None
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a machine. Raises :class:`quiesce.errors.BackendUnavailable` where one is open already."""

@@ -9,7 +9,7 @@ from typing import Final
 from quiesce.simulator.damage import refusing_damage
 from quiesce.simulator.kernel_names import readable_kernel_name, readable_variable_name
 
-_FIELDS: Final = 21
+FIELDS: Final = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
         return ()
     lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
     with refusing_damage(path):
-        return tuple(_access(line) for line in lines if len(line) == _FIELDS)
+        return tuple(_access(line) for line in lines if len(line) == FIELDS)
 
 
 def _access(fields: list[str]) -> LoggedAccess:

@@ -34,11 +34,11 @@ class Machine:
     ``library`` is the name of the runtime's library in a process that ``launch`` started, whose clients load it too.
     """
 
-    _running = False
+    is_running = False
 
     def __init__(self, settings: MachineSettings, library: str | None = None) -> None:
         self._library = _Runtime(library or str(build_library()))
-        if Machine._running:
+        if Machine.is_running:
             raise BackendUnavailable(
                 "simulated",
                 "a machine is open in this process already, and all have the same addresses",
@@ -49,7 +49,7 @@ class Machine:
         wrong: bytes | None = self._library.quiesce_open(settings.text().encode())
         if wrong is not None:
             raise ConfigurationError(f"the simulated runtime cannot start: {wrong.decode()}")
-        Machine._running = True
+        Machine.is_running = True
         self.ledger = cast(Ledger, mapped_ledger(self._library))
         self._seen = 0
 
@@ -93,4 +93,20 @@ class Machine:
     def close(self) -> None:
         """End the machine."""
         self._library.quiesce_close()
-        Machine._running = False
+        Machine.is_running = False
+
+
+def require_addresses(settings: MachineSettings) -> None:
+    """Start a machine where the process may have few addresses (``ulimit -v``), which is known by trying only.
+
+    Raises :class:`quiesce.errors.BackendUnavailable` where there are too few.
+    """
+    import resource  # no system but Unix has it
+
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY or Machine.is_running:
+        return
+    try:
+        Machine(settings).close()
+    except ConfigurationError as error:
+        reason, _, remedy = str(error).rpartition("; ")
+        raise BackendUnavailable("simulated", reason, remedy) from None
