@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import struct
 import tracemalloc
 
 import pytest
@@ -23,14 +22,18 @@ from quiesce.kernels.unpacking import unpack
 
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<3>;\n"
 REGISTERS = ".reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n"
+_LENGTH = slice(16, 24)
+"""Where a request says how long its content is: behind two numbers of 4 bytes and one of 8."""
 TEXT = b".version 8.0\n" * 1000
 
 
 def peak_bytes(length: int, sent: bytes) -> int:
     """Return how much a request costs that says a length and sends less."""
+    head = bytearray(Request(Asked.MODULE, 1, b"").encode())
+    head[_LENGTH] = length.to_bytes(8, "little")
     client, server = socket.socketpair()
     with client, server:
-        client.sendall(struct.pack("<IIQQQ", Asked.MODULE, Packing.PLAIN, 1, length, 0) + sent)
+        client.sendall(bytes(head) + sent)
         client.shutdown(socket.SHUT_WR)
         tracemalloc.start()
         try:
