@@ -36,7 +36,13 @@ from quiesce.traces.out_of_memory import lines_of
 from quiesce.traces.pools_in_use import pools_of
 from quiesce.traces.program import describe_program, nothing_observed
 from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
-from quiesce.traces.unchecked import kernels_uncomputed, kernels_unfinished, leaks_unchecked, outlived
+from quiesce.traces.unchecked import (
+    kernels_uncomputed,
+    kernels_unfinished,
+    leaks_unchecked,
+    left_out_for_room,
+    outlived,
+)
 from quiesce.traces.verdicts import Process, names_of, results_of
 
 if TYPE_CHECKING:
@@ -162,7 +168,9 @@ def _judged(
         use = use_of(ledger, path, ended.loads)
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
-        judgement = replace(judgement, notes=(*judgement.notes, *beside))
+        room = left_out_for_room(ledger, path.parent.parent)
+        missing = (room,) if room and judgement.findings else ()
+        judgement = replace(judgement, notes=(*judgement.notes, *beside, *missing))
         passes = why is None and not judgement.findings
         if passes or not arguments.pools:
             judgement = _with_pools(judgement, ledger, stacks, arguments, passes=passes)
@@ -179,7 +187,7 @@ def _judged(
         kernels = read_uncomputed(path)
         of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
         errors = failures.unchecked() if arguments.api_errors == ApiErrors.INCONCLUSIVE else ""
-        unchecked = (leaks, *judgement.unjudged, *of_kernels, errors)
+        unchecked = (room, leaks, *judgement.unjudged, *of_kernels, errors)
         return Process(
             judgement.findings,
             ledger.observations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ from quiesce.simulator.command_lines import read_command
 from quiesce.simulator.descendants import Descendants, Survivor, is_running
 from quiesce.simulator.flavours import COMPILERS, Simulated
 from quiesce.simulator.kernel_compiler import kernel_compiler
+from quiesce.simulator.ledger import was_begun
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
@@ -78,12 +80,6 @@ class Ended:
     """The processes that it started and that were still running, some time after it had ended."""
 
 
-def _was_begun(path: Path) -> bool:
-    """Say whether a ledger has its header: a process that was killed in its first call had made nothing yet."""
-    with path.open("rb") as opened:
-        return any(opened.read(8))
-
-
 def _process(path: Path) -> tuple[int, int]:
     number, _, again = path.stem.partition("-")
     return int(number), int(again or 0)
@@ -108,7 +104,7 @@ class Prepared:
 
     def ledgers(self) -> tuple[Path, ...]:
         """Return the ledgers that processes have left so far, in the order of their numbers."""
-        return tuple(sorted(filter(_was_begun, self.folder.glob("*.ledger")), key=_process))
+        return tuple(sorted(filter(was_begun, self.folder.glob("*.ledger")), key=_process))
 
     def refused(self) -> tuple[Path, ...]:
         """Return where the ledgers of processes would lie that made calls and got no device at all."""
@@ -123,6 +119,20 @@ class Prepared:
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
         return read_loads(self.folder)
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """Say what to do where the folder of a run can't be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise ConfigurationError(
+            f"the folder of the run can't be written: {error.strerror}; set TMPDIR to a folder with more room than "
+            f"{tempfile.gettempdir()}"
+        ) from None
 
 
 @contextmanager
@@ -149,11 +159,12 @@ def prepare(
     try:
         private_folder(folder)
         libraries = folder / "lib"
-        libraries.mkdir()
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
-        write_lookalikes(libraries, runtime, simulated, command, compilers)
         how = {"redirects": redirects, "kernels": bool(compilers), "follows": follows}
-        variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
+        with _written():
+            libraries.mkdir()
+            write_lookalikes(libraries, runtime, simulated, command, compilers)
+            variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)

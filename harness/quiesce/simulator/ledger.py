@@ -24,8 +24,8 @@ from quiesce.simulator.damage import DamagedFile, refusing_damage
 from quiesce.simulator.flavours import KNOWN, Simulated
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 12
-HEADER: Final = struct.Struct("<Q6I19Q")
+LAYOUT: Final = 13
+HEADER: Final = struct.Struct("<Q6I20Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
     "device",
@@ -195,6 +195,18 @@ class Flag(enum.IntFlag):
     STRICT = 512
 
 
+class Full(enum.IntFlag):
+    """Files of a process for which there was no room on the disk; what they should have is missing."""
+
+    LEDGER = 1
+    """What came after the moment in which it found no room is not in it."""
+    STACKS = 2
+    TOUCHED = 4
+    FAILED = 8
+    ACCESSES = 16
+    OTHERS = 32
+
+
 _SEEN: Final = tuple(Seen)
 _THINGS: Final = tuple(Thing)
 _flag: Final = functools.cache(Flag)
@@ -331,6 +343,11 @@ class Ledger:
     def overwritten(self) -> int:
         """How many observations, the first, are not in the ring any more: saved or lost."""
         return self._header()[24]
+
+    @property
+    def full(self) -> Full:
+        """For which files of the process there was no room on the disk."""
+        return Full(self._header()[26])
 
     @property
     def lost(self) -> int:
@@ -481,6 +498,12 @@ def mapped_ledger(library: ctypes.CDLL) -> Ledger | None:
     fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
     length = fields[11] + fields[12] * OBSERVATION.size
     return Ledger(memoryview((ctypes.c_char * length).from_address(address)).cast("B"))
+
+
+def was_begun(path: Path) -> bool:
+    """Say whether a file that is mapped has its header: the magic number, which comes first, is written last."""
+    with path.open("rb") as opened:
+        return any(opened.read(8))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,9 @@ class Loaded(enum.StrEnum):
     simulated runtime then, in this process and those that it starts."""
 
 
+_KINDS: Final = frozenset(each.value for each in Loaded)
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """One thing that a process did. A program that loads again and again is told once."""
@@ -73,8 +77,17 @@ def read_loads(folder: Path) -> tuple[Load, ...]:
         content = path.read_bytes()
     except FileNotFoundError:
         return ()
-    fields = [os.fsdecode(field) for field in content.split(b"\0")]
-    whole = len(fields) // _FIELDS  # the last record of a disk that was full may not be
-    records = (fields[_FIELDS * number : _FIELDS * (number + 1)] for number in range(whole))
     with refusing_damage(path):
-        return tuple(Load(Loaded(kind), int(number), Path(name), Path(by)) for kind, number, name, by in records)
+        return tuple(_loads([os.fsdecode(field) for field in content.split(b"\0")]))
+
+
+def _loads(fields: list[str]) -> Iterator[Load]:
+    """Yield the whole records; one that found no room on the disk is cut, and others follow it."""
+    place = 0
+    while place + _FIELDS <= len(fields):
+        kind, process, path, client = fields[place : place + _FIELDS]
+        if kind in _KINDS and process.isdecimal():
+            yield Load(Loaded(kind), int(process), Path(path), Path(client))
+            place += _FIELDS
+        else:
+            place += 1

@@ -23,6 +23,7 @@ from quiesce.findings import Frame
 from quiesce.simulator.build import LIBRARY_NAME
 from quiesce.simulator.code_places import CodePlaces
 from quiesce.simulator.damage import DamagedFile, refusing_damage
+from quiesce.simulator.ledger import was_begun
 
 MAGIC: Final = 0x31534B4353455551
 LAYOUT: Final = 2
@@ -176,7 +177,7 @@ def mapped_stacks(library: ctypes.CDLL) -> CallStacks | None:
 def open_stacks(ledger: Path) -> Iterator[CallStacks | None]:
     """Open the log that lies beside a ledger; None where none was kept."""
     path = ledger.with_suffix(".stacks")
-    if not path.exists():
+    if not path.exists() or not was_begun(path):
         yield None
         return
     with path.open("rb") as opened:

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from quiesce.errors import QuiesceError
 from quiesce.simulator.damage import DamagedFile, refusing_damage
 from quiesce.simulator.kernel_names import readable_kernel_name
+from quiesce.simulator.ledger import was_begun
 from quiesce.simulator.stacks import HEADER, LOG_BYTES, RECORD
 
 MAGIC: Final = 0x31454843554F5451
@@ -154,9 +155,12 @@ def touched_beside(ledger: Path) -> TouchedLog:
     """Return the log that lies, or will lie, next to a ledger."""
 
     def find() -> mmap.mmap | None:
+        path = ledger.with_suffix(".touched")
         try:
-            with ledger.with_suffix(".touched").open("rb") as opened:
-                with refusing_damage(opened.name):  # it may be empty
+            with path.open("rb") as opened:
+                if not was_begun(path):
+                    return None
+                with refusing_damage(opened.name):
                     data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
                 return _checked(data)
         except FileNotFoundError:

@@ -27,7 +27,7 @@ from quiesce.program_rules import (
 from quiesce.program_run import OutOfMemory
 from quiesce.simulator.access_log import LoggedAccess
 from quiesce.simulator.device_code import NO_CODE, DeviceCode
-from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.ledger import OF_KERNELS, Flag, Full, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.simulator.touched_log import Touched, TouchedLog
@@ -245,7 +245,7 @@ def judge(
     notes.extend(marks.notes())
     left = list(ledger.live())
     if not ledger.exited:
-        notes.append("leaks were not judged: the process did not run its exit handlers")
+        notes.append(_leaks_unjudged(ledger))
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if _is_accused(thing, at_exit)]
@@ -259,6 +259,12 @@ def judge(
     all_notes = (*running.notes(), *notes)
     left_open = (tuple(filter(None, each)) for each in (not_checked, unjudged))
     return Judgement(told, all_notes, tuple(held), exhausted, more, *left_open)
+
+
+def _leaks_unjudged(ledger: Ledger) -> str:
+    is_cut = Full.LEDGER in ledger.full
+    why = "the record ends before the process did" if is_cut else "the process did not run its exit handlers"
+    return f"leaks were not judged: {why}"
 
 
 def _is_accused(thing: LiveThing, at_exit: AtExit) -> bool:

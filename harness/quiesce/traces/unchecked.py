@@ -9,12 +9,19 @@ from typing import Final
 
 from quiesce.amounts import bytes_in_words, counted
 from quiesce.simulator.descendants import Survivor
-from quiesce.simulator.ledger import Ledger
+from quiesce.simulator.ledger import Full, Ledger
 from quiesce.simulator.uncomputed import Uncomputed
 from quiesce.traces.at_exit import AtExit
 
 _SHOWN_MAX: Final = 3
 _NAME_MAX: Final = 100
+_MISSING: Final = {
+    Full.STACKS: "call stacks are missing",
+    Full.TOUCHED: "it is not known which bytes some launches touched",
+    Full.FAILED: "calls that failed are missing",
+    Full.ACCESSES: "places of wrong accesses are missing",
+    Full.OTHERS: "calls that were refused, or kernels that did not compute, are missing",
+}
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
 
 
@@ -89,13 +96,24 @@ def outlived(survivors: Sequence[Survivor], known: Container[int], program: Path
     return f"{OUTLIVED} ({shown})"
 
 
+def left_out_for_room(ledger: Ledger, folder: Path) -> str:
+    """Return what is missing of the record of a process because ``folder`` is full, empty where nothing is."""
+    if not ledger.full:
+        return ""
+    missing = [text for file, text in _MISSING.items() if file in ledger.full]
+    if Full.LEDGER in ledger.full:
+        ends = f"the record ends after {counted(ledger.observations, 'call')}, and nothing after them was judged"
+        missing = [ends, *missing]
+    return f"the folder of the run is full: {'; '.join(missing)}. Set TMPDIR to a folder with more room than {folder}"
+
+
 def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:
     """Return why nobody knows whether a process leaked, empty where that is known or was not asked for.
 
     At ``_exit``, a signal or an exec, nothing of the runtime is called any more, so that nobody searches for owners of
     what is held. A process that holds nothing leaks nothing, however it ends.
     """
-    if ledger.exited:
+    if ledger.exited or Full.LEDGER in ledger.full:
         return ""
     if is_running:
         return OUTLIVED

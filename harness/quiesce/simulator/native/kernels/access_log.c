@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "machine/disk.h"
 #include "machine/settings.h"
 
 enum { LINE_BYTES = 16384, TEXT_BYTES = 1536, PLACE_BYTES = 3 * TEXT_BYTES + 128, COUNT_BYTES = 20 };
@@ -64,7 +65,10 @@ int64_t access_log_add(const struct logged_access *access) {
     char line[LINE_BYTES], test[TEXT_BYTES], kernel[TEXT_BYTES], place[PLACE_BYTES], other[PLACE_BYTES];
     char array[TEXT_BYTES], next[TEXT_BYTES];
     int log = open_log(0);
-    if (log < 0) return -1;
+    if (log < 0) {
+        if (*settings.folder) ledger_miss(FULL_ACCESSES);
+        return -1;
+    }
     off_t end = lseek(log, 0, SEEK_END);
     const uint32_t *block = access->block, *thread = access->thread;
     static const char FORMAT[] = "%0*d\t%" PRIu64 "\t%s\t%s\t%u,%u,%u\t%u,%u,%u\t%s\t%s\t%s\t%s\t%s\t%s\n";
@@ -74,7 +78,10 @@ int64_t access_log_add(const struct logged_access *access) {
                           other_in_words(access, other), plain(access->arrays[0], array),
                           plain(access->arrays[1], next), line_number(access->made, made),
                           line_number(access->freed, freed));
-    bool written = end >= 0 && write(log, line, (size_t)length) == length;
+    bool written = end >= 0 && disk_allows((uint64_t)end + (uint64_t)length) &&
+                   write(log, line, (size_t)length) == length;
+    if (!written) ledger_miss(FULL_ACCESSES);
+    if (!written && end >= 0 && ftruncate(log, end)) end = -1;
     close(log);
     return written ? end : -1;
 }

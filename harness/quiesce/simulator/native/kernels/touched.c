@@ -315,7 +315,7 @@ static bool is_open(void) {
     char path[FOLDER_BYTES + 64] = "";
     if (records.header) return true;
     if (*settings.folder) snprintf(path, sizeof path, "%s.touched", ledger_stem());
-    return record_log_open(&records, path, MAGIC, TOUCHED_LAYOUT);
+    return record_log_open(&records, path, MAGIC, TOUCHED_LAYOUT, FULL_TOUCHED);
 }
 
 static uint32_t text(const char *text) {

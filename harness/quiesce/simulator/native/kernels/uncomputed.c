@@ -1,11 +1,10 @@
 #include "kernels/uncomputed.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "machine/disk.h"
 #include "machine/settings.h"
 
 enum { LINE_BYTES = 4096 };
@@ -26,10 +25,9 @@ static void note(const char *kernel, const char *reason, bool has_begun) {
     if (!*settings.folder) return;
     int length = snprintf(line, sizeof line, "%s\t%s\t%d\n", name, why, has_begun);
     snprintf(path, sizeof path, "%s.uncomputed", ledger_stem());
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (log < 0) return;
-    if (write(log, line, (size_t)length) < 0) fputs("quiesce: that could not be noted\n", stderr);
-    close(log);
+    if (disk_append(path, line, (size_t)length)) return;
+    fputs("quiesce: that could not be noted\n", stderr);
+    ledger_miss(FULL_OTHERS);
 }
 
 void uncomputed_note(const char *kernel, const char *reason) { note(kernel, reason, false); }

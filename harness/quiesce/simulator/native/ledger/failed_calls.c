@@ -9,6 +9,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
+#include "machine/disk.h"
 #include "machine/lock.h"
 #include "machine/settings.h"
 
@@ -41,11 +42,17 @@ static bool open_table(void) {
     snprintf(path, sizeof path, "%s.failed", ledger_stem());
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     void *start = MAP_FAILED;
-    if (file >= 0 && ftruncate(file, sizeof *table) == 0)
+    if (file >= 0 && disk_allows(sizeof *table) && ftruncate(file, sizeof *table) == 0)
         start = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0) close(file);
+    if (start != MAP_FAILED && !disk_reserve(path, start, 0, sizeof *table)) {
+        munmap(start, sizeof *table);
+        start = MAP_FAILED;
+    }
     if (start == MAP_FAILED) {
+        if (file >= 0) unlink(path);
         is_closed_to_all = true;
+        ledger_miss(FULL_FAILED);
         fputs("quiesce: failed calls can't be noted\n", stderr);
         return false;
     }

@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "machine/disk.h"
+
 #define MAGIC 0x3152474445535155ull  // "UQSEDGR1", little-endian
 #define LIVE_ENTRIES (1ull << 22)
 
-enum { PARTS_MIN = 16 };
+enum { PARTS_MIN = 16, LIVE_STEP = 1024, CANT_RECORD = 97 };
 
 _Static_assert(sizeof(struct live) == 64, "a cache line");
 _Static_assert(sizeof(struct observation) == 64, "a cache line");
@@ -20,8 +23,11 @@ struct ledger_header *ledger;
 
 static uint64_t length_bytes;
 static char stem[1024];
+static bool is_in_memory;  // nobody else sees it
 static struct live *live;
+static uint64_t live_reserved;  // so many of its entries can be written
 static struct kept *kept;
+static bool kept_reserved;
 struct ledger_place ledger_place;
 static struct observation *ring;
 static uint64_t part_length;
@@ -42,6 +48,7 @@ static struct {
 static void *map(const char *folder) {
     int access_to = PROT_READ | PROT_WRITE;
     *stem = 0;
+    is_in_memory = !*folder;
     if (!*folder) return mmap(NULL, length_bytes, access_to, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char path[sizeof stem + 8];
     int process = (int)getpid();
@@ -55,11 +62,44 @@ static void *map(const char *folder) {
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return MAP_FAILED;
     void *start = MAP_FAILED;
-    if (ftruncate(file, (off_t)length_bytes) == 0)
+    if (disk_allows(length_bytes) && ftruncate(file, (off_t)length_bytes) == 0)
         start = mmap(NULL, length_bytes, access_to, MAP_SHARED, file, 0);
     if (start == MAP_FAILED) unlink(path);
     close(file);
     return start;
+}
+
+// The disk is full: the file stays as it is now, and the program goes on with a copy that nobody reads.
+static void stop_recording(void) {
+    ledger->full |= FULL_LEDGER;
+    saved_stop();
+    char *from = (char *)ledger;
+    char *copy = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (copy == MAP_FAILED) {
+        fputs("quiesce: the folder of the run is full, and there is no memory to go on without it\n", stderr);
+        _exit(CANT_RECORD);
+    }
+    uint64_t seen = ledger->ring_count < ledger->ring_entries ? ledger->ring_count : ledger->ring_entries;
+    uint64_t wrong = ledger->kept_count < KEPT_ENTRIES ? ledger->kept_count : KEPT_ENTRIES;
+    memcpy(copy, from, ledger->kept_offset);
+    memcpy(copy + ledger->kept_offset, kept, wrong * sizeof *kept);
+    memcpy(copy + ledger->live_offset, live, ledger->live_high * sizeof *live);
+    memcpy(copy + ledger->ring_offset, ring, seen * sizeof *ring);
+    madvise(copy, length_bytes, MADV_DONTFORK);
+    mremap(copy, length_bytes, length_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from);
+    is_in_memory = true;
+}
+
+// Have bytes of the ledger that are written next, or stop recording.
+static void reserve(const void *start, uint64_t bytes) {
+    char path[sizeof stem + 8];
+    if (is_in_memory) return;
+    snprintf(path, sizeof path, "%s.ledger", stem);
+    if (!disk_reserve(path, ledger, (uint64_t)((const char *)start - (char *)ledger), bytes)) stop_recording();
+}
+
+void ledger_miss(enum full file) {
+    if (ledger) ledger->full |= file;
 }
 
 // Begin a part of the ring; what stood there is saved before.
@@ -70,6 +110,8 @@ static void begin_part(struct observation *begin) {
         bool is_kept = saved_add(&parts[(uint64_t)(begin - ring) / part_length], ledger->saved);
         ledger->saved += length;
         if (!is_kept) ledger->lost = ledger->saved;
+    } else {
+        reserve(begin, length * sizeof *begin);
     }
     ledger_place = (struct ledger_place){.begin = begin, .next = begin, .end = begin + length};
 }
@@ -87,6 +129,21 @@ void ledger_pair(void) {
     if (!ledger_place.largest || freed->size_bytes > ledger_place.largest->size_bytes) ledger_place.largest = freed;
 }
 
+// What every process writes, so that one that has no room for it does not start.
+static bool reserve_beginning(char *start, uint64_t live_offset, uint64_t ring_offset) {
+    char path[sizeof stem + 8];
+    snprintf(path, sizeof path, "%s.ledger", stem);
+    uint64_t names_end = 4096 + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
+    if (disk_reserve(path, start, 0, names_end) &&
+        disk_reserve(path, start, live_offset, LIVE_STEP * sizeof(struct live)) &&
+        disk_reserve(path, start, ring_offset, sizeof(struct observation)))
+        return true;
+    unlink(path);
+    munmap(start, length_bytes);
+    errno = ENOSPC;
+    return false;
+}
+
 bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes) {
     uint64_t names_offset = 4096;
     uint64_t kept_offset = names_offset + (uint64_t)NAME_ENTRIES * LEDGER_NAME_BYTES;
@@ -95,6 +152,7 @@ bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes
     length_bytes = ring_offset + ring_entries * sizeof(struct observation);
     char *start = map(folder);
     if (start == MAP_FAILED) return false;
+    if (*stem && !reserve_beginning(start, live_offset, ring_offset)) return false;
     madvise(start, length_bytes, MADV_DONTFORK);  // a child has no device, and must not write here
     ledger = (struct ledger_header *)start;
     live = (struct live *)(start + live_offset);
@@ -110,6 +168,8 @@ bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes
     memset(cache, 0, sizeof cache);
     entered_index = 0;
     free_entry = 0;
+    live_reserved = LIVE_STEP;
+    kept_reserved = false;
     *ledger = (struct ledger_header){
         .layout = LEDGER_LAYOUT,
         .process = (uint32_t)getpid(),
@@ -182,8 +242,18 @@ uint16_t ledger_function(void) {
 void ledger_see_wrong(struct observation observation) {
     uint64_t number = ledger->ring_count, place = ledger->kept_count;
     ledger_see(observation);
+    if (!kept_reserved) reserve(kept, KEPT_ENTRIES * sizeof *kept);
+    kept_reserved = true;
     if (place < KEPT_ENTRIES) kept[place] = (struct kept){number, ledger_place.next[-1]};
     __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t next_entry(void) {
+    if (ledger->live_high == live_reserved) {
+        reserve(&live[live_reserved], LIVE_STEP * sizeof *live);
+        live_reserved += LIVE_STEP;
+    }
+    return (uint32_t)ledger->live_high++;
 }
 
 uint32_t ledger_take(void) {
@@ -191,9 +261,7 @@ uint32_t ledger_take(void) {
     if (index)
         free_entry = (uint32_t)live[index].address;
     else if (ledger->live_high < LIVE_ENTRIES)
-        index = (uint32_t)ledger->live_high++;
-    else
-        return 0;
+        index = next_entry();
     return index;
 }
 

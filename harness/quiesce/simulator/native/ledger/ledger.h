@@ -12,7 +12,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 12, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
+enum { LEDGER_LAYOUT = 13, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
 
 enum thing {
     THING_NONE,
@@ -134,6 +134,16 @@ enum {
     FLAG_STRICT = 512,     // a mistake for those alone who ask to be told of all
 };
 
+// Files of a process for which there was no room on the disk.
+enum full {
+    FULL_LEDGER = 1,  // this one: what came after that moment is not in it
+    FULL_STACKS = 2,
+    FULL_TOUCHED = 4,
+    FULL_FAILED = 8,
+    FULL_ACCESSES = 16,
+    FULL_OTHERS = 32,  // refused calls, kernels that did not compute
+};
+
 struct live {
     uint64_t serial;  // counts everything ever made, from 1; 0: this entry is free
     uint64_t address; // or the handle
@@ -184,6 +194,7 @@ struct ledger_header {
     uint64_t checked;   // of these, those whose accesses are judged
     uint64_t saved;     // observations before this number were overwritten; they were saved, or lost
     uint64_t lost;      // of these, the first that were not saved
+    uint64_t full;      // what found no room on the disk, of enum full
     struct {
         uint64_t count, bytes;
     } live[THINGS];
@@ -205,6 +216,7 @@ extern struct ledger_header *ledger;
 bool ledger_open(const char *folder, uint64_t ring_entries, uint64_t saved_bytes);
 void ledger_close(void);
 void ledger_discard(void);  // as if it had never been opened
+void ledger_miss(enum full file);  // the disk has no room for what is to be written there
 const char *ledger_stem(void);  // of its path, for what lies beside it; empty where it has none
 
 // The function that a call is under way in; observations and live entries carry it.
@@ -238,6 +250,7 @@ struct ledger_part {
 
 // Takes up to `bytes` of disk from now on, in a file of this stem; none where the stem is empty.
 void saved_open(const char *stem, uint64_t bytes);
+void saved_stop(void);  // what is there stays
 
 // Saves a part whose first observation has this number. Returns false where that can't be, now or ever again: the limit
 // is reached, or the disk is full.

@@ -1,18 +1,36 @@
 #include "ledger/record_log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "machine/disk.h"
+
+enum { STEP_BYTES = 1 << 16 };
+
 static struct record_head *record_at(const struct record_log *log, uint32_t number) {
     return (struct record_head *)((char *)log->header + 8ull * number);
 }
 
+static bool has_room(struct record_log *log, uint64_t end) {
+    if (end <= log->reserved_bytes) return true;
+    uint64_t bytes = (end - log->reserved_bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    if (bytes > RECORD_LOG_BYTES - log->reserved_bytes) bytes = RECORD_LOG_BYTES - log->reserved_bytes;
+    if (!log->is_full && disk_reserve(log->path, log->header, log->reserved_bytes, bytes)) {
+        log->reserved_bytes += bytes;
+        return true;
+    }
+    log->is_full = true;
+    ledger_miss(log->full);
+    return false;
+}
+
 uint32_t record_log_append(struct record_log *log, uint32_t kind, const void *content, uint32_t length_bytes) {
     uint64_t footprint = (sizeof(struct record_head) + length_bytes + 7) / 8 * 8, start = log->header->used_bytes;
-    if (footprint > RECORD_LOG_BYTES - start) return 0;
+    if (footprint > RECORD_LOG_BYTES - start || !has_room(log, start + footprint)) return 0;
     struct record_head *head = (struct record_head *)((char *)log->header + start);
     *head = (struct record_head){kind, length_bytes};
     memcpy(head + 1, content, length_bytes);
@@ -63,20 +81,30 @@ uint32_t record_log_intern(struct record_log *log, uint32_t kind, const void *co
 static void *map(const char *path) {
     int access_to = PROT_READ | PROT_WRITE;
     if (!*path) return mmap(NULL, RECORD_LOG_BYTES, access_to, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = 0;
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return MAP_FAILED;
     void *start = MAP_FAILED;
-    if (ftruncate(file, (off_t)RECORD_LOG_BYTES) == 0)
+    if (disk_allows(RECORD_LOG_BYTES) && ftruncate(file, (off_t)RECORD_LOG_BYTES) == 0)
         start = mmap(NULL, RECORD_LOG_BYTES, access_to, MAP_SHARED, file, 0);
     close(file);
-    return start;
+    if (start != MAP_FAILED && disk_reserve(path, start, 0, STEP_BYTES)) return start;
+    if (start != MAP_FAILED) munmap(start, RECORD_LOG_BYTES);
+    unlink(path);
+    if (!errno) errno = ENOSPC;
+    return MAP_FAILED;
 }
 
-bool record_log_open(struct record_log *log, const char *path, uint64_t magic, uint32_t layout) {
+bool record_log_open(struct record_log *log, const char *path, uint64_t magic, uint32_t layout, enum full full) {
     void *start = map(path);
-    if (start == MAP_FAILED) return false;
+    if (start == MAP_FAILED) {
+        ledger_miss(full);
+        return false;
+    }
     madvise(start, RECORD_LOG_BYTES, MADV_DONTFORK);
-    *log = (struct record_log){.header = start};
+    *log = (struct record_log){
+        .header = start, .reserved_bytes = *path ? STEP_BYTES : RECORD_LOG_BYTES, .full = full};
+    strncpy(log->path, path, sizeof log->path - 1);
     *log->header = (struct record_header){.layout = layout, .used_bytes = sizeof *log->header};
     log->header->magic = magic;
     return true;

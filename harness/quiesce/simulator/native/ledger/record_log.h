@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/ledger.h"
+
 #define RECORD_LOG_BYTES (1ull << 30)  // of address space and of a sparse file; only what is written costs anything
 
 struct record_header {
@@ -24,10 +26,14 @@ struct record_log {
     struct record_header *header;  // NULL: it is not open
     uint32_t *table;  // a hash table of records, by content; entries are their numbers
     uint32_t table_capacity, table_count;
+    uint64_t reserved_bytes;  // so many of the file can be written
+    enum full full;           // what the ledger says where the disk has no room for more
+    bool is_full;
+    char path[1024];
 };
 
 // Opens a log in a file that is made, or (an empty path) in memory that nobody else sees.
-bool record_log_open(struct record_log *log, const char *path, uint64_t magic, uint32_t layout);
+bool record_log_open(struct record_log *log, const char *path, uint64_t magic, uint32_t layout, enum full full);
 void record_log_close(struct record_log *log);
 
 // Both return the number of a record, or 0 where there is no room for it; the second one writes each content once.

@@ -1,7 +1,6 @@
 #include "ledger/refusals.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "machine/disk.h"
 #include "machine/settings.h"
 
 enum { NOTED_MAX = 256, MISSING_MAX = 64, LINE_BYTES = PATH_MAX + 256 };
@@ -61,10 +61,9 @@ static void note(const char *line, int length, bool has_ledger) {
         snprintf(path, sizeof path, "%s.refusals", ledger_stem());
     else
         snprintf(path, sizeof path, "%s/%d.refusals", settings.folder, (int)getpid());
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (log < 0) return;
-    if (write(log, line, (size_t)length) < 0) fputs("quiesce: a refused call could not be noted\n", stderr);
-    close(log);
+    if (disk_append(path, line, (size_t)length)) return;
+    fputs("quiesce: a refused call could not be noted\n", stderr);
+    if (has_ledger) ledger_miss(FULL_OTHERS);
 }
 
 void refusal_note(enum refusal kind, const char *function, enum status answer, const void *caller) {

@@ -2,11 +2,11 @@
 //
 // Blocks that the very next observation freed are left out, but the largest of each part: nobody used them, and
 // programs make more of them than of all else. simulator/ledger.py reads the file.
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "machine/disk.h"
 
 static char path[1024];
 static uint64_t left_bytes;
@@ -17,6 +17,8 @@ void saved_open(const char *stem, uint64_t bytes) {
     left_bytes = *stem ? bytes : 0;
     snprintf(path, sizeof path, "%s.saved", stem);
 }
+
+void saved_stop(void) { left_bytes = 0; }
 
 static void take(const struct ledger_part *part, const struct observation *observation, uint64_t number) {
     batch[count++] = (struct kept){number + (uint64_t)(observation - part->begin), *observation};
@@ -51,20 +53,11 @@ static void take_others(const struct ledger_part *part, uint64_t number) {
     }
 }
 
-// The file is opened each time: a program may close descriptors that it does not know, and use their numbers.
-static bool append(uint64_t bytes) {
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (file < 0) return false;
-    bool is_whole = write(file, batch, bytes) == (ssize_t)bytes;
-    close(file);
-    return is_whole;
-}
-
 bool saved_add(const struct ledger_part *part, uint64_t number) {
     count = 0;
     if (left_bytes && !take_ends(part, number)) take_others(part, number);
     uint64_t bytes = count * sizeof *batch;
-    bool is_kept = bytes && bytes <= left_bytes && append(bytes);
+    bool is_kept = bytes && bytes <= left_bytes && disk_append(path, batch, bytes);
     if (!is_kept && left_bytes) unlink(path);  // what is cut short is of no use
     left_bytes = is_kept ? left_bytes - bytes : 0;
     return is_kept;

@@ -80,7 +80,7 @@ bool stack_log_open(const char *folder) {
     if (*folder) snprintf(path, sizeof path, "%s/%d.stacks", folder, process);
     for (int i = 1; *path && access(path, F_OK) == 0; i++)
         snprintf(path, sizeof path, "%s/%d-%d.stacks", folder, process, i);
-    return record_log_open(&records, path, MAGIC, STACKS_LAYOUT);
+    return record_log_open(&records, path, MAGIC, STACKS_LAYOUT, FULL_STACKS);
 }
 
 void stack_log_close(void) {

@@ -1,5 +1,6 @@
 #include "lifetime/runtime.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,15 @@ __attribute__((constructor)) static void prepare(void) {
     settings_parse(&settings, asked_for());
 }
 
+static const char *why_not_in_folder(const char *what, int why) {
+    static char text[FOLDER_BYTES + 256];
+    const char *remedy = why == EFBIG    ? "; raise the limit of the size of files (ulimit -f)"
+                         : why == ENOSPC ? "; set TMPDIR to a folder with more room"
+                                         : "";
+    snprintf(text, sizeof text, "its %s can't be made in %s: %s%s", what, settings.folder, strerror(why), remedy);
+    return text;
+}
+
 // Returns what is wrong, or NULL; the text is static.
 static const char *start(const char *text) {
     starting = true;
@@ -103,13 +113,15 @@ static const char *start(const char *text) {
         return wrong;
     }
     if (!ledger_open(settings.folder, settings.ring_entries, settings.saved_bytes)) {
+        int why = errno;
         memory_close();
-        return "its ledger can't be made in that folder";
+        return why_not_in_folder("ledger", why);
     }
     if (!stacks_open(settings.folder)) {
+        int why = errno;
         memory_close();
         ledger_discard();
-        return "its log of call stacks can't be made in that folder";
+        return why_not_in_folder("log of call stacks", why);
     }
     ledger->flavour = settings.flavour;
     ledger->version = settings.version;
