@@ -27,17 +27,27 @@ EXEC: Final = "quiesce exec"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("names", nargs="*", metavar="BACKEND", help="only these, which must work (default: all)")
+    parser.add_argument(
+        "--clean", action="store_true", help="remove the folders that killed runs of quiesce exec left, and do no more"
+    )
     add_verbose(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Examine and report. Raises :class:`ConfigurationError` for an unknown backend and where none is installed."""
+    from quiesce.cli.killed_run import tell_left_folders
+
+    if arguments.clean:
+        tell_left_folders(console, clean=True)
+        return ExitCode.NOTHING_FOUND
     names = dict.fromkeys(arguments.names or backend_names())
     if not names:
         raise ConfigurationError("no backend is declared here; install quiesce (pip install -e .)")
     probes = [examine(name, explicit=bool(arguments.names)) for name in names]
     told = [render_probe(probe, console.palette) for probe in told_together(probes)]
     console.write("\n".join([*told, *([] if arguments.names else [render_exec(console.palette)])]))
+    if not arguments.names:
+        tell_left_folders(console, clean=False)
     broken = any(isinstance(probe, Unusable) for probe in probes)
     return ExitCode.COULD_NOT_RUN if broken and arguments.names else ExitCode.NOTHING_FOUND
 

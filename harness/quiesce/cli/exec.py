@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -197,8 +199,8 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
     kernels = _runs_kernels(arguments)
-    known = _known_errors(arguments)
-    options = {
+    known = known_errors_of(arguments)
+    asked = {
         **({"follows": 1} if arguments.flavour is None else {}),
         **({} if arguments.capacity is None else {"capacity": arguments.capacity}),
         "devices": arguments.devices,
@@ -214,21 +216,23 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         **({"stop": 1} if arguments.kernel_faults == "stop" else {}),
     }
     redirects = arguments.static_runtime == "redirect"
-    settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, options, redirects, kernels)
+    settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, asked, redirects, kernels)
     if arguments.report:
         with locked_folder(arguments.report):
             pass  # where another run writes its reports, this one has no place for its own, and does not begin
     prepare_cache(console)
-    environment = {**environment_of(arguments), EXEC_VARIABLE: exec_command(arguments, _defaults())}
+    environment = {**environment_of(arguments), EXEC_VARIABLE: exec_command(arguments, exec_defaults())}
     environment.pop(_CURRENT_TEST, None)  # a test that runs this command is none of the program's
-    with run_program(arguments.words, settings, environment, meanwhile=_import_judges) as ended:
+    options = shlex.split(exec_command(arguments, exec_defaults()))[2:-1]
+    run = run_program(arguments.words, settings, environment, meanwhile=_import_judges, options=options)
+    with run as ended:
         from quiesce.cli.judging import judge_processes, kernels_were_left_out
         from quiesce.cli.program_end import end_of
         from quiesce.reporting.handed_over import read_sessions
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, arguments.words, sessions)
-        of_programs = judge_processes(ended, arguments, _defaults(), end, console, known)
+        of_programs = judge_processes(ended, arguments, exec_defaults(), end, console, known)
         lacks_compiler = arguments.kernels is None and not kernels_can_run() and kernels_were_left_out(ended, arguments)
     results = [*of_programs, *(each for session in sessions for each in session.results)]
     is_reported = not arguments.report or _report(arguments, results, console)
@@ -251,7 +255,7 @@ def _runs_kernels(arguments: argparse.Namespace) -> bool:
     return can_run
 
 
-def _known_errors(arguments: argparse.Namespace) -> tuple[KnownError, ...]:
+def known_errors_of(arguments: argparse.Namespace) -> tuple[KnownError, ...]:
     """Return the errors that are expected. Raises ConfigurationError for a file that makes no sense."""
     if arguments.known_errors is None:
         return ()
@@ -304,10 +308,16 @@ def _capacity(text: str) -> int:
     return size_bytes
 
 
-def _defaults() -> argparse.Namespace:
+def exec_defaults() -> argparse.Namespace:
+    """Return the options of the command where none is given."""
+    return exec_arguments(["true"])
+
+
+def exec_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments that stand for some words after ``quiesce exec``."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return parser.parse_args(["true"])
+    return parser.parse_args(list(words))
 
 
 def _exit_code(results: list[Result], end: str, console: Console) -> ExitCode:

@@ -17,11 +17,17 @@ from quiesce.reporting.merging import merged_report
 from quiesce.reporting.page.headline import named_backends
 from quiesce.reporting.run_keys import PLANNED
 from quiesce.reporting.terminal import render_summary
+from quiesce.simulator.run_folder import is_run_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("directory", type=nonempty_path, metavar="DIR", help="folder that holds results.jsonl")
+    parser.add_argument(
+        "directory",
+        type=nonempty_path,
+        metavar="DIR",
+        help="folder that holds results.jsonl, or one that a killed quiesce exec left in the temporary folder",
+    )
     parser.add_argument(
         "--merge",
         type=nonempty_path,
@@ -36,6 +42,10 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
 
     Raises :class:`quiesce.errors.ConfigurationError` for a journal that is none.
     """
+    if is_run_folder(arguments.directory):
+        from quiesce.cli.killed_run import judge_killed_run
+
+        return judge_killed_run(arguments.directory, console)
     if arguments.merge:
         return _merge(arguments.directory, arguments.merge, console)
     report = read_folder(arguments.directory)

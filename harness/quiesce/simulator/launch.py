@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +19,13 @@ from quiesce.simulator.build import build_audit, build_library
 from quiesce.simulator.command_lines import read_command
 from quiesce.simulator.descendants import Descendants, Survivor, is_running
 from quiesce.simulator.flavours import COMPILERS, Simulated
+from quiesce.simulator.guard import guarded
 from quiesce.simulator.kernel_compiler import kernel_compiler
 from quiesce.simulator.ledger import was_begun
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
+from quiesce.simulator.run_folder import PREFIX, FolderOwner, LeftFolder, note_status
 from quiesce.simulator.signal_relay import SignalRelay
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
@@ -116,6 +118,11 @@ class Prepared:
         known = {process_of(path) for path in self.ledgers()} | {load.process for load in self.loads()}
         return frozenset(filter(is_running, known))
 
+    def ended(self, status: int) -> Ended:
+        """Return what the processes of a program have left that ended with this exit status."""
+        left = (self.ledgers(), self.loads(), self.refused(), self.running(), self.folder)
+        return Ended(status, *left)
+
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
         return read_loads(self.folder)
@@ -144,9 +151,11 @@ def prepare(
     redirects: bool = True,
     kernels: bool = False,
     follows: bool = False,
+    options: Sequence[str] = (),
 ) -> Iterator[Prepared]:
     """Write the libraries that a program needs, for as long as the ``with`` lasts.
 
+    ``options`` are those of ``quiesce exec``, for who judges the run after that was killed.
     ``follows`` says that the machine takes another flavour where the program loads a runtime of that.
 
     Raises :class:`quiesce.errors.ConfigurationError` where there is no such program,
@@ -155,19 +164,24 @@ def prepare(
     """
     command = read_command(words, environment)
     runtime, audit = build_library(), build_audit()
-    folder = Path(tempfile.mkdtemp(prefix="quiesce-"))
+    owner: FolderOwner | None = None
+    with _written():
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         private_folder(folder)
         libraries = folder / "lib"
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
         how = {"redirects": redirects, "kernels": bool(compilers), "follows": follows}
         with _written():
+            owner = FolderOwner(folder, words, options)
             libraries.mkdir()
             write_lookalikes(libraries, runtime, simulated, command, compilers)
             variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if owner is not None:
+            owner.close()
 
 
 @contextmanager
@@ -177,8 +191,11 @@ def run_program(
     environment: Mapping[str, str],
     *,
     meanwhile: Callable[[], None] | None = None,
+    options: Sequence[str] = (),
 ) -> Iterator[Ended]:
     """Run a program to its end; its ledgers exist inside the ``with``. ``meanwhile`` is called once it runs.
+
+    The program ends with this process, however that ends. ``options`` are kept for who judges the run then.
 
     Raises what :func:`prepare` raises, and :class:`quiesce.errors.ConfigurationError` for settings that the library
     does not take.
@@ -186,15 +203,21 @@ def run_program(
     check_settings(settings)
     follows = bool(settings.options.get("follows"))
     how = {"redirects": settings.redirects, "kernels": settings.kernels, "follows": follows}
-    with prepare(words, settings.simulated, environment, **how) as prepared:
+    with prepare(words, settings.simulated, environment, options=options, **how) as prepared:
         relay, descendants = SignalRelay(), Descendants()
         compiler = kernel_compiler(prepared.folder, descendants.spare) if settings.kernels else nullcontext()
-        with relay.listening(), compiler, descendants.inherited():
+        guard = guarded(prepared.folder, descendants.spare)
+        with relay.listening(), guard, compiler, descendants.inherited():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay, descendants)
+            note_status(prepared.folder, status)
             survivors = descendants.left(prepared.folder)
             running = prepared.running()
-        left = (prepared.ledgers(), prepared.loads(), prepared.refused(), running, prepared.folder, survivors)
-        yield Ended(status, *left)
+        yield replace(prepared.ended(status), running=running, survivors=survivors)
+
+
+def ended_before(left: LeftFolder) -> Ended:
+    """Return what a run left whose ``quiesce exec`` was killed."""
+    return Prepared(left.folder, Path(), {}).ended(left.status or 0)
 
 
 def check_settings(settings: MachineSettings, library: str | None = None) -> None:

@@ -1,0 +1,68 @@
+"""Judges what a run of ``quiesce exec`` has left that was killed; and names and removes the folders of such runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from quiesce import shell
+from quiesce.amounts import bytes_in_words, counted
+from quiesce.cli.console import Console
+from quiesce.cli.exec import exec_arguments, exec_defaults, known_errors_of
+from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.judging import judge_processes
+from quiesce.cli.program_end import end_of
+from quiesce.errors import ConfigurationError
+from quiesce.reporting.handed_over import read_sessions
+from quiesce.reporting.terminal import render_summary
+from quiesce.reporting.text import clean_line
+from quiesce.simulator.guard import members
+from quiesce.simulator.launch import ended_before
+from quiesce.simulator.run_folder import LeftFolder, is_owned, left_folders, read_left
+
+
+def judge_killed_run(folder: Path, console: Console) -> ExitCode:
+    """Judge and summarise: findings are shown, and the run as a whole has no verdict.
+
+    Raises :class:`quiesce.errors.ConfigurationError` for a run that is still going on.
+    """
+    if is_owned(folder):
+        raise ConfigurationError(f"the run in {folder} is still going on; wait until quiesce exec has judged it")
+    left = read_left(folder)
+    arguments = exec_arguments([*left.options, "--", *(left.command or ("program",))])
+    sessions = read_sessions(folder)
+    when = "before the program ended" if left.status is None else "before it had judged the program"
+    said = "" if left.status is None else end_of(left.status, arguments.words, sessions)
+    end = "; ".join(filter(None, (f"quiesce exec was killed {when}", said)))
+    known = known_errors_of(arguments)
+    results = judge_processes(ended_before(left), arguments, exec_defaults(), end, console, known)
+    results += [each for session in sessions for each in session.results]
+    console.write(render_summary(results, palette=console.palette))
+    console.complain(end)
+    return ExitCode.COULD_NOT_RUN
+
+
+def tell_left_folders(console: Console, *, clean: bool) -> None:
+    """Name the folders that killed runs of this user left, or remove those that no process uses."""
+    lines = [line for left in left_folders() for line in (_removed(left) if clean else _told(left))]
+    if lines:
+        console.write("".join(f"{line}\n" for line in lines))
+    if lines and not clean:
+        console.complain("killed runs left folders; to remove them, run quiesce doctor --clean")
+
+
+def _told(left: LeftFolder) -> Iterator[str]:
+    yield f"{clean_line(str(left.folder))}: left by a killed run"
+    yield f"  size:         {bytes_in_words(left.size_bytes)}"
+    yield f"  command:      {clean_line(shell.join(left.command)) or 'not known'}"
+    yield f"  to judge it:  {clean_line(shell.join(['quiesce', 'report', str(left.folder)]))}"
+
+
+def _removed(left: LeftFolder) -> Iterator[str]:
+    using, size_bytes = members(left.folder), left.size_bytes
+    if using:
+        yield f"{clean_line(str(left.folder))}: kept, for {counted(len(using), 'process')} of its run did not end"
+        return
+    shutil.rmtree(left.folder)
+    yield f"{clean_line(str(left.folder))}: removed ({bytes_in_words(size_bytes)})"

@@ -1,0 +1,109 @@
+"""Whose the folder of a run is, so that one whose ``quiesce exec`` was killed is known as nobody's, and can be judged.
+
+The owner holds a lock on a file in the folder for as long as it lives, however it ends. The file says what was run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "quiesce-"
+OWNER: Final = "owner"
+_STATUS: Final = "status"
+_NAME: Final = re.compile(rf"{PREFIX}\w{{8}}")
+"""As :func:`tempfile.mkdtemp` makes it."""
+_BLOCK_BYTES: Final = 512
+
+
+class FolderOwner:
+    """Owns a folder until :meth:`close`, or until its process ends."""
+
+    def __init__(self, folder: Path, command: Sequence[str], options: Sequence[str]) -> None:
+        self._file = os.open(folder / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        text = json.dumps({"command": list(command), "options": list(options)})
+        os.write(self._file, text.encode("ascii"))
+
+    def close(self) -> None:
+        """Give the folder up."""
+        os.close(self._file)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFolder:
+    """A folder whose owner was killed. ``command`` is the program with its arguments, empty where it is not known.
+
+    ``options`` are the words of ``quiesce exec`` before it. ``status`` is the program's, None where nobody saw its end.
+    """
+
+    folder: Path
+    command: tuple[str, ...]
+    options: tuple[str, ...]
+    status: int | None
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the disk it takes."""
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(OSError):
+                total += path.lstat().st_blocks * _BLOCK_BYTES
+        return total
+
+
+def note_status(folder: Path, status: int) -> None:
+    """Note how the program of a run ended, for who judges it later."""
+    with suppress(OSError):
+        (folder / _STATUS).write_text(str(status), encoding="ascii")
+
+
+def is_owned(folder: Path) -> bool:
+    """Say whether the run of a folder is still going on."""
+    try:
+        file = os.open(folder / OWNER, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Say whether a folder is that of a run of ``quiesce exec``."""
+    return (folder / OWNER).is_file()
+
+
+def read_left(folder: Path) -> LeftFolder:
+    """Return what is known of a folder that nobody owns any more."""
+    command: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads((folder / OWNER).read_text(encoding="ascii"))
+        command, options = tuple(map(str, told["command"])), tuple(map(str, told["options"]))
+    status = None
+    with suppress(OSError, ValueError):
+        status = int((folder / _STATUS).read_text(encoding="ascii"))
+    return LeftFolder(folder, command, options, status)
+
+
+def left_folders() -> Iterator[LeftFolder]:
+    """Yield the folders in the temporary folder that killed runs of this user left."""
+    for path in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
+        with suppress(OSError):
+            status = path.lstat()
+            is_own = path.is_dir() and not path.is_symlink() and status.st_uid == os.getuid()
+            if is_own and _NAME.fullmatch(path.name) and is_run_folder(path) and not is_owned(path):
+                yield read_left(path)
