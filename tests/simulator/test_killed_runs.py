@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from tests.simulator.programs import compile_client
 
+from quiesce.cli.console import Console
 from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.killed_run import tell_left_folders
+from quiesce.cli.main import main
+from quiesce.simulator.run_folder import OWNER, FolderOwner
 
 KILLED = """
 import os, sys
@@ -41,6 +47,7 @@ def quiesce(temporary: Path, *words: str, script: str = "") -> subprocess.Comple
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(
     ("body", "killed", "said", "finds"),
@@ -63,16 +70,36 @@ def test_what_a_killed_run_left(body: str, killed: tuple[str, ...], said: str, f
     assert judged.returncode == ExitCode.COULD_NOT_RUN
     assert f"quiesce: quiesce exec was {said}" in judged.stderr
     assert ("call 2 on 'cuda:12': cudaFree" in judged.stdout) is finds
-    assert (f"reproduce: quiesce exec --capacity 1073741824 -- {program}" in judged.stdout) is True
-
-    told = quiesce(temporary, "doctor")
-    assert f"{folder}: left by a killed run\n" in told.stdout
-    assert f"  command:      {program}\n" in told.stdout
-    removed = quiesce(temporary, "doctor", "--clean")
-    assert removed.stdout.startswith(f"{folder}: removed (")
-    assert not list(temporary.glob("quiesce-*"))
+    assert f"reproduce: quiesce exec --capacity 1073741824 -- {program}" in judged.stdout
+    assert stat.S_IMODE((folder / OWNER).stat().st_mode) == 0o600
 
 
+def test_left_folders_are_named_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, owned, other = (tmp_path / f"quiesce-{name}" for name in ("leftleft", "ownedown", "someelse"))
+    for folder in (left, owned, other):
+        folder.mkdir()
+    (tmp_path / "quiesce-linklink").symlink_to(left)
+    owner = FolderOwner(owned, ["./mine"], [])
+    FolderOwner(left, ["./program", "a b"], ["--no-pools"]).close()
+    tell_left_folders(Console(sys.stdout, sys.stderr, {}), clean=False)
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        f"{left}: left by a killed run",
+        "  size:         4,096 bytes (4 KiB)",
+        "  command:      ./program 'a b'",
+        f"  to judge it:  quiesce report {left}",
+    ]
+    assert "quiesce doctor --clean" in told.err
+    assert main(["doctor", "--clean"]) == ExitCode.NOTHING_FOUND
+    owner.close()
+    assert capsys.readouterr().out == f"{left}: removed (4,096 bytes (4 KiB))\n"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["quiesce-ownedown", "quiesce-someelse"]
+
+
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_a_run_that_goes_on_is_nobody_elses(tmp_path: Path) -> None:
     body = (

@@ -169,7 +169,7 @@ def _judged(
         why = untested(use, simulated, failed=failed)
         beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
         room = left_out_for_room(ledger, path.parent.parent)
-        missing = (room,) if room and judgement.findings else ()
+        missing = [room] if room and judgement.findings else []
         judgement = replace(judgement, notes=(*judgement.notes, *beside, *missing))
         passes = why is None and not judgement.findings
         if passes or not arguments.pools:
@@ -179,9 +179,8 @@ def _judged(
             console.complain(f"  {clean_line(note)}")
         for line in lines_of(judgement.out_of_memory) if judgement.out_of_memory else ():
             console.complain(f"  {clean(line)}")
-        program = None
+        program, conditions = None, conditions_of(arguments, ledger)
         if memory is not None:
-            conditions = conditions_of(arguments, ledger)
             program = describe_program(ledger, stacks, judgement, memory, conditions, failures.told, accesses)
         leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
         kernels = read_uncomputed(path)

@@ -27,7 +27,7 @@ from quiesce.program_rules import (
 from quiesce.program_run import OutOfMemory
 from quiesce.simulator.access_log import LoggedAccess
 from quiesce.simulator.device_code import NO_CODE, DeviceCode
-from quiesce.simulator.ledger import OF_KERNELS, Flag, Full, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
 from quiesce.simulator.observed import observations_of
 from quiesce.simulator.stacks import CallStacks
 from quiesce.simulator.touched_log import Touched, TouchedLog
@@ -47,7 +47,7 @@ from quiesce.traces.quoted_places import quotations
 from quiesce.traces.race_findings import launches_unjudged, race_finding
 from quiesce.traces.races import RaceDetector
 from quiesce.traces.thing_names import thing_in_words
-from quiesce.traces.unchecked import functions_missing, kernels_unchecked
+from quiesce.traces.unchecked import functions_missing, kernels_unchecked, leaks_not_judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def judge(
     notes.extend(marks.notes())
     left = list(ledger.live())
     if not ledger.exited:
-        notes.append(_leaks_unjudged(ledger))
+        notes.append(leaks_not_judged(ledger))
         held.extend(f"held at its end: {text}" for text in running.held(left))
     else:
         accused = [thing for thing in left if _is_accused(thing, at_exit)]
@@ -259,12 +259,6 @@ def judge(
     all_notes = (*running.notes(), *notes)
     left_open = (tuple(filter(None, each)) for each in (not_checked, unjudged))
     return Judgement(told, all_notes, tuple(held), exhausted, more, *left_open)
-
-
-def _leaks_unjudged(ledger: Ledger) -> str:
-    is_cut = Full.LEDGER in ledger.full
-    why = "the record ends before the process did" if is_cut else "the process did not run its exit handlers"
-    return f"leaks were not judged: {why}"
 
 
 def _is_accused(thing: LiveThing, at_exit: AtExit) -> bool:

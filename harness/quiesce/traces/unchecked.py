@@ -107,6 +107,13 @@ def left_out_for_room(ledger: Ledger, folder: Path) -> str:
     return f"the folder of the run is full: {'; '.join(missing)}. Set TMPDIR to a folder with more room than {folder}"
 
 
+def leaks_not_judged(ledger: Ledger) -> str:
+    """Return why leaks of a process that did not come to its exit, as far as is recorded, are no findings."""
+    is_cut = Full.LEDGER in ledger.full
+    why = "the record ends before the process did" if is_cut else "the process did not run its exit handlers"
+    return f"leaks were not judged: {why}"
+
+
 def leaks_unchecked(ledger: Ledger, at_exit: AtExit, *, is_running: bool) -> str:
     """Return why nobody knows whether a process leaked, empty where that is known or was not asked for.
 
