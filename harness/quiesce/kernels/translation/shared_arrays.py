@@ -33,12 +33,10 @@ class SharedArrays:
                     self._definitions.setdefault(register, []).append(instruction)
 
     def of(self, i: Instruction) -> str | None:
-        """Return the name of the array that an access begins at."""
-        for operand in i.operands:
-            if isinstance(operand, Address):
-                names = self._of(operand.base)
-                return next(iter(names)) if names is not None and len(names) == 1 else None
-        return None
+        """Return the name of the array that an access begins at; None for a copy that names several."""
+        found = [self._of(operand.base) for operand in i.operands if isinstance(operand, Address)]
+        named = [names for names in found if names]
+        return next(iter(named[0])) if len(named) == 1 and len(named[0]) == 1 else None
 
     def _of(self, operand: Operand) -> _Names:
         if isinstance(operand, Symbol):
