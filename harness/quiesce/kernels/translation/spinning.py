@@ -128,7 +128,7 @@ def _literals(function: Function) -> frozenset[Operand]:
     made: set[Operand] = set()
     others: set[Operand] = set()
     for i in function.instructions():
-        is_literal = i.opcode == "mov" and isinstance(i.operands[-1], Integer)
+        is_literal = i.opcode == "mov" and all(isinstance(each, Integer) for each in i.operands[1:])
         (made if is_literal else others).update(effects_of(i)[1])
     return frozenset(made - others)
 
