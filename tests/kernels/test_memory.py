@@ -78,6 +78,18 @@ def test_shared_memory_of_a_fixed_and_of_an_open_size() -> None:
     assert run(text, dynamic_shared_bytes=64)[:5] == [32, 6, 5, 64, 96]
 
 
+def test_shared_memory_that_a_device_has_for_cooperative_groups() -> None:
+    """It lies beside the kernel's own arrays, and before memory of an open size."""
+    text = kernel(
+        ".shared .align 4 .b8 fixed[20];\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %reserved_smem_offset_1;\n"
+        "mov.u32 %r2, open;\nst.shared.u32 [fixed+16], 5;\nst.shared.u32 [%r2], 6;\nst.shared.u32 [%r1], 7;\n"
+        "st.shared.u32 [%r1+284], 8;\nld.shared.u32 %r3, [fixed+16];\nld.shared.u32 %r4, [%r2];\n"
+        "st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};",
+        before=".extern .shared .align 16 .b8 open[];",
+    )
+    assert run(text, dynamic_shared_bytes=64)[:4] == [32, 32 + 1024, 5, 6]
+
+
 def test_generic_addresses() -> None:
     text = kernel(
         ".shared .align 8 .b8 block[16];\n.local .align 8 .b8 own[16];\nld.param.u64 %rd1, [out];\n"

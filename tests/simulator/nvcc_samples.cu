@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cmath>
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -125,6 +126,15 @@ __global__ void sum_in_groups(const float *from, float *to, int count) {
     for (int step = tile.size() / 2; step; step /= 2) own += tile.shfl_xor(own, step);
     if (!tile.thread_rank()) atomicAdd(to, own);
 }
+__global__ void sum_in_tiles_of_warps(const float *from, float *to, int count) {
+    __shared__ cg::block_tile_memory<128> memory;
+    cg::thread_block block = cg::this_thread_block(memory);
+    auto tile = cg::tiled_partition<64>(block);
+    int i = block.group_index().x * block.size() + block.thread_rank();
+    float own = i < count ? from[i] : 0;
+    float sum = tile.shfl(cg::reduce(tile, own, cg::plus<float>()), 40);
+    if (!tile.thread_rank()) atomicAdd(to, sum);
+}
 static void reduction() {
     std::vector<float> a = numbers(10000);
     double wanted = 0;
@@ -134,12 +144,13 @@ static void reduction() {
     double got = 0;
     for (float each : parts.read()) got += each;
     tell("reduction in dynamic shared memory", std::fabs(got - wanted) < 1e-2);
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
         CHECK(cudaMemset(parts.address, 0, sizeof(float)));
-        if (kind) sum_in_groups<<<(10000 + 127) / 128, 128>>>(from.address, parts.address, (int)a.size());
+        if (kind == 2) sum_in_tiles_of_warps<<<(10000 + 127) / 128, 128>>>(from.address, parts.address, (int)a.size());
+        else if (kind) sum_in_groups<<<(10000 + 127) / 128, 128>>>(from.address, parts.address, (int)a.size());
         else sum_in_warps<<<8, 128>>>(from.address, parts.address, (int)a.size());
-        const char *name = kind ? "reduction in cooperative groups" : "reduction in warps";
-        tell(name, std::fabs(parts.read()[0] - wanted) < 1e-2);
+        const char *names[] = {"reduction in warps", "reduction in cooperative groups", "reduction in tiles of warps"};
+        tell(names[kind], std::fabs(parts.read()[0] - wanted) < 1e-2);
     }
 }
 

@@ -14,9 +14,9 @@ pytestmark = needs_nvcc
 
 SAMPLES: Final = (
     "vector addition, matrix multiplication, matrix multiplication of large tiles, reduction in dynamic shared memory, "
-    "reduction in warps, reduction in cooperative groups, transposition, histogram, scan, constant memory, device "
-    "variables, managed memory, streams and events, graphs, atomics, recursion, half precision, mathematics, vectors, "
-    "a grid that waits"
+    "reduction in warps, reduction in cooperative groups, reduction in tiles of warps, transposition, histogram, scan, "
+    "constant memory, device variables, managed memory, streams and events, graphs, atomics, recursion, half "
+    "precision, mathematics, vectors, a grid that waits"
 )
 TEXTURES: Final = "a picture, turned, layers, a volume, a cube, memory with a pitch, linear memory, a surface"
 ALGORITHMS: Final = (

@@ -154,6 +154,9 @@ class Emitter(Code):
                 return self._read_integer(value, type_)
             case Float() if type_.bits in (32, 64) and type_.lanes == 1:
                 return str(operand.bits_as(type_.bits))
+            case Special(name="%reserved_smem_offset_1"):
+                self.program.uses_reserved = True
+                return self.cast(self.define("add i32 $RESERVED$, 0"), 32, type_.bits)
             case Special(name=name):
                 return self.cast(*special_value(self, self.shape, name, self.refuse), type_.bits)
             case Symbol() if type_.bits == 64:

@@ -76,6 +76,7 @@ def translate_kernel(
     lines += _tables(program, function, suspends, translated)
     lines += sorted(program.declarations)
     text = "\n".join([*lines, *_metadata(function), ""])
+    text = text.replace("$RESERVED$", str(program.reserved_offset))
     return text.replace("$DYNAMIC$", str(program.dynamic_offset))
 
 

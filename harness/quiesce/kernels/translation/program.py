@@ -17,6 +17,8 @@ from quiesce.kernels.translation.spinning import without_idle_pauses
 SHARED_BYTES_MAX: Final = 232_448
 LOCAL_BYTES_MAX: Final = 524_288
 DYNAMIC_ALIGNMENT: Final = 16
+RESERVED_BYTES: Final = 1024
+"""Of shared memory, for cooperative groups: devices from 8.0 on have so much in each block."""
 MEMORY_BASE: Final = 0x305AC6DFF000
 """Where memory of devices lies in most processes; ``native/memory/base.h`` has the same number."""
 _USES: Final = frozenset({"ld", "ldu", "st", "atom", "red", "cp"})
@@ -97,6 +99,8 @@ class Program:
     """The accesses to shared memory that kernels note by themselves: their sizes, and whether they write."""
     local_bytes: int = 0
     shared_bytes: int = 0
+    uses_reserved: bool = False
+    """Whether it uses the shared memory that a device has in each block for cooperative groups."""
     _shared: dict[str, int] = field(default_factory=dict)
     _dynamic: dict[str, int] = field(default_factory=dict)
     _origins: dict[str, SharedArrays] = field(default_factory=dict)
@@ -174,7 +178,13 @@ class Program:
     def dynamic_offset(self) -> int:
         """Return where shared memory begins whose size only the launch knows."""
         alignment = max([DYNAMIC_ALIGNMENT, *self._dynamic.values()])
-        return -(-self.shared_bytes // alignment) * alignment
+        end = self.reserved_offset + RESERVED_BYTES if self.uses_reserved else self.shared_bytes
+        return -(-end // alignment) * alignment
+
+    @property
+    def reserved_offset(self) -> int:
+        """Return where the shared memory for cooperative groups begins, which no client is told of."""
+        return -(-self.shared_bytes // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT
 
     @property
     def constant_bytes(self) -> int:
