@@ -99,6 +99,18 @@ def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str, h
     assert finding.allocated_by == "cudaMalloc (call 0)"
 
 
+def test_a_word_that_is_claimed_may_be_looked_at(checked: MakeDevice) -> None:
+    """A search by breadth marks nodes by ``atomicCAS``, and reads the marks of others without any order."""
+    claim = "atom.global.cas.b32 %r6, [%rd2-4], 0, 5;\n" + READ_OWN + "st.global.u32 [%rd2+256], %r7;\n"
+    assert _races(checked, claim, grid=4, how=IN_FIRST_LAUNCHES) == []
+    (finding,) = _races(checked, claim, grid=4, how=IN_ALL_ORDERS)
+    assert finding.rule == BLOCKS_ORDERED
+    (finding,) = _races(
+        checked, claim.replace("cas.b32 %r6, [%rd2-4], 0", "exch.b32 %r6, [%rd2-4]"), grid=4, how=IN_FIRST_LAUNCHES
+    )
+    assert finding.rule == BLOCKS_ORDERED
+
+
 @pytest.mark.parametrize(
     "body",
     [
