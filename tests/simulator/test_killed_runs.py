@@ -99,6 +99,53 @@ def test_left_folders_are_named_and_removed(
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["quiesce-ownedown", "quiesce-someelse"]
 
 
+@pytest.mark.parametrize("option", ["--help", "--no-such-option"])
+def test_options_that_a_run_can_not_have_had_are_damage(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    FolderOwner(tmp_path, ["./program"], [option]).close()
+    assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert f"{tmp_path / OWNER}: this file of the run is damaged" in told.err
+
+
+def test_a_folder_that_others_can_change_is_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FolderOwner(tmp_path, ["./program"], []).close()
+    tmp_path.chmod(0o777)
+    assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
+    assert "is not judged, because others may write to it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["status", "1.ledger", "loads"])
+@pytest.mark.parametrize("is_pipe", [True, False], ids=["pipe", "link"])
+def test_nothing_outside_of_a_folder_is_read_and_no_pipe_is_waited_for(
+    name: str, is_pipe: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    FolderOwner(tmp_path, ["./program"], []).close()
+    if is_pipe:
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    assert main(["report", str(tmp_path)]) == ExitCode.COULD_NOT_RUN
+    assert f"{tmp_path / name}: this file of the run is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("library")
+def test_a_program_that_leaves_a_pipe_in_place_of_its_record_is_not_waited_for(tmp_path: Path) -> None:
+    body = (
+        'void *p; cudaMalloc(&p, 8); system("unset LD_AUDIT LD_LIBRARY_PATH QUIESCE_SIMULATOR; '
+        'for each in $TMPDIR/quiesce-????????/*.ledger; do rm $each; mkfifo $each; done"); return 0;'
+    )
+    program, temporary = compile_client(tmp_path, body), tmp_path / "temporary"
+    temporary.mkdir()
+    ended = quiesce(temporary, "exec", "--", str(program))
+    assert ended.returncode == ExitCode.COULD_NOT_RUN
+    assert ".ledger: this file of the run is damaged" in ended.stderr
+    assert list(temporary.iterdir()) == []
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_a_run_that_goes_on_is_nobody_elses(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from quiesce import shell
@@ -17,20 +20,32 @@ from quiesce.errors import ConfigurationError
 from quiesce.reporting.handed_over import read_sessions
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
+from quiesce.simulator.damage import DamagedFile
 from quiesce.simulator.guard import members
 from quiesce.simulator.launch import ended_before
-from quiesce.simulator.run_folder import LeftFolder, is_owned, left_folders, read_left
+from quiesce.simulator.run_folder import (
+    OWNER,
+    LeftFolder,
+    is_owned,
+    left_folders,
+    read_left,
+    refuse_open_to_others,
+    refuse_other_kinds,
+)
 
 
 def judge_killed_run(folder: Path, console: Console) -> ExitCode:
     """Judge and summarise: findings are shown, and the run as a whole has no verdict.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a run that is still going on.
+    Raises :class:`quiesce.errors.ConfigurationError` for a run that is still going on, for a folder that others can
+    change, and for one that says of its run what ``quiesce exec`` does not take.
     """
+    refuse_open_to_others(folder)
+    refuse_other_kinds(folder)
     if is_owned(folder):
         raise ConfigurationError(f"the run in {folder} is still going on; wait until quiesce exec has judged it")
     left = read_left(folder)
-    arguments = exec_arguments([*left.options, "--", *(left.command or ("program",))])
+    arguments = _arguments_of(left)
     sessions = read_sessions(folder)
     when = "before the program ended" if left.status is None else "before it had judged the program"
     said = "" if left.status is None else end_of(left.status, arguments.words, sessions)
@@ -41,6 +56,14 @@ def judge_killed_run(folder: Path, console: Console) -> ExitCode:
     console.write(render_summary(results, palette=console.palette))
     console.complain(end)
     return ExitCode.COULD_NOT_RUN
+
+
+def _arguments_of(left: LeftFolder) -> argparse.Namespace:
+    try:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            return exec_arguments([*left.options, "--", *(left.command or ("program",))])
+    except SystemExit:  # what the parser raises for --help, too, whose exit code says that nothing was found
+        raise DamagedFile(left.folder / OWNER) from None
 
 
 def tell_left_folders(console: Console, *, clean: bool) -> None:

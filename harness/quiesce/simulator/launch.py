@@ -25,7 +25,7 @@ from quiesce.simulator.ledger import was_begun
 from quiesce.simulator.loading import loader_variables
 from quiesce.simulator.loads import Load, read_loads
 from quiesce.simulator.lookalikes import write_lookalikes
-from quiesce.simulator.run_folder import PREFIX, FolderOwner, LeftFolder, note_status
+from quiesce.simulator.run_folder import PREFIX, FolderOwner, LeftFolder, note_status, refuse_other_kinds
 from quiesce.simulator.signal_relay import SignalRelay
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
@@ -209,6 +209,7 @@ def run_program(
         guard = guarded(prepared.folder, descendants.spare)
         with relay.listening(), guard, compiler, descendants.inherited():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay, descendants)
+            refuse_other_kinds(prepared.folder)
             note_status(prepared.folder, status)
             survivors = descendants.left(prepared.folder)
             running = prepared.running()

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,12 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.errors import ConfigurationError
+from quiesce.private_folders import why_open_to_others
+from quiesce.simulator.damage import DamagedFile
+
 PREFIX: Final = "quiesce-"
 OWNER: Final = "owner"
 _STATUS: Final = "status"
 _NAME: Final = re.compile(rf"{PREFIX}\w{{8}}")
 """As :func:`tempfile.mkdtemp` makes it."""
 _BLOCK_BYTES: Final = 512
+_OF_RUNS: Final = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK)
+"""What is in the folder of a run. Readers would follow a link out of it, and wait for a pipe for ever."""
 
 
 class FolderOwner:
@@ -79,6 +86,21 @@ def is_owned(folder: Path) -> bool:
     finally:
         os.close(file)
     return False
+
+
+def refuse_open_to_others(folder: Path) -> None:
+    """Raise :class:`quiesce.errors.ConfigurationError` for a folder that others can change, or have made."""
+    why = why_open_to_others(folder)
+    if why:
+        raise ConfigurationError(f"'{folder}' is not judged, because {why}")
+
+
+def refuse_other_kinds(folder: Path) -> None:
+    """Raise :class:`quiesce.simulator.damage.DamagedFile` for a link, a pipe or a device, which no run puts there."""
+    for path in sorted(folder.iterdir()):
+        with suppress(FileNotFoundError):  # a process that still runs may have removed it
+            if stat.S_IFMT(path.lstat().st_mode) not in _OF_RUNS:
+                raise DamagedFile(path)
 
 
 def is_run_folder(folder: Path) -> bool:
