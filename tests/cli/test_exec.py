@@ -87,6 +87,17 @@ def test_nothing_runs_where_another_run_writes_its_reports(
     assert (tmp_path / "made").exists()
 
 
+def test_the_report_of_an_older_run_is_gone_before_the_program_begins(tmp_path: Path) -> None:
+    """The run may be killed, and an old report would look like its own."""
+    folder = tmp_path / "out"
+    main(["exec", "--report", str(folder), "--", str(compile_client(tmp_path, "return 0;"))])
+    assert (folder / "report.json").exists()
+    seen = tmp_path / "seen"
+    main(["exec", "--report", str(folder), "--", "sh", "-c", f"ls {folder} > {seen}"])
+    assert seen.read_text(encoding="utf-8") == ""
+    assert (folder / "report.json").exists()
+
+
 def test_reports_of_two_runs_are_the_same(tmp_path: Path) -> None:
     body = "for (int i = 0; i < 9; i++) { void *p; cudaMalloc(&p, 64); cudaFree(&p); } return 0;"
     program, texts = compile_client(tmp_path, body), []

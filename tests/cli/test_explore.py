@@ -38,6 +38,27 @@ def test_what_is_found_is_saved_and_fails_when_it_is_run(tmp_path: Path) -> None
     assert quiesce("run", "found", "--backend", "reference", cwd=tmp_path).returncode == 0
 
 
+def test_a_run_that_is_killed_leaves_no_older_report(tmp_path: Path) -> None:
+    assert (
+        quiesce("explore", "--backend", "reference", "--operations", "100", "--report", "out", cwd=tmp_path).returncode
+        == 0
+    )
+    assert (tmp_path / "out" / "report.json").exists()
+    killing = "python:killing.py:make"
+    (tmp_path / "killing.py").write_text(
+        "import os\nfrom quiesce.backends.registry import load_backend\n"
+        "class Killing:\n"
+        "    def __init__(self): self.inner = load_backend('reference')\n"
+        "    def describe(self): return self.inner.describe()\n"
+        "    def open(self, profile): os.kill(os.getpid(), 9)\n"
+        "make = Killing\n",
+        encoding="utf-8",
+    )
+    killed = quiesce("explore", "--backend", killing, "--operations", "100", "--report", "out", cwd=tmp_path)
+    assert killed.returncode == -signal.SIGKILL
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_where_it_is_saved_is_a_choice(tmp_path: Path) -> None:
     explored = quiesce(
         "explore", "--backend", FAULTY, "--hostile", "--operations", "2000", "--save", "my cases/new", cwd=tmp_path

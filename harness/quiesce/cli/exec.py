@@ -22,7 +22,6 @@ from quiesce.cli.exec_conditions import environment_of, exec_command, simulated_
 from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.github_actions import tell_github
 from quiesce.errors import ConfigurationError
-from quiesce.files import locked_folder
 from quiesce.results import Result
 from quiesce.shell import EXEC_VARIABLE
 from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
@@ -218,8 +217,9 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     redirects = arguments.static_runtime == "redirect"
     settings = MachineSettings(simulated_by(arguments), arguments.schedule, arguments.seed, asked, redirects, kernels)
     if arguments.report:
-        with locked_folder(arguments.report):
-            pass  # where another run writes its reports, this one has no place for its own, and does not begin
+        from quiesce.reporting.folder import clear_folder
+
+        clear_folder(arguments.report)  # where another run writes its reports, this one does not begin
     prepare_cache(console)
     environment = {**environment_of(arguments), EXEC_VARIABLE: exec_command(arguments, exec_defaults())}
     environment.pop(_CURRENT_TEST, None)  # a test that runs this command is none of the program's

@@ -41,6 +41,7 @@ from quiesce.generation.jobs import Jobs
 from quiesce.generation.running import Search
 from quiesce.generation.saving import FOLDER
 from quiesce.generation.search import Cause
+from quiesce.reporting.folder import clear_folder
 from quiesce.reporting.text import clean_line
 
 OPERATIONS_DEFAULT: Final = 100_000
@@ -100,6 +101,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if operations is None and arguments.seconds is None:
         operations = OPERATIONS_DEFAULT
     operations = None if operations is None else search.share_of(operations)
+    if arguments.report is not None:
+        clear_folder(arguments.report)
     corpus = None if arguments.corpus is None else open_corpus(arguments.corpus, usable.description, search)
     with contextlib.ExitStack() as stack:
         jobs: Jobs = Here(usable)

@@ -80,6 +80,19 @@ class ReportFolder:
                 _write_reports(report, self._directory)
 
 
+def clear_folder(directory: Path) -> None:
+    """Remove an older run's files, for a run that writes its reports when it has ended: it may be killed before.
+
+    Raises :class:`OSError` where another run has the folder.
+    """
+    if not directory.is_dir():
+        return
+    with locked_folder(directory):
+        _remove_parts(directory)
+        _remove_written(directory)
+        (directory / JOURNAL_NAME).unlink(missing_ok=True)
+
+
 def _remove_written(directory: Path) -> None:
     """Remove what is made from a journal: what follows it can't be old then."""
     for name in (JSON_NAME, JUNIT_NAME, HTML_NAME, SARIF_NAME):
